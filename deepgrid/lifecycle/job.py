@@ -1,0 +1,134 @@
+"""What the chain says about jobs and providers, as plain values.
+
+Money is an int of wei (1 credit = 10**18 wei), times are unix seconds, memory is MB,
+durations are minutes. An absent time is 0, as on chain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepgrid.lifecycle.states import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A `key=value` pair by which a provider advertises itself."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """A condition on a provider's label; `op` is one of `< <= == >= > != in`."""
+
+    key: str
+    op: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobDefinition:
+    """The part of a job definition that is on chain: resources, where to find the rest, conditions."""
+
+    gpus: int
+    mem_per_cpu_mb: int
+    cpus_per_task: int
+    ntasks: int
+    batch_location_hash: str
+    storage_type: int = 4
+    uses: tuple[Label, ...] = ()
+    affinity: tuple[Affinity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as the chain keeps it, with the terms fixed when it was assigned.
+
+    `exit_status` is Slurm's wait status (768 for exit code 3). `granted_minutes` is
+    floor(locked / rate), 0 while nobody was assigned.
+    """
+
+    id: int
+    status: JobStatus
+    customer: str
+    provider: str | None
+    definition: JobDefinition
+    name: str
+    locked_wei: int
+    final_cost_wei: int
+    submitted_at: int
+    assigned_at: int
+    claimed_at: int
+    started_at: int
+    ended_at: int
+    cancel_requested_at: int
+    has_cancel_request: bool
+    rate_wei_per_minute: int
+    cut_percent: int
+    granted_minutes: int
+    last_refuser: str | None
+    delegate_spending: bool
+    last_error: str
+    exit_status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Nodes of a provider's partition; the tuples hold one figure a node."""
+
+    gpus_per_node: tuple[int, ...]
+    cpus_per_node: tuple[int, ...]
+    mem_per_node_mb: tuple[int, ...]
+
+    @property
+    def nodes(self) -> int:
+        return len(self.cpus_per_node)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Wei of credit per minute: for a GPU, for a CPU, for a MB of memory."""
+
+    gpu_wei_per_minute: int
+    cpu_wei_per_minute: int
+    mem_wei_per_mb_minute: int
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider as registered; `approved` may be False while a first proposal waits."""
+
+    address: str
+    hardware: Hardware
+    prices: Prices
+    labels: tuple[Label, ...]
+    approved: bool
+    banned: bool
+    waiting_for_approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    """Identity of one claim of one job: what every side effect at the provider is keyed by."""
+
+    chain_id: int
+    contract: str
+    job_id: int
+    claimed_at: int
+
+    @property
+    def name(self) -> str:
+        """Slurm job name: the job's id as 32 bytes in hex."""
+        return f"0x{self.job_id:064x}"
+
+    @property
+    def comment(self) -> str:
+        """Slurm comment: tells this grid's jobs from others, and one claim from another."""
+        return f"deepgrid:{self.chain_id}:{self.contract[2:10].lower()}:{self.job_id}:{self.claimed_at}"
+
+    @property
+    def folder(self) -> str:
+        """Name of the job's folder on the login node."""
+        return f"{self.chain_id}-{self.contract[2:10].lower()}-{self.job_id}-{self.claimed_at}"

@@ -1,0 +1,37 @@
+"""What Slurm says about one job, reduced to what the lifecycle needs to decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Phase(Enum):
+    """Where a claimed job stands at the cluster."""
+
+    UNKNOWN = "unknown"  # nothing may be concluded: not asked yet, or the login node did not answer
+    ABSENT = "absent"  # asked queue, spool and accounting: no trace of this claim
+    QUEUED = "queued"  # waiting in Slurm
+    RUNNING = "running"  # started, and not known to have ended
+    ENDED = "ended"  # a final record exists
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """One job of this grid as the queue, the spool or the accounting shows it.
+
+    `state` is Slurm's own word (`COMPLETED`, `TIMEOUT`, ...), `exit_status` a wait status
+    (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None.
+    """
+
+    phase: Phase
+    slurm_id: int | None = None
+    state: str = ""
+    started_at: int | None = None
+    ended_at: int | None = None
+    exit_status: int = 0
+    reason: str = ""
+
+
+UNKNOWN = SlurmJob(Phase.UNKNOWN)
+ABSENT = SlurmJob(Phase.ABSENT)

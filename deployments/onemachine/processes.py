@@ -1,0 +1,148 @@
+"""Daemons of the one-machine grid: started detached, found again by a later command, stopped by id.
+
+A record a process stands under `<state>/run/NAME.json` with its process id and the kernel's
+start time, so that a reused process id is never mistaken for ours.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deepgrid.errors import ConfigurationError
+
+POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A long-running process and how to tell that it serves.
+
+    `ready` is polled until true; `ready_within_s` bounds the wait. `env` is added to ours.
+    """
+
+    name: str
+    argv: Sequence[str]
+    ready: Callable[[], bool] = lambda: True
+    ready_within_s: float = 60.0
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "/"
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_within_s: float = 20.0
+
+
+class ProcessTable:
+    """The processes of one grid, kept under its state folder."""
+
+    def __init__(self, state: Path) -> None:
+        self.run_dir = state / "run"
+        self.log_dir = state / "log"
+        for folder in (self.run_dir, self.log_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def start(self, daemon: Daemon) -> None:
+        """Start `daemon` unless it runs already; returns at once (see `wait_ready`)."""
+        if self.alive(daemon.name):
+            return
+        with open(self.log_path(daemon.name), "ab") as log:
+            process = subprocess.Popen(
+                list(daemon.argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=daemon.cwd,
+                env={**os.environ, **daemon.env}, start_new_session=True,
+            )  # fmt: skip
+        record = {
+            "pid": process.pid,
+            "born": _born(process.pid),
+            "stop_signal": int(daemon.stop_signal),
+            "stop_within_s": daemon.stop_within_s,
+        }
+        self._record(daemon.name).write_text(json.dumps(record))
+
+    def wait_ready(self, daemon: Daemon) -> None:
+        """Wait until the daemon serves.
+
+        Raises ConfigurationError with the end of its log when it died or did not serve in time.
+        """
+        deadline = time.monotonic() + daemon.ready_within_s
+        while not daemon.ready():
+            if not self.alive(daemon.name):
+                raise self._failure(daemon.name, "ended while starting")
+            if time.monotonic() > deadline:
+                raise self._failure(daemon.name, f"does not serve after {daemon.ready_within_s:.0f} s")
+            time.sleep(POLL_S)
+
+    def stop(self, name: str, sig: signal.Signals | None = None) -> None:
+        """Stop one process and what it left in its group; nothing happens when it is gone already.
+
+        With `sig` given (a test's SIGKILL), only the process itself is hit, by that signal.
+        """
+        record = self._read(name)
+        if record is None:
+            return
+        if self.alive(name):
+            _kill(record["pid"], sig or signal.Signals(record["stop_signal"]))
+            deadline = time.monotonic() + record["stop_within_s"]
+            while self.alive(name) and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+        if sig is None:
+            _kill_group(record["pid"])
+        self._record(name).unlink(missing_ok=True)
+
+    def alive(self, name: str) -> bool:
+        """Whether the recorded process still runs, and is the one that was started."""
+        record = self._read(name)
+        return record is not None and record["born"] is not None and _born(record["pid"]) == record["born"]
+
+    def pid(self, name: str) -> int | None:
+        """Process id of a live process, else None."""
+        record = self._read(name)
+        return record["pid"] if record is not None and self.alive(name) else None
+
+    def names(self) -> list[str]:
+        """Names of all recorded processes, oldest first."""
+        return [p.stem for p in sorted(self.run_dir.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)]
+
+    def log_path(self, name: str) -> Path:
+        return self.log_dir / f"{name}.log"
+
+    def _record(self, name: str) -> Path:
+        return self.run_dir / f"{name}.json"
+
+    def _read(self, name: str) -> dict | None:  # type: ignore[type-arg]
+        try:
+            return json.loads(self._record(name).read_text())  # type: ignore[no-any-return]
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+
+    def _failure(self, name: str, what: str) -> ConfigurationError:
+        log = self.log_path(name)
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:]) if log.exists() else ""
+        return ConfigurationError(f"{name} {what}; the end of {log}:\n{tail}")
+
+
+def _born(pid: int) -> int | None:
+    """Start time of a process in clock ticks since boot; None when it is gone or a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def _kill(pid: int, sig: signal.Signals) -> None:
+    try:
+        os.kill(pid, sig)
+    except ProcessLookupError:
+        pass
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
