@@ -1,0 +1,1 @@
+"""What a job costs: rates, minutes, and how the locked credits are divided. Pure."""

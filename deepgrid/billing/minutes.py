@@ -1,0 +1,47 @@
+"""The formulas of the bill, the same as the contract's (docs/contracts.md). All money in wei."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepgrid.lifecycle.job import JobDefinition, Prices
+
+
+def started_minutes(started_at: int, ended_at: int) -> int:
+    """Minutes begun between two unix times, at least 1: 1 s -> 1, 60 s -> 1, 61 s -> 2."""
+    return max(1, -((started_at - ended_at) // 60))
+
+
+def rate_wei_per_minute(definition: JobDefinition, prices: Prices) -> int:
+    """Price of one minute of a job: GPUs, and per task its CPUs and their memory (MB)."""
+    cpus = definition.ntasks * definition.cpus_per_task
+    return (
+        definition.gpus * prices.gpu_wei_per_minute
+        + cpus * prices.cpu_wei_per_minute
+        + cpus * definition.mem_per_cpu_mb * prices.mem_wei_per_mb_minute
+    )
+
+
+def affordable_minutes(locked_wei: int, rate_wei: int) -> int | None:
+    """Whole minutes that the locked credits buy; None where a zero rate sets no limit."""
+    return None if rate_wei == 0 else locked_wei // rate_wei
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """How locked credits were divided: `paid` to the provider, `cut` to the platform, the rest back."""
+
+    cost: int
+    paid: int
+    cut: int
+    refunded: int
+
+
+def bill(minutes: int, rate_wei: int, locked_wei: int, cut_percent: int) -> Bill:
+    """Divide `locked_wei` for `minutes` at `rate_wei`; the parts add up to the wei.
+
+    The provider gets floor(cost * (100 - cut) / 100), the platform the rest of the cost.
+    """
+    cost = min(minutes * rate_wei, locked_wei)
+    paid = cost * (100 - cut_percent) // 100
+    return Bill(cost=cost, paid=paid, cut=cost - paid, refunded=locked_wei - cost)

@@ -1,0 +1,184 @@
+"""The one decision about a claimed job: what the chain says x what Slurm says -> what to do next.
+
+Pure: time is an argument, and so is what this carrier tried already. Whoever calls it, at any
+point, gets the missing step and never one that was done: that is why a run may be killed,
+retried or taken over anywhere. Absence is not proof; "no trace" only counts once it lasted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepgrid.billing.minutes import started_minutes
+from deepgrid.lifecycle.actions import (
+    Action,
+    Awaited,
+    CancelAtSlurm,
+    Done,
+    Refuse,
+    ReportRunning,
+    Settle,
+    Submit,
+    Wait,
+)
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.lifecycle.states import JobStatus
+
+LOST_GRACE_S = 60
+
+# Slurm's final states that are the cluster's fault: never billed (rule 3 of the contracts).
+FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of the cluster did not boot",
+          "PREEMPTED": "the cluster preempted the job"}  # fmt: skip
+FAULT_REASONS = {"JobLaunchFailure": "the cluster could not launch the job",
+                 "launch_failed_requeued_held": "the cluster could not launch the job"}  # fmt: skip
+# Slurm's final states that are the job's own end, billed for what ran.
+ENDS = {
+    "COMPLETED": (JobStatus.FINISHED, ""),
+    "FAILED": (JobStatus.FAILED, ""),
+    "TIMEOUT": (JobStatus.OUT_OF_CREDITS, ""),
+    "OUT_OF_MEMORY": (JobStatus.FAILED, "the job needed more memory than it asked for"),
+    "DEADLINE": (JobStatus.FAILED, "the job reached its deadline"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What came of this carrier's own try to submit.
+
+    `unfit`: this cluster cannot take the job, another may. `unusable`: nobody can run it.
+    Both empty: Slurm has it.
+    """
+
+    unfit: str = ""
+    unusable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """All that a decision rests on. `now` and `absent_since` are unix seconds."""
+
+    key: JobKey
+    me: str
+    job: Job
+    slurm: SlurmJob
+    now: int
+    attempt: Attempt | None = None
+    absent_since: int | None = None
+
+    @property
+    def alive_at_slurm(self) -> bool:
+        return self.slurm.phase in (Phase.QUEUED, Phase.RUNNING)
+
+
+def decide(seen: Observation) -> Action:
+    """The next action for a claim. Every path that waits says for what."""
+    if _foreign(seen):
+        return _leave(seen, "this claim is no longer ours")
+    if seen.job.status.cold:
+        return _leave(seen, f"the job is {seen.job.status.words}")
+    if seen.slurm.phase is Phase.UNKNOWN:
+        return Wait(Awaited.SLURM)
+    if seen.job.status is JobStatus.SCHEDULED:
+        return _scheduled(seen)
+    return _running(seen)
+
+
+def _foreign(seen: Observation) -> bool:
+    job = seen.job
+    ours = job.provider is not None and job.provider.lower() == seen.me.lower()
+    return not ours or job.claimed_at != seen.key.claimed_at or job.status < JobStatus.SCHEDULED
+
+
+def _leave(seen: Observation, why: str) -> Action:
+    if seen.slurm.phase is Phase.UNKNOWN:
+        return Wait(Awaited.SLURM)
+    return CancelAtSlurm(why) if seen.alive_at_slurm else Done(why)
+
+
+def _scheduled(seen: Observation) -> Action:
+    slurm, attempt = seen.slurm, seen.attempt
+    if attempt is not None and attempt.unusable:
+        return Settle(JobStatus.FAILED, 0, error=attempt.unusable, tombstone=True)
+    if attempt is not None and attempt.unfit and not seen.alive_at_slurm:
+        return Refuse(attempt.unfit)
+    if slurm.phase is Phase.ENDED:
+        return _ended_before_running_was_reported(seen)
+    if seen.job.has_cancel_request:
+        return _cancel(seen)
+    if slurm.phase is Phase.QUEUED:
+        return Wait(Awaited.START)
+    if slurm.phase is Phase.RUNNING:
+        return ReportRunning(_elapsed(seen))
+    if attempt is not None:
+        return _lost_or_wait(seen)
+    if seen.job.granted_minutes < 1:
+        return Settle(JobStatus.FAILED, 0, error="the locked credits buy less than a minute here", tombstone=True)
+    return Submit()
+
+
+def _ended_before_running_was_reported(seen: Observation) -> Action:
+    slurm = seen.slurm
+    if slurm.started_at is None:
+        if seen.job.has_cancel_request:
+            return _cancelled(seen)
+        return Refuse(_sentence("the cluster did not start the job", slurm))
+    if _fault(slurm):
+        return _end(seen)
+    return ReportRunning(_elapsed(seen))
+
+
+def _running(seen: Observation) -> Action:
+    if seen.slurm.phase is Phase.ENDED:
+        return _end(seen)
+    if seen.slurm.phase is Phase.ABSENT:
+        return _lost_or_wait(seen)
+    if seen.job.has_cancel_request:
+        return _cancel(seen)
+    return Wait(Awaited.END)
+
+
+def _cancel(seen: Observation) -> Action:
+    return CancelAtSlurm("the customer cancelled the job") if seen.alive_at_slurm else _cancelled(seen)
+
+
+def _cancelled(seen: Observation) -> Settle:
+    return Settle(JobStatus.CANCELLED, 0, tombstone=True)
+
+
+def _lost_or_wait(seen: Observation) -> Action:
+    if seen.absent_since is None or seen.now - seen.absent_since < LOST_GRACE_S:
+        return Wait(Awaited.TRACE)
+    return Settle(JobStatus.PANICKED, 0, error="the provider lost the job", tombstone=True)
+
+
+def _end(seen: Observation) -> Action:
+    slurm = seen.slurm
+    fault = _fault(slurm)
+    if fault:
+        return Settle(JobStatus.FAILED, 0, slurm.exit_status, fault)
+    if slurm.started_at is None or slurm.ended_at is None:
+        return Settle(JobStatus.FAILED, 0, slurm.exit_status, _sentence("the cluster never started the job", slurm))
+    minutes = min(started_minutes(slurm.started_at, slurm.ended_at), seen.job.granted_minutes)
+    if slurm.state == "CANCELLED":
+        asked = seen.job.has_cancel_request
+        status = JobStatus.CANCELLED if asked else JobStatus.FAILED
+        return Settle(status, minutes, slurm.exit_status, "" if asked else "cancelled at the cluster")
+    if slurm.state not in ENDS:
+        return Wait(Awaited.END)
+    status, error = ENDS[slurm.state]
+    return Settle(status, minutes, slurm.exit_status, error)
+
+
+def _fault(slurm: SlurmJob) -> str:
+    return FAULTS.get(slurm.state, "") or FAULT_REASONS.get(slurm.reason, "")
+
+
+def _elapsed(seen: Observation) -> int:
+    started_at = seen.slurm.started_at
+    return 0 if started_at is None else started_minutes(started_at, seen.now)
+
+
+def _sentence(what: str, slurm: SlurmJob) -> str:
+    detail = slurm.reason if slurm.reason not in ("", "None") else slurm.state
+    return f"{what} ({detail})" if detail else what

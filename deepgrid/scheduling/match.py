@@ -1,0 +1,127 @@
+"""First policy: what fits and buys at least a minute, cheapest first, then least busy.
+
+Jobs are served in the order in which they were submitted. A provider that refused a job is
+not asked again for that job while `refusals` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deepgrid.billing.minutes import affordable_minutes, rate_wei_per_minute
+from deepgrid.lifecycle.job import Job, Provider
+from deepgrid.scheduling.fit import misfit
+from deepgrid.scheduling.labels import unmet
+
+CREDIT = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A provider that may be assigned jobs, and the CPUs that its hot jobs occupy or queue for."""
+
+    provider: Provider
+    cpus_taken: int = 0
+
+    @property
+    def name(self) -> str:
+        """The cluster's `name` label, else its address."""
+        return next((x.value for x in self.provider.labels if x.key == "name"), self.provider.address)
+
+    @property
+    def load(self) -> float:
+        return self.cpus_taken / max(1, sum(self.provider.hardware.cpus_per_node))
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A job, the provider it goes to, and why that one."""
+
+    job_id: int
+    provider: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job that goes nowhere now, and why."""
+
+    job_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A cluster that would take a job, at its rate."""
+
+    cluster: Cluster
+    rate_wei: int
+
+
+def match(
+    jobs: Sequence[Job], clusters: Sequence[Cluster], refusals: Mapping[int, Mapping[str, str]] | None = None
+) -> list[Assignment | Waiting]:
+    """Assign each job of `jobs`, counting earlier assignments of the same call as load.
+
+    `refusals` maps a job id to the addresses that refused it and their reasons.
+    """
+    taken = {c.provider.address: c.cpus_taken for c in clusters}
+    decisions: list[Assignment | Waiting] = []
+    for job in sorted(jobs, key=lambda j: (j.submitted_at, j.id)):
+        now = [Cluster(c.provider, taken[c.provider.address]) for c in clusters]
+        decision = _place(job, now, (refusals or {}).get(job.id, {}))
+        if isinstance(decision, Assignment):
+            taken[decision.provider] += job.definition.ntasks * job.definition.cpus_per_task
+        decisions.append(decision)
+    return decisions
+
+
+def _place(job: Job, clusters: Sequence[Cluster], refused: Mapping[str, str]) -> Assignment | Waiting:
+    if not clusters:
+        return Waiting(job.id, "no cluster is approved and open for jobs")
+    offers: list[Offer] = []
+    obstacles: list[str] = []
+    for cluster in clusters:
+        rate = rate_wei_per_minute(job.definition, cluster.provider.prices)
+        obstacle = _obstacle(job, cluster, rate, refused)
+        if obstacle:
+            obstacles.append(f"{cluster.name}: {obstacle}")
+        else:
+            offers.append(Offer(cluster, rate))
+    if not offers:
+        return Waiting(job.id, "no cluster can take it: " + "; ".join(obstacles))
+    best = min(offers, key=lambda o: (o.rate_wei, o.cluster.load, o.cluster.provider.address))
+    return Assignment(job.id, best.cluster.provider.address, _why(best, offers))
+
+
+def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str]) -> str:
+    definition, provider = job.definition, cluster.provider
+    if provider.address in refused:
+        return f"refused it ({refused[provider.address] or 'no reason given'})"
+    problem = misfit(definition, provider.hardware)
+    if problem:
+        return problem
+    missing = unmet(provider.labels, definition.uses, definition.affinity)
+    if missing:
+        return "does not have " + ", ".join(missing)
+    minutes = affordable_minutes(job.locked_wei, rate)
+    if minutes is not None and minutes < 1:
+        return f"one minute costs {_credits(rate)} credits, {_credits(job.locked_wei)} are locked"
+    return ""
+
+
+def _why(best: Offer, offers: Sequence[Offer]) -> str:
+    price = f"{best.cluster.name} fits at {_credits(best.rate_wei)} credits a minute"
+    if len(offers) == 1:
+        return f"{price}, the only cluster that can take it"
+    cheaper = [o for o in offers if o.rate_wei > best.rate_wei]
+    if len(cheaper) == len(offers) - 1:
+        return f"{price}, the cheapest of {len(offers)} clusters"
+    return f"{price}, the least busy ({best.cluster.load:.0%}) of those at the lowest price"
+
+
+def _credits(wei: int) -> str:
+    whole, rest = divmod(wei, CREDIT)
+    fraction = f"{rest:018d}".rstrip("0")
+    return f"{whole}.{fraction}" if fraction else str(whole)
