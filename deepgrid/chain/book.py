@@ -1,0 +1,128 @@
+"""The address book: the one JSON file that tells every role where its grid is.
+
+It holds addresses and endpoints, no secret, and may be published. It is written atomically and
+never silently replaced by the book of another chain.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+from eth_utils.address import is_address, is_checksum_address, to_checksum_address
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from deepgrid.errors import ConfigurationError
+
+BOOK_VARIABLE = "DEEPGRID_BOOK"
+DEFAULT_BOOK = "~/.dps/grid.json"
+
+
+def _address(text: str) -> str:
+    if not is_address(text):
+        raise ValueError("is not an address (0x and 40 hex digits)")
+    mixed_case = text[2:] not in (text[2:].lower(), text[2:].upper())
+    if mixed_case and not is_checksum_address(text):
+        raise ValueError("has a wrong checksum: a digit is mistyped")
+    return str(to_checksum_address(text))
+
+
+def _url(schemes: tuple[str, ...], text: str) -> str:
+    if not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
+        raise ValueError(f"must start with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+    return text.rstrip("/")
+
+
+Address = Annotated[str, AfterValidator(_address)]
+HttpUrl = Annotated[str, AfterValidator(lambda text: _url(("http", "https"), text))]
+WsUrl = Annotated[str, AfterValidator(lambda text: _url(("ws", "wss"), text))]
+
+
+class AddressBook(BaseModel):
+    """One grid: its chain, contracts and services. Addresses are kept with their checksum.
+
+    `first_block` is the block of the oldest contract: nothing of the grid is older.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chain_id: int = Field(gt=0)
+    rpc_url: HttpUrl
+    ws_url: WsUrl | None = None
+    meta_scheduler: Address
+    credit: Address
+    provider_manager: Address
+    definitions_url: HttpUrl
+    logs_url: HttpUrl
+    first_block: int = Field(default=0, ge=0)
+    prefect_ui_url: HttpUrl | None = None
+
+    @classmethod
+    def load(cls, path: Path | str | None = None) -> AddressBook:
+        """The book at `path`, or where DEEPGRID_BOOK says, or at ~/.dps/grid.json.
+
+        Raises ConfigurationError when it is missing or not a valid book.
+        """
+        where = book_path(path)
+        try:
+            return cls.model_validate_json(where.read_bytes())
+        except FileNotFoundError:
+            raise ConfigurationError(
+                f"There is no address book at {where}.",
+                next_step=f"Start a grid with `./run up`, or set {BOOK_VARIABLE} to the file of yours.",
+            ) from None
+        except OSError as error:
+            raise ConfigurationError(f"The address book {where} cannot be read: {error.strerror}.") from None
+        except ValidationError as error:
+            raise ConfigurationError(f"The address book {where} is not valid: {_complaints(error)}.") from None
+
+    def save(self, path: Path | str | None = None) -> Path:
+        """Write the book, atomically; returns where.
+
+        Raises ConfigurationError when a book of another chain, or some other file, stands there.
+        """
+        where = book_path(path)
+        self._refuse_foreign(where)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=where.parent, prefix=f".{where.name}.", delete=False) as file:
+            try:
+                json.dump(self.model_dump(mode="json"), file, indent=2)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, where)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        return where
+
+    def _refuse_foreign(self, where: Path) -> None:
+        try:
+            standing = json.loads(where.read_bytes())["chain_id"]
+        except FileNotFoundError:
+            return
+        except (ValueError, KeyError, TypeError, OSError):
+            raise ConfigurationError(
+                f"{where} exists and is not an address book.", next_step="Move it away, or choose another file."
+            ) from None
+        if standing != self.chain_id:
+            raise ConfigurationError(
+                f"{where} is the address book of chain {standing}, not of {self.chain_id}.",
+                next_step=f"Move it away, or set {BOOK_VARIABLE} to another file.",
+            )
+
+
+def book_path(path: Path | str | None = None) -> Path:
+    """Where the book is looked for: `path`, else DEEPGRID_BOOK, else ~/.dps/grid.json."""
+    return Path(path or os.environ.get(BOOK_VARIABLE) or DEFAULT_BOOK).expanduser()
+
+
+def _complaints(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, item['loc'])) or 'the file'}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors(include_input=False, include_url=False)
+    )

@@ -1,0 +1,71 @@
+"""At most one process at a time numbers the transactions of a key.
+
+The scheme: a Sender holds a `flock` on `<key file>.lease` from its first transaction in flight to
+its last, and asks the chain for the next nonce each time it gets the lease. Who comes second
+waits, with a bound. A long-lived process that always has something in flight lets others in
+every few seconds (see `Sender`). The kernel drops the lock when its holder dies, so nothing is
+left to clean up; the empty file stays. It protects processes of one machine: a key that sends
+from two machines needs two keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+
+from deepgrid.errors import ChainError, ConfigurationError
+
+POLL_S = 0.05
+
+
+class Lease:
+    """An exclusive lock on a file, taken with `async with`; without a file it does nothing.
+
+    Raises ChainError (transient) when another holds it for longer than `wait_s` seconds.
+    """
+
+    def __init__(self, file: Path | None, wait_s: float) -> None:
+        self._file = file
+        self._wait_s = wait_s
+        self._descriptor: int | None = None
+
+    async def __aenter__(self) -> Lease:
+        if self._file is None:
+            return self
+        try:
+            descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigurationError(
+                f"The lease {self._file} of a key cannot be opened: {error.strerror}.",
+                next_step="Make the key's folder writable for this account.",
+            ) from None
+        try:
+            await self._lock(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return self
+
+    async def _lock(self, descriptor: int) -> None:
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise ChainError(
+                        f"Another process has been sending with the key of {self._file} for {self._wait_s:.0f} s."
+                    ) from None
+            await asyncio.sleep(POLL_S)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)  # closing drops the lock
+            self._descriptor = None

@@ -1,0 +1,139 @@
+"""A key and what it may sign; the key itself never leaves this module in readable form.
+
+Keys are files that only their owner can read: 64 hex digits, or an encrypted keystore
+(password in DEEPGRID_KEY_PASSWORD). Beside a key file lies its lease, see `lease.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from deepgrid.errors import ConfigurationError
+
+PASSWORD_VARIABLE = "DEEPGRID_KEY_PASSWORD"
+LARGEST_KEY_FILE_BYTES = 64 * 1024
+
+_RAW_KEY = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64})")
+
+
+class Wallet:
+    """One account; made by `load` and `create`. `key_file` is None for a key that is in memory only."""
+
+    def __init__(self, account: LocalAccount, key_file: Path | None = None) -> None:
+        self.account = account
+        self.key_file = key_file
+
+    @classmethod
+    def load(cls, path: Path | str) -> Wallet:
+        """The wallet whose key stands in `path`.
+
+        Raises ConfigurationError when the file is missing, is not a key, or others may read it.
+        """
+        where = Path(path).expanduser()
+        return cls(_account(_read_private(where), where), where)
+
+    @classmethod
+    def create(cls, path: Path | str) -> Wallet:
+        """Make a new key in `path` (0600, a new folder 0700).
+
+        Raises ConfigurationError when something stands there already: a key is never overwritten.
+        """
+        where = Path(path).expanduser()
+        if not where.parent.exists():
+            where.parent.mkdir(parents=True, exist_ok=True)
+            where.parent.chmod(0o700)
+        account: LocalAccount = Account.create()
+        descriptor, draft = tempfile.mkstemp(dir=where.parent, prefix=".key.")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"0x{bytes(account.key).hex()}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(draft, where)  # unlike a rename, a link never replaces
+        except FileExistsError:
+            raise ConfigurationError(f"{where} exists; a key file is never overwritten.") from None
+        finally:
+            os.unlink(draft)
+        return cls(account, where)
+
+    @property
+    def address(self) -> str:
+        """The account's address, with checksum."""
+        return str(self.account.address)
+
+    @property
+    def lease_file(self) -> Path | None:
+        """The file locked while this key has transactions in flight."""
+        return None if self.key_file is None else self.key_file.with_name(f"{self.key_file.name}.lease")
+
+    def sign_typed(
+        self, domain: Mapping[str, Any], types: Mapping[str, list[dict[str, str]]], message: Mapping[str, Any]
+    ) -> str:
+        """EIP-712 signature (0x and 130 hex digits); `types` without `EIP712Domain`, the primary type alone or first."""
+        signed = self.account.sign_typed_data(dict(domain), dict(types), dict(message))
+        return f"0x{bytes(signed.signature).hex()}"
+
+    def __repr__(self) -> str:
+        return f"Wallet({self.address})"
+
+
+def _read_private(where: Path) -> str:
+    """Text of a key file, after checking the opened file itself (not its name) for its permissions."""
+    try:
+        with open(where, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise ConfigurationError(f"The key file {where} is not a regular file.")
+            if mode & 0o077:
+                raise ConfigurationError(
+                    f"Others may read the key file {where} (mode {stat.S_IMODE(mode):04o}).",
+                    next_step=f"Run `chmod 600 {where}`.",
+                )
+            content = file.read(LARGEST_KEY_FILE_BYTES)
+    except FileNotFoundError:
+        raise ConfigurationError(
+            f"There is no key file {where}.", next_step="Create one with `dps`, or name another file."
+        ) from None
+    except IsADirectoryError:
+        raise ConfigurationError(f"{where} is a folder, not a key file.", next_step="Name the file in it.") from None
+    except OSError as error:
+        raise ConfigurationError(f"The key file {where} cannot be read: {error.strerror}.") from None
+    return content.decode("ascii", errors="replace").strip()
+
+
+def _account(text: str, where: Path) -> LocalAccount:
+    """The account of a key's text. No message here may repeat any of that text."""
+    if text.startswith("{"):
+        return _decrypt(text, where)
+    raw = _RAW_KEY.fullmatch(text)
+    if raw is None:
+        raise ConfigurationError(f"The key file {where} holds neither 64 hex digits nor a keystore.")
+    try:
+        account: LocalAccount = Account.from_key(raw[1])
+    except ValueError:  # 0, or beyond the curve's order
+        raise ConfigurationError(f"The key file {where} holds a number that is not a key.") from None
+    return account
+
+
+def _decrypt(keystore: str, where: Path) -> LocalAccount:
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if password is None:
+        raise ConfigurationError(
+            f"The key file {where} is encrypted.", next_step=f"Put its password into {PASSWORD_VARIABLE}."
+        )
+    try:
+        account: LocalAccount = Account.from_key(Account.decrypt(keystore, password))
+    except (ValueError, KeyError, TypeError, NotImplementedError):
+        raise ConfigurationError(
+            f"The keystore {where} does not open.", next_step=f"Check the password in {PASSWORD_VARIABLE}."
+        ) from None
+    return account
