@@ -1,0 +1,126 @@
+# shellcheck shell=bash
+# Installs what a command needs and this machine lacks; silent and quick when nothing is missing.
+#
+# Debian packages become the machine's (tools/install-packages keeps their services from starting),
+# Python packages lie in .venv, npm packages in contracts/node_modules; uv and the log in .grid.
+# Sourced by `run`, in the root of the checkout.
+
+grid_packages=(
+  slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
+  python3 python3-venv
+)
+test_packages=(git shellcheck)
+# Ubuntu has chromium only as a snap; where that is installed the tests use it.
+grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
+setup_log=.grid/log/setup.log
+
+say() { printf '%s\n' "$*" >&2; }
+
+# die MESSAGE [EXIT STATUS]
+die() {
+  say "run: $1"
+  exit "${2:-1}"
+}
+
+# ensure_installed COMMAND: everything that ./run COMMAND needs.
+ensure_installed() {
+  command -v dpkg-query >/dev/null || die "this needs Debian 12 or Ubuntu 24.04, or a newer one: there is no dpkg"
+  local -a packages=("${grid_packages[@]}")
+  case "$1" in setup | test | lint) packages+=("${test_packages[@]}") ;; esac
+  command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
+  if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current; then
+    return
+  fi
+  mkdir -p .grid/log || die ".grid cannot be written; does it belong to another account?"
+  (
+    flock 9
+    install_packages "${packages[@]}"
+    node_is_current || install_node &
+    python_is_current || install_python
+    wait $! || exit 1
+  ) 9>.grid/setup.lock
+}
+
+# A folder for the tools' caches, also where HOME is unset, absent or not ours.
+use_a_home() {
+  if [ ! -d "${HOME:-}" ] || [ ! -w "$HOME" ]; then
+    export HOME=$PWD/.grid/home
+    mkdir -p "$HOME" || die ".grid cannot be written; does it belong to another account?"
+  fi
+}
+
+missing_packages() {
+  dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' |
+    grep -vxFf - <(printf '%s\n' "$@") || true
+}
+
+install_packages() {
+  local -a missing
+  mapfile -t missing < <(missing_packages "$@")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing Debian packages: ${missing[*]}"
+  as_root tools/install-packages "${missing[@]}" >>"$setup_log" 2>&1 ||
+    die "these could not be installed: ${missing[*]}; $(grep '^E: ' "$setup_log" | tail -1) (whole log: $setup_log)"
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+    sudo "$@"
+  else
+    die "installing packages needs root: run this as root or with sudo at hand, or install them first: ${*:2}"
+  fi
+}
+
+python_stamp() { { cat constraints.txt pyproject.toml tools/uv.txt && pwd; } | sha256sum; }
+
+python_is_current() { [ -x .venv/bin/python ] && [ "$(cat .venv/stamp 2>/dev/null)" = "$(python_stamp)" ]; }
+
+install_python() {
+  local uv=.grid/uv/bin/uv python=/usr/bin/python3
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    die "Python 3.11 or later is needed, as in Debian 12 and Ubuntu 24.04; $python is older"
+  say "installing Python packages into .venv"
+  {
+    "$python" -m venv .grid/uv &&
+      .grid/uv/bin/python -m pip install --require-hashes -r tools/uv.txt &&
+      adopt_pip_index &&
+      { venv_is_usable || "$uv" venv --clear --python "$python" .venv; } &&
+      "$uv" pip sync --python .venv/bin/python --index-strategy unsafe-best-match --require-hashes constraints.txt &&
+      "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable .
+  } >>"$setup_log" 2>&1 ||
+    die "the Python packages could not be installed: is there a network, or a package index? The log is $setup_log"
+  python_stamp >.venv/stamp
+}
+
+# A copied or moved checkout, or another Python, needs a new one.
+venv_is_usable() {
+  grep -qsF "$PWD/.venv" .venv/bin/activate && .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+}
+
+# uv does not read pip's configuration; every file is checked by its hash, wherever it comes from.
+adopt_pip_index() {
+  local line value
+  while read -r line; do
+    value=$(sed "s/^[^=]*='\(.*\)'$/\1/; s/\\\\n/ /g" <<<"$line" | xargs)
+    case $line in
+      *.index-url=*) export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$value} ;;
+      *.extra-index-url=*) export UV_INDEX=${UV_INDEX:-$value} ;;
+      *.find-links=*) export UV_FIND_LINKS=${UV_FIND_LINKS:-${value// /,}} ;;
+      *.cert=*) export SSL_CERT_FILE=${SSL_CERT_FILE:-$value} ;;
+    esac
+  done < <(.grid/uv/bin/python -m pip config list)
+}
+
+node_stamp() { sha256sum <contracts/package-lock.json; }
+
+node_is_current() { [ "$(cat contracts/node_modules/stamp 2>/dev/null)" = "$(node_stamp)" ]; }
+
+install_node() {
+  node -e 'process.exit(parseInt(process.versions.node) < 18)' || die "node 18 or later is needed; $(command -v node) is older"
+  say "installing npm packages into contracts/node_modules"
+  npm ci --prefix contracts --no-audit --no-fund >>"$setup_log" 2>&1 ||
+    die "the npm packages could not be installed: is there a network, or a registry? The log is $setup_log"
+  node_stamp >contracts/node_modules/stamp
+}
