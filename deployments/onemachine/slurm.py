@@ -1,0 +1,234 @@
+"""Real Slurm clusters on one machine, without systemd or cgroups: each its own slurmctld, slurmds and sshd.
+
+They share one munged, one MariaDB and one slurmdbd. Everything is kept under the state folder, so a
+stopped site starts again with its accounts; unix sockets are in a short folder under /tmp, removed by `stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.slurm.login import LoginSettings
+from deployments.onemachine import slurm_files as files
+from deployments.onemachine.processes import Daemon, ProcessTable
+from deployments.onemachine.slurm_ports import PortBook
+from deployments.onemachine.slurm_steps import kill_steps
+
+PARTITION = "main"
+GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
+
+    At most seven GPUs a node: each is a character device that every machine has.
+    """
+
+    name: str
+    nodes: int = 2
+    cpus_per_node: int = 2
+    mem_per_node_mb: int = 4000
+    gpus_per_node: int = 0
+
+    @property
+    def node_names(self) -> list[str]:
+        return [f"{self.name}-n{i + 1}" for i in range(self.nodes)]
+
+
+class SlurmSite:
+    """All Slurm clusters of one grid under `state`; `port` gives a lasting port by name."""
+
+    def __init__(self, state: Path, clusters: Sequence[ClusterSpec], port: Callable[[str], int] | None = None) -> None:
+        self.state = state.resolve()
+        self.clusters = {spec.name: spec for spec in clusters}
+        self._port = port or PortBook(self.state / "slurm-ports.json").port
+        self._shared = self.state / "slurm"
+        self._sockets = files.socket_path(self.state)
+        self.job_account: str | None = None
+        self.notes: list[str] = []
+
+    def prepare(self) -> None:
+        """Write every folder, key and configuration file; fills `job_account` and `notes` (for the person)."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.job_account, note = files.choose_job_account(self.state)
+        self.notes = [note] if note else []
+        files.socket_folder(self.state)
+        files.make_folder(self._sockets / "private", 0o700)
+        files.make_folder(self._shared, 0o711)
+        files.write_munge_key(self._shared / "munge.key")
+        files.make_database(self._shared / "database", self._shared / "database-install.log")
+        user = files.own_account()
+        files.write_template(
+            "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
+            munge_socket=self._munge_socket, ports={"slurmdbd": self._port("slurmdbd")},
+        )  # fmt: skip
+        (self._shared / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n")
+        if os.getuid() == 0:
+            files.make_folder(Path("/run/sshd"), 0o755)  # sshd insists
+        for spec in self.clusters.values():
+            self._prepare_cluster(spec)
+
+    def daemons(self) -> list[Daemon]:
+        """All daemons in the order in which they start; each may be started once the one before is ready."""
+        per_cluster = [d for spec in self.clusters.values() for d in self._cluster_daemons(spec)]
+        return [self._munged(), self._mariadbd(), self._slurmdbd(), *per_cluster]
+
+    def start(self, table: ProcessTable) -> None:
+        """Prepare, start what does not run yet, and wait until all nodes are idle and all login nodes answer."""
+        self.prepare()
+        for daemon in self.daemons():
+            table.start(daemon)
+            table.wait_ready(daemon)
+
+    def stop(self, table: ProcessTable) -> None:
+        """Stop everything, running jobs included; nothing is left but files under the state folder."""
+        names = [daemon.name for daemon in reversed(self.daemons())]
+        nodes = [node for spec in self.clusters.values() for node in spec.node_names]
+        for name in [name for name in names if name.endswith("-sshd") or name in nodes]:
+            table.stop(name)
+        kill_steps(self._sockets, [self._folder(name) / "slurm.conf" for name in self.clusters])
+        for name in names:
+            table.stop(name)
+        shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def login(self, cluster: str) -> LoginSettings:
+        """Settings of the cluster's login node, for its supervisor; call after `prepare`."""
+        folder = self._folder(cluster)
+        return LoginSettings(
+            host="127.0.0.1", port=self._port(f"{cluster}-sshd"), user=files.own_account(),
+            key_file=folder / "ssh" / "client_ed25519", known_hosts_file=folder / "ssh" / "known_hosts",
+            grid_root=str(folder / "grid"), partition=PARTITION, job_account=self.job_account,
+        )  # fmt: skip
+
+    def environment(self, cluster: str) -> dict[str, str]:
+        """What a person's shell needs for this cluster's `squeue`, `sacct` and so on."""
+        return {"SLURM_CONF": str(self._folder(cluster) / "slurm.conf")}
+
+    @property
+    def _munge_socket(self) -> Path:
+        return self._sockets / "munge.sock"
+
+    @property
+    def _database_socket(self) -> Path:
+        return self._sockets / "private" / "db.sock"
+
+    def _folder(self, cluster: str) -> Path:
+        return self._shared / cluster
+
+    def _prepare_cluster(self, spec: ClusterSpec) -> None:
+        if spec.gpus_per_node > len(GPU_DEVICES):
+            raise ConfigurationError(f"{spec.name}: a node can have at most {len(GPU_DEVICES)} GPUs.")
+        folder = files.make_folder(self._folder(spec.name), 0o711)
+        files.make_folder(folder / "slurmctld", 0o700)
+        files.make_folder(folder / "login-home", 0o700)
+        files.make_folder(folder / "grid", 0o711)
+        files.make_folder(folder / "grid" / "jobs", 0o711)
+        spool = files.make_folder(folder / "grid" / "spool", 0o700)
+        files.make_folder(self._sockets / spec.name, 0o755)
+        for node in spec.node_names:
+            files.make_folder(self._sockets / spec.name / node, 0o755)
+        ports = {name: self._port(name) for name in ("slurmdbd",)}
+        ports |= {name: self._port(f"{spec.name}-{name}") for name in ("slurmctld", "sshd")}
+        files.write_keys(folder / "ssh", ports["sshd"])
+        values: dict[str, Any] = {
+            "spec": spec, "folder": folder, "sockets": self._sockets, "ports": ports, "partition": PARTITION,
+            "user": files.own_account(), "host": files.short_host_name(), "munge_socket": self._munge_socket,
+            "nodes": [{"name": node, "port": self._port(node)} for node in spec.node_names],
+            "gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked(),
+        }  # fmt: skip
+        for name in ("slurm.conf", "gres.conf", "sshd_config"):
+            files.write_template(name, folder / name, **values)
+        (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
+        files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)
+        files.write_hook("job_submit.lua", folder / "job_submit.lua", supervisor=os.getuid())
+
+    def _munged(self) -> Daemon:
+        argv = [
+            "/usr/sbin/munged", "--foreground", f"--socket={self._munge_socket}",
+            f"--key-file={self._shared / 'munge.key'}", f"--log-file={self._shared / 'munged.log'}",
+            f"--pid-file={self._sockets / 'private' / 'munged.pid'}",
+            f"--seed-file={self._sockets / 'private' / 'seed'}", "--num-threads=4", "--group-update-time=-1",
+        ]  # fmt: skip
+        return Daemon("munged", argv, ready=lambda: _connects(self._munge_socket))
+
+    def _mariadbd(self) -> Daemon:
+        argv = [
+            "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={self._shared / 'database'}",
+            f"--socket={self._database_socket}", "--skip-networking", f"--user={files.own_account()}",
+            f"--pid-file={self._sockets / 'private' / 'mariadbd.pid'}", f"--init-file={self._shared / 'init.sql'}",
+            "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-lock-wait-timeout=900",
+            "--innodb-flush-log-at-trx-commit=2", "--performance-schema=off",
+        ]  # fmt: skip
+        return Daemon("mariadbd", argv, ready=lambda: _connects(self._database_socket))
+
+    def _slurmdbd(self) -> Daemon:
+        # It looks for slurmdbd.conf beside the slurm.conf that it is told of, which need not exist.
+        env = {"SLURM_CONF": str(self._shared / "slurm.conf"), "MYSQL_UNIX_PORT": str(self._database_socket)}
+        return Daemon("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], ready=_listens(self._port("slurmdbd")), env=env)
+
+    def _cluster_daemons(self, spec: ClusterSpec) -> Iterator[Daemon]:
+        folder = self._folder(spec.name)
+        conf = str(folder / "slurm.conf")
+        env = self.environment(spec.name)
+        # A controller must be known to the accounting before it starts; adding it twice changes nothing.
+        controller = 'sacctmgr -i -Q add cluster "$1"; exec /usr/sbin/slurmctld -D -f "$SLURM_CONF"'
+        yield Daemon(
+            f"{spec.name}-slurmctld", ["sh", "-c", controller, "sh", spec.name], env=env,
+            ready=_listens(self._port(f"{spec.name}-slurmctld")),
+        )  # fmt: skip
+        for node in spec.node_names:
+            argv = ["/usr/sbin/slurmd", "-D", "-N", node, "-f", conf]
+            # A slurmd that never registered ignores SIGTERM.
+            yield Daemon(node, argv, ready=_node_serves(env, node), env=env, stop_within_s=5.0)
+        sshd = ["/usr/sbin/sshd", "-D", "-e", "-f", str(folder / "sshd_config")]
+        yield Daemon(f"{spec.name}-sshd", sshd, ready=_listens(self._port(f"{spec.name}-sshd")))
+
+
+def _connects(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def _listens(port: int) -> Callable[[], bool]:
+    def probe() -> bool:
+        with socket.socket() as peer:
+            peer.settimeout(0.5)
+            return peer.connect_ex(("127.0.0.1", port)) == 0
+
+    return probe
+
+
+def _node_serves(env: dict[str, str], node: str) -> Callable[[], bool]:
+    """Whether the node takes jobs or runs some; after a restart, work of before may still be on it."""
+
+    def probe() -> bool:
+        command = ["sinfo", "-h", "-N", "-n", node, "-o", "%T"]
+        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+        return done.stdout.strip() in {"idle", "mixed", "allocated", "completing"}
+
+    return probe
+
+
+@contextmanager
+def running_site(state: Path, *clusters: ClusterSpec) -> Iterator[tuple[SlurmSite, ProcessTable]]:
+    """The clusters, up for the length of the `with` block; taken down whatever happens inside."""
+    site, table = SlurmSite(state, clusters), ProcessTable(state)
+    try:
+        site.start(table)
+        yield site, table
+    finally:
+        site.stop(table)

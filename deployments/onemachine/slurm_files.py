@@ -1,0 +1,157 @@
+"""Configuration, folders and keys of the one-machine Slurm clusters, as written under the state folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import stat
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from deepgrid.errors import ConfigurationError
+
+JOB_ACCOUNT = "deepgrid-job"
+_TEMPLATES = Environment(
+    loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701 - configuration files, not HTML
+)  # fmt: skip
+
+
+def write_template(name: str, target: Path, mode: int = 0o644, **values: object) -> None:
+    """Render `conf/<name>.j2` into `target`."""
+    _write(target, _TEMPLATES.get_template(f"{name}.j2").render(**values), mode)
+
+
+def write_hook(name: str, target: Path, **values: object) -> None:
+    """Copy a hook of `deepgrid.slurm` beside slurm.conf, with its `@NAME@` filled in."""
+    text = (files("deepgrid.slurm") / "hooks" / name).read_text()
+    for key, value in values.items():
+        text = text.replace(f"@{key.upper()}@", str(value))
+    _write(target, text, 0o644)
+
+
+def _write(target: Path, text: str, mode: int) -> None:
+    target.touch(mode=mode)
+    target.chmod(mode)
+    target.write_text(text)
+
+
+def make_folder(path: Path, mode: int) -> Path:
+    """Create `path` with exactly `mode`, whatever the umask."""
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(mode)
+    return path
+
+
+def socket_folder(state: Path) -> Path:
+    """A short folder for unix sockets (their paths may have 108 bytes), private to this state folder.
+
+    Raises ConfigurationError when somebody else made a folder of that name.
+    """
+    path = socket_path(state)
+    try:
+        path.mkdir(mode=0o755)
+    except FileExistsError:
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise ConfigurationError(f"{path} belongs to somebody else.", next_step="Remove it.") from None
+    path.chmod(0o755)
+    return path
+
+
+def socket_path(state: Path) -> Path:
+    """Where `socket_folder` is, without making it."""
+    digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
+    return Path("/tmp") / f"deepgrid-{digest}"
+
+
+def write_keys(folder: Path, port: int) -> None:
+    """Host key, the supervisor's own client key, and the known_hosts file that ties the two; kept if they stand."""
+    make_folder(folder, 0o700)
+    for name in ("host_ed25519", "client_ed25519"):
+        if not (folder / name).exists():
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "deepgrid", "-f", str(folder / name)]
+            subprocess.run(command, check=True, capture_output=True)
+    kind, key, *_ = (folder / "host_ed25519.pub").read_text().split()
+    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {key}\n")
+    shutil.copy(folder / "client_ed25519.pub", folder / "authorized_keys")
+
+
+def write_munge_key(path: Path) -> None:
+    """A random key at the first call."""
+    if not path.exists():
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(1024))
+
+
+def make_database(folder: Path, log: Path) -> None:
+    """A MariaDB data folder whose only administrator is the account that we run as, by socket, without password."""
+    if (folder / "mysql").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)  # left half-made by an interrupted start
+    make_folder(folder, 0o700)
+    command = [
+        "mariadb-install-db", "--no-defaults", f"--datadir={folder}", f"--user={own_account()}",
+        "--auth-root-authentication-method=socket", f"--auth-root-socket-user={own_account()}",
+        "--skip-test-db", "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
+    ]  # fmt: skip
+    with open(log, "ab") as output:
+        done = subprocess.run(command, stdout=output, stderr=output, check=False)
+    if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ConfigurationError("MariaDB's data folder could not be made.", next_step=f"Read {log}.")
+
+
+def choose_job_account(state: Path) -> tuple[str | None, str]:
+    """The account that jobs run under (None: our own), and a note for the person when that is weaker than it should be.
+
+    Made when missing: a system account without password or home. It needs root, and a state folder
+    that others may pass through.
+    """
+    if os.getuid() != 0:
+        return None, "Not root: the supervisors and all jobs share one Unix account."
+    closed = [p for p in (state, *state.parents) if not p.stat().st_mode & stat.S_IXOTH]
+    if closed:
+        return None, f"{closed[-1]} is closed to others: the supervisors and all jobs share one Unix account."
+    if not _account_exists():
+        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent",
+                   "--shell", "/bin/bash", JOB_ACCOUNT]  # fmt: skip
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode and not _account_exists():  # another grid may have been quicker
+            return None, f"No account {JOB_ACCOUNT} ({done.stderr.strip()}): supervisors and jobs share one account."
+    return JOB_ACCOUNT, ""
+
+
+def _account_exists() -> bool:
+    try:
+        pwd.getpwnam(JOB_ACCOUNT)
+    except KeyError:
+        return False
+    return True
+
+
+def own_account() -> str:
+    """Name of the account that we run as, whatever the environment claims."""
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def root_is_locked() -> bool:
+    """Whether our own password field begins with `!`, which sshd takes for a locked account unless PAM decides."""
+    try:
+        lines = Path("/etc/shadow").read_text().splitlines()
+    except OSError:
+        return False
+    return any(line.startswith(f"{own_account()}:!") for line in lines)
+
+
+def short_host_name() -> str:
+    """What Slurm compares `SlurmctldHost` with."""
+    return socket.gethostname().split(".")[0]

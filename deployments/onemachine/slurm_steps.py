@@ -1,0 +1,84 @@
+"""Ends what a stopped cluster leaves behind: slurmstepd and the jobs under it outlive their slurmd.
+
+A slurmstepd is ours when its unix socket lies in our socket folder (it has no other mark: its
+environment is overwritten); a job process when its environment names one of our slurm.conf files or
+when it descends from one of these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+POLL_S = 0.02
+
+
+def kill_steps(sockets: Path, configurations: Collection[Path], within_s: float = 10.0) -> None:
+    """Kill step daemons with sockets under `sockets` and processes of jobs of `configurations` until none is left."""
+    marks = [f"SLURM_CONF={path}\0".encode() for path in configurations]
+    deadline = time.monotonic() + within_s
+    while (victims := _family(sockets, marks)) and time.monotonic() < deadline:
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(POLL_S)
+
+
+def _family(sockets: Path, marks: list[bytes]) -> set[int]:
+    """Process ids of step daemons and job processes, with all their descendants; never our own ancestors."""
+    parents = {pid: parent for pid in _pids() if (parent := _parent(pid)) is not None}
+    inodes = _socket_inodes(sockets)
+    family = {pid for pid in parents if _is_step(pid, inodes) or _is_job(pid, marks)}
+    children = family
+    while children:
+        children = {pid for pid, parent in parents.items() if parent in family} - family
+        family |= children
+    return family - _ancestors(parents)
+
+
+def _pids() -> list[int]:
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
+def _parent(pid: int) -> int | None:
+    """Parent of a live process; None for zombies, which need no killing."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[1])
+
+
+def _socket_inodes(folder: Path) -> set[str]:
+    """Kernel names of the sockets bound under `folder`, as they appear behind /proc/PID/fd."""
+    rows = (line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:])
+    return {f"socket:[{row[6]}]" for row in rows if len(row) > 7 and row[7].startswith(f"{folder}/")}
+
+
+def _is_step(pid: int, inodes: set[str]) -> bool:
+    try:
+        if not Path(f"/proc/{pid}/comm").read_text().startswith("slurmstepd"):
+            return False
+        return any(os.readlink(entry.path) in inodes for entry in os.scandir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
+def _is_job(pid: int, marks: list[bytes]) -> bool:
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+    return b"SLURM_JOB_ID=" in environment and any(mark in environment for mark in marks)
+
+
+def _ancestors(parents: dict[int, int]) -> set[int]:
+    chain, pid = set(), os.getpid()
+    while pid in parents:
+        chain.add(pid)
+        pid = parents[pid]
+    return chain
