@@ -1,0 +1,159 @@
+"""A carrier drives one claim at the provider: it observes, and it does the single steps.
+
+Each step looks up whether it was done before it does it, so that two carriers, or one that
+was killed half-way, do nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from deepgrid.errors import ContractError, InputError, NotFound, SlurmError
+from deepgrid.lifecycle.actions import Awaited, ReportRunning, Settle, Wait
+from deepgrid.lifecycle.decide import Attempt, Observation, decide
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.sbatch import render
+from deepgrid.services.client import verify_resources
+from deepgrid.slurm.submit import SubmitRequest
+
+if TYPE_CHECKING:
+    from deepgrid.roles.provider import ProviderSession
+
+LOOK_AGAIN_S = 30.0
+# The contract's own words for "somebody was here before": nothing is left to do for this step.
+OVERTAKEN = frozenset({"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly"})
+
+
+class Carrier:
+    """The steps of one claim. Created and ended by `ProviderSession.carry`."""
+
+    def __init__(self, session: ProviderSession, key: JobKey) -> None:
+        self.session = session
+        self.key = key
+        self._attempt: Attempt | None = None
+        self._absent_since: int | None = None
+        self._seen: SlurmJob = UNKNOWN
+        self._ship_output = False
+
+    async def observe(self) -> Observation:
+        """Read the truth: the job on chain, the claim at Slurm."""
+        job = await self.session.chain.job(self.key.job_id)
+        self._seen = await self.session.monitor.observe(self.key)
+        now = int(time.time())
+        if self._seen.phase is not Phase.ABSENT:
+            self._absent_since = None
+        elif self._absent_since is None:
+            self._absent_since = now
+        if self._seen.phase in (Phase.RUNNING, Phase.ENDED):
+            self.session.logs.follow(self.key)
+        return Observation(
+            self.key, self.session.address, job, self._seen, now, self._attempt, self._absent_since
+        )
+
+    async def fetch_script(self) -> str | None:
+        """The batch script of the job, rendered from the released and verified definition.
+
+        None when nobody can ever run it: the definition is gone, or is not what the chain says.
+        Raises ServiceError while the Job Definition service does not answer.
+        """
+        job = await self.session.chain.job(self.key.job_id)
+        try:
+            model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
+            verify_resources(model, job.definition)
+        except (NotFound, InputError) as error:
+            self._attempt = Attempt(unusable=error.message)
+            return None
+        self._ship_output = model.enable_logging
+        return render(model, self.session.settings.storage)
+
+    async def submit(self, script: str) -> None:
+        """Hand the script to Slurm, at most once per claim.
+
+        A job that this cluster will never take is remembered as unfit, to be refused.
+        """
+        job = await self.session.chain.job(self.key.job_id)
+        try:
+            await self.session.cluster.submit(self.key, script, submit_request(job, self._ship_output))
+        except SlurmError as error:
+            if error.transient:
+                raise
+            self._attempt = Attempt(unfit=error.message)
+            return
+        self._attempt = Attempt()
+        self._absent_since = None
+
+    async def wait(self, awaited: Awaited) -> None:
+        """Return once something else than waiting for `awaited` is to be done."""
+        while decide(await self.observe()) == Wait(awaited):
+            await self._next_change()
+
+    async def report_running(self, action: ReportRunning) -> None:
+        """Tell the chain that the job runs since `elapsed_minutes` started minutes."""
+        await self._unless_overtaken(
+            self.session.writer.set_running(self.key.job_id, action.elapsed_minutes)
+        )
+
+    async def settle(self, action: Settle) -> None:
+        """Report the end; the contract divides the locked credits."""
+        if action.tombstone:
+            await self.session.cluster.cancel(self.key)
+        await self._unless_overtaken(
+            self.session.writer.settle(
+                self.key.job_id, action.status, action.minutes, action.error, action.exit_status
+            )
+        )
+
+    async def refuse(self, reason: str) -> None:
+        """Give the job back to the meta-scheduler, and tell the customer why."""
+        await self.session.cluster.cancel(self.key)
+        await self.session.explain(self.key.job_id, "refused", reason)
+        await self._unless_overtaken(self.session.writer.refuse_job(self.key.job_id))
+
+    async def cancel_at_slurm(self) -> None:
+        """Bar a late start, cancel at Slurm, and wait until Slurm shows it."""
+        await self.session.cluster.cancel(self.key)
+        if self._seen.phase in (Phase.QUEUED, Phase.RUNNING):
+            self._seen = await self.session.monitor.changed(self.key, self._seen, timeout_s=LOOK_AGAIN_S)
+
+    async def _next_change(self) -> None:
+        chain = asyncio.create_task(self.session.wakeups.wait(self.key.job_id, LOOK_AGAIN_S))
+        slurm = asyncio.create_task(self.session.monitor.changed(self.key, self._seen, timeout_s=LOOK_AGAIN_S))
+        try:
+            await asyncio.wait({chain, slurm}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (chain, slurm):
+                task.cancel()
+            await asyncio.gather(chain, slurm, return_exceptions=True)
+
+    async def _unless_overtaken(self, sending: Awaitable[object]) -> None:
+        try:
+            await sending
+        except ContractError as error:
+            if error.name not in OVERTAKEN:
+                raise
+
+
+def submit_request(job: Job, ship_output: bool) -> SubmitRequest:
+    """What `sbatch` is asked for: the on-chain resources and the minutes that the credits buy.
+
+    `ship_output` puts the output where the log shipper reads it.
+    """
+    definition = job.definition
+    return SubmitRequest(
+        ntasks=definition.ntasks,
+        cpus_per_task=definition.cpus_per_task,
+        mem_per_cpu_mb=definition.mem_per_cpu_mb,
+        gpus=definition.gpus,
+        time_limit_minutes=job.granted_minutes,
+        ship_output=ship_output,
+    )
+
+
+def is_claimable(job: Job, address: str) -> bool:
+    """Whether the job waits in this provider's queue."""
+    return job.status is JobStatus.META_SCHEDULED and job.provider == address

@@ -1,0 +1,89 @@
+"""Ships the output of running jobs to the log service, by offset, for all jobs in one remote command.
+
+The service knows how far it got, so a restarted supervisor continues where the last one stopped.
+Shipping never holds up a settlement: what cannot be delivered within the bound is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import JobKey
+
+POLL_S = 1.0
+CHUNK_BYTES = 256 * 1024
+DRAIN_S = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class OutputReader(Protocol):
+    """Reads what jobs wrote since the given offsets (bytes), in one go."""
+
+    async def read_output(self, offsets: dict[JobKey, int], limit: int) -> dict[JobKey, bytes]: ...
+
+
+class LogSink(Protocol):
+    """The log service as the shipper sees it; `push_log` returns the next offset it expects."""
+
+    async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int: ...
+
+
+@dataclass
+class _Stream:
+    offset: int = 0
+    ending: bool = False
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class LogShipper:
+    """One loop for all jobs of a supervisor."""
+
+    def __init__(self, reader: OutputReader, sink: LogSink) -> None:
+        self._reader = reader
+        self._sink = sink
+        self._streams: dict[JobKey, _Stream] = {}
+
+    def follow(self, key: JobKey) -> None:
+        """Ship this job's output from now on."""
+        self._streams.setdefault(key, _Stream())
+
+    async def finish(self, key: JobKey) -> None:
+        """Ship what is left and close the log, within `DRAIN_S`."""
+        stream = self._streams.get(key)
+        if stream is None:
+            return
+        stream.ending = True
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                await stream.done.wait()
+        except TimeoutError:
+            logger.warning("job %d: the end of its log could not be delivered", key.job_id)
+        finally:
+            self._streams.pop(key, None)
+
+    async def run(self) -> None:
+        """Ship for ever; a fault of the login node or the service only delays."""
+        while True:
+            if self._streams:
+                try:
+                    await self._ship(dict(self._streams))
+                except GridError as error:
+                    logger.warning("logs wait: %s", error.message)
+            await asyncio.sleep(POLL_S)
+
+    async def _ship(self, streams: dict[JobKey, _Stream]) -> None:
+        ending = {key for key, stream in streams.items() if stream.ending}
+        fresh = await self._reader.read_output({key: s.offset for key, s in streams.items()}, CHUNK_BYTES)
+        for key, stream in streams.items():
+            data = fresh.get(key, b"")
+            final = key in ending and len(data) < CHUNK_BYTES
+            if data or final:
+                stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
+            if final:
+                stream.done.set()
+                self._streams.pop(key, None)

@@ -1,0 +1,131 @@
+"""The operator's side: reads the market, assigns pending jobs, says why others wait."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.follower import Follower
+from deepgrid.chain.index import JobIndex
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from deepgrid.errors import ContractError, GridError
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.scheduling.match import Assignment, Cluster, Waiting
+from deepgrid.services.client import ServicesClient
+
+logger = logging.getLogger(__name__)
+
+# A provider that refused a job is asked again for it after this time: what was full may be free.
+REFUSAL_HOLDS_S = 600
+
+
+@dataclass(frozen=True)
+class OperatorSettings:
+    """What the meta-scheduler is configured with; `state` is a folder for the follower's cursor."""
+
+    book: Path
+    key_file: Path
+    state: Path
+
+
+class OperatorSession:
+    """What the operator's process holds open. Use `operator_session` to open one."""
+
+    def __init__(self, settings: OperatorSettings, chain: Chain, wallet: Wallet) -> None:
+        self.settings = settings
+        self.chain = chain
+        self.sender = Sender(chain, wallet)
+        self.writer = Writer(self.sender)
+        self.services = ServicesClient(
+            chain.book.definitions_url, wallet.account, chain.book.chain_id, chain.book.meta_scheduler
+        )
+        settings.state.mkdir(parents=True, exist_ok=True)
+        self.index = JobIndex(settings.state / "operator.sqlite")
+        self._said: dict[int, str] = {}
+
+    async def pending(self) -> list[Job]:
+        """Jobs that wait for a cluster, as the chain has them now."""
+        jobs = await self.chain.jobs([job.id for job in self.index.pending()])
+        return [job for job in jobs if job.status is JobStatus.PENDING]
+
+    async def clusters(self) -> list[Cluster]:
+        """Approved clusters, with the CPUs that their hot jobs hold or queue for."""
+        taken: Counter[str] = Counter()
+        for job in self.index.hot():
+            if job.provider is not None:
+                taken[job.provider] += job.definition.ntasks * job.definition.cpus_per_task
+        providers = await self.chain.providers()
+        return [Cluster(p, taken[p.address]) for p in providers if p.approved and not p.banned]
+
+    async def refusals(self, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
+        """For each job the providers that refused it lately, with the reason that they gave."""
+        found: dict[int, dict[str, str]] = {}
+        now = await self.chain.now()
+        for job in jobs:
+            if job.last_refuser is None:
+                continue
+            refused = await self.chain.refusals(job.id)
+            recent = {r.provider for r in refused if now - r.at < REFUSAL_HOLDS_S}
+            reasons = await self._reasons(job.id) if recent else {}
+            found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
+        return found
+
+    async def assign(self, assignment: Assignment) -> bool:
+        """Assign a job on chain; False when the job or the provider changed meanwhile."""
+        try:
+            await self.writer.meta_schedule(assignment.job_id, assignment.provider)
+        except ContractError as error:
+            logger.info("job %d not assigned: %s", assignment.job_id, error.message)
+            return False
+        await self._say(assignment.job_id, "assigned", assignment.reason)
+        return True
+
+    async def explain_waiting(self, waiting: Waiting) -> None:
+        """Publish why a job waits, once per reason."""
+        await self._say(waiting.job_id, "waiting", waiting.reason)
+
+    async def _say(self, job_id: int, kind: str, text: str) -> None:
+        if self._said.get(job_id) == text:
+            return
+        try:
+            await self.services.post_notice(job_id, kind, text)
+        except GridError as error:
+            logger.warning("job %d: could not say %r: %s", job_id, text, error.message)
+            return
+        self._said[job_id] = text
+
+    async def _reasons(self, job_id: int) -> dict[str, str]:
+        try:
+            notices = await self.services.notices(job_id)
+        except GridError:
+            return {}
+        return {notice.author: notice.text for notice in notices if notice.kind == "refused"}
+
+
+@asynccontextmanager
+async def operator_session(settings: OperatorSettings) -> AsyncIterator[OperatorSession]:
+    """Open everything that the operator's flows need, and close it at the end."""
+    async with AsyncExitStack() as stack:
+        chain = await stack.enter_async_context(Chain.connect(AddressBook.load(settings.book)))
+        session = OperatorSession(settings, chain, Wallet.load(settings.key_file))
+        await stack.enter_async_context(session.services)
+        await stack.enter_async_context(session.sender)
+        yield session
+
+
+async def follow_jobs(session: OperatorSession) -> AsyncIterator[list[Job]]:
+    """Batches of jobs whenever the chain changed them; the index is up to date at each."""
+    async for jobs in Follower(session.chain, session.index).changes():
+        for job in jobs:
+            if job.status.cold:
+                session._said.pop(job.id, None)
+        yield jobs

@@ -1,0 +1,164 @@
+"""The provider's side of the grid: one session a cluster, shared by all its carriers.
+
+The session holds one SSH transport, one Slurm monitor, one sender for the wallet and one
+follower of the chain; everything that a flow of the provider needs comes from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.follower import Follower
+from deepgrid.chain.index import JobIndex
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from deepgrid.errors import ContractError, GridError
+from deepgrid.lifecycle.job import Job, JobKey, Label, Prices, Provider
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.logs import LogShipper
+from deepgrid.roles.wakeups import Wakeups
+from deepgrid.sbatch import StoragePaths
+from deepgrid.services.client import ServicesClient
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import LoginSettings, open_login
+from deepgrid.slurm.monitor import SlurmMonitor
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ProviderSettings:
+    """What one cluster is configured with; `state` is a folder for the follower's cursor."""
+
+    cluster: str
+    book: Path
+    key_file: Path
+    login: LoginSettings
+    storage: StoragePaths
+    prices: Prices
+    labels: tuple[Label, ...]
+    state: Path
+
+
+class ProviderSession:
+    """What the supervisor of one cluster holds open. Use `provider_session` to open one."""
+
+    def __init__(self, settings: ProviderSettings, chain: Chain, wallet: Wallet, cluster: Cluster) -> None:
+        self.settings = settings
+        self.chain = chain
+        self.address = wallet.address
+        self.sender = Sender(chain, wallet)
+        self.writer = Writer(self.sender)
+        self.cluster = cluster
+        self.monitor = SlurmMonitor(cluster)
+        self.services = ServicesClient(
+            chain.book.definitions_url, wallet.account, chain.book.chain_id, chain.book.meta_scheduler
+        )
+        self.logs = LogShipper(cluster, self.services)
+        self.wakeups = Wakeups()
+        self._carried: set[JobKey] = set()
+
+    def key_of(self, job: Job) -> JobKey:
+        """Identity of the job's present claim."""
+        return self.key(job.id, job.claimed_at)
+
+    def key(self, job_id: int, claimed_at: int) -> JobKey:
+        return JobKey(self.chain.book.chain_id, self.chain.book.meta_scheduler, job_id, claimed_at)
+
+    def carries(self, key: JobKey) -> bool:
+        """Whether a carrier of this process drives the claim at this moment."""
+        return key in self._carried
+
+    @asynccontextmanager
+    async def carry(self, key: JobKey) -> AsyncIterator[Carrier]:
+        """Drive the claim while the context lasts; only one carrier a claim, see `carries`."""
+        if key in self._carried:
+            raise GridError(f"Job {key.job_id} is carried already by this supervisor.")
+        self._carried.add(key)
+        self.monitor.watch(key)
+        try:
+            yield Carrier(self, key)
+        finally:
+            self.monitor.unwatch(key)
+            self._carried.discard(key)
+
+    async def explain(self, job_id: int, kind: str, text: str) -> None:
+        """Tell the customer something about the job; a service that is down loses the remark only."""
+        try:
+            await self.services.post_notice(job_id, kind, text)
+        except GridError as error:
+            logger.warning("job %d: could not say %r: %s", job_id, text, error.message)
+
+    async def claim_next(self) -> Job | None:
+        """Claim the next job of this provider's on-chain queue; None when it is empty."""
+        if not await self.chain.next_claimable(self.address):
+            return None
+        try:
+            claimed = await self.writer.claim_next()
+        except ContractError as error:
+            if error.name in ("NoJob", "Empty"):
+                return None
+            raise
+        return await self.chain.job(claimed.job_id) if claimed else None
+
+    async def register(self) -> Provider | None:
+        """Register what Slurm reports with the configured prices and labels, if it changed.
+
+        Returns the provider as registered before the call, None at a first registration.
+        """
+        hardware = await self.cluster.hardware()
+        current = await self.chain.provider(self.address)
+        wanted = (hardware, self.settings.prices, self.settings.labels)
+        if current is None or (current.hardware, current.prices, current.labels) != wanted:
+            await self.writer.register(*wanted)
+        return current
+
+
+@asynccontextmanager
+async def provider_session(settings: ProviderSettings) -> AsyncIterator[ProviderSession]:
+    """Open everything that a provider's flows need, and close it at the end."""
+    async with AsyncExitStack() as stack:
+        chain = await stack.enter_async_context(Chain.connect(AddressBook.load(settings.book)))
+        login = await stack.enter_async_context(open_login(settings.login))
+        session = ProviderSession(settings, chain, Wallet.load(settings.key_file), Cluster(login, settings.login))
+        await stack.enter_async_context(session.services)
+        await stack.enter_async_context(session.sender)
+        for loop in (session.monitor.run, session.logs.run):
+            await _background(stack, loop)
+        yield session
+
+
+async def _background(stack: AsyncExitStack, loop: Callable[[], Awaitable[None]]) -> None:
+    task = asyncio.ensure_future(loop())
+
+    async def stop() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(stop)
+
+
+async def follow_own_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
+    """Batches of this provider's jobs whenever the chain changed them; the first is all hot ones.
+
+    Carriers that wait for one of them are woken.
+    """
+    session.settings.state.mkdir(parents=True, exist_ok=True)
+    index = JobIndex(session.settings.state / f"{session.settings.cluster}.sqlite")
+    async for jobs in Follower(session.chain, index).changes():
+        session.wakeups.wake(job.id for job in jobs)
+        yield [job for job in jobs if job.provider == session.address]
+
+
+def carried_states() -> frozenset[JobStatus]:
+    """The states in which a claim needs a carrier."""
+    return frozenset({JobStatus.SCHEDULED, JobStatus.RUNNING})
