@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {JobDefinition, JobStatus} from "./Types.sol";
+
+/// All events of jobs. None is indexed, as existing clients expect.
+
+event JobCreated(bytes32 jobId);
+
+event NewJobRequestEvent(bytes32 jobId, address customer);
+
+/// Every change of state.
+event JobTransitionEvent(bytes32 jobId, JobStatus from, JobStatus to);
+
+/// The provider has taken the job; it may run `maxDurationMinute`.
+event ClaimJobEvent(
+    address customer, address provider, bytes32 jobId, uint64 maxDurationMinute, JobDefinition definition
+);
+
+event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jobId);
+
+/// `maxDurationMinute` is the job's whole limit now, counted from its start.
+event ClaimNextTopUpJobEvent(bytes32 jobId, address provider, uint64 maxDurationMinute);
+
+/// The job is PENDING again: refused, or not claimed in time.
+event JobRefusedEvent(bytes32 jobId, address provider, address customer);
+
+/// The provider reported (here: in minutes) clearly more than it can have run. It was not billed.
+event BilledTooMuchEvent(bytes32 jobId, address provider, uint256 billingAmount);
+
+/// The job's end: paid to the provider, kept as cut, refunded to the customer; together all that was locked.
+event JobSettledEvent(
+    bytes32 jobId, address provider, address customer, uint64 billedMinutes, uint256 paid, uint256 cut, uint256 refunded
+);

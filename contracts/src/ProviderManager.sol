@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
+import {
+    AlreadyDone,
+    ArrayLengthMismatch,
+    Banned,
+    InvalidNodesCount,
+    InvalidTotalCpus,
+    InvalidTotalMem,
+    NoProvider,
+    WaitingApprovalOnly
+} from "./Errors.sol";
+import {IProviderManager} from "./IProviderManager.sol";
+import {
+    Fault,
+    HardwareTotals,
+    Label,
+    Provider,
+    ProviderEntry,
+    ProviderHardware,
+    ProviderPrices,
+    ProviderRecord
+} from "./Types.sol";
+import {IdList} from "./libraries/IdList.sol";
+
+/// Who may run jobs, on which hardware, at which prices. A provider proposes itself and is approved; a later
+/// proposal leaves the approved version in force until it is approved in turn.
+contract ProviderManager is IProviderManager, AccessControl {
+    using IdList for IdList.List;
+
+    /// Approves, removes and bans providers.
+    bytes32 public constant METASCHEDULER_ROLE = keccak256("METASCHEDULER_ROLE");
+    /// The MetaScheduler contract, which counts jobs and faults.
+    bytes32 public constant METASCHEDULER_CONTRACT_ROLE = keccak256("METASCHEDULER_CONTRACT_ROLE");
+    /// Registration is free.
+    uint256 public constant PROVIDER_REGISTRATION_TAX = 0;
+
+    // | listId 64 | approved 8 | waiting 8 | banned 8 |   one slot per provider
+    struct Standing {
+        uint64 listId;
+        bool approved;
+        bool waiting;
+        bool banned;
+    }
+
+    // prices: 3 slots; totals: 1 slot; hardware and labels: only read by clients
+    struct Offer {
+        ProviderPrices prices;
+        HardwareTotals totals;
+        ProviderHardware hardware;
+        Label[] labels;
+    }
+
+    /// Number of the last provider that entered the list; numbers start at 1.
+    uint64 public idCounter;
+
+    mapping(address provider => Standing) private _standing;
+    mapping(address provider => Offer) private _approved;
+    mapping(address provider => Offer) private _proposed;
+    mapping(address provider => ProviderRecord) private _record;
+    mapping(uint64 listId => address) private _addressOf;
+    IdList.List private _list;
+
+    event ProviderWaitingForApproval(address addr);
+    event ProviderApproved(address addr);
+    event ProviderRemoved(address addr);
+    event ProviderBanChanged(address addr, bool status);
+
+    constructor() {
+        _grantRole(DEFAULT_ADMIN_ROLE, msg.sender);
+    }
+
+    /// Proposes the caller as a provider, or a change of what it offers. A newer proposal replaces an older one.
+    function register(ProviderHardware calldata hardware, ProviderPrices calldata prices, Label[] calldata labels)
+        external
+    {
+        Standing storage standing = _standing[msg.sender];
+        if (standing.banned) revert Banned();
+        Offer storage proposal = _proposed[msg.sender];
+        proposal.totals = _checkedTotals(hardware);
+        proposal.prices = prices;
+        proposal.hardware = hardware;
+        delete proposal.labels;
+        for (uint256 i; i < labels.length; ++i) {
+            proposal.labels.push(labels[i]);
+        }
+        standing.waiting = true;
+        if (standing.listId == 0) {
+            standing.listId = ++idCounter;
+            _addressOf[standing.listId] = msg.sender;
+            _list.push(standing.listId);
+        }
+        emit ProviderWaitingForApproval(msg.sender);
+    }
+
+    /// Puts the provider's waiting proposal in force.
+    function approve(address provider) external onlyRole(METASCHEDULER_ROLE) {
+        Standing storage standing = _standing[provider];
+        if (standing.banned) revert Banned();
+        if (!standing.waiting) revert WaitingApprovalOnly();
+        _approved[provider] = _proposed[provider];
+        delete _proposed[provider];
+        standing.waiting = false;
+        standing.approved = true;
+        emit ProviderApproved(provider);
+    }
+
+    /// Takes a provider off the list, proposal and approved version alike. Its running jobs are settled as usual.
+    function remove(address provider) external onlyRole(METASCHEDULER_ROLE) {
+        Standing storage standing = _standing[provider];
+        if (standing.listId == 0) revert NoProvider();
+        _list.remove(standing.listId);
+        delete _addressOf[standing.listId];
+        delete _approved[provider];
+        delete _proposed[provider];
+        _standing[provider] = Standing({listId: 0, approved: false, waiting: false, banned: standing.banned});
+        emit ProviderRemoved(provider);
+    }
+
+    /// Bars an address from registering, from new jobs and from claims. Its running jobs are settled as usual.
+    function ban(address provider) external onlyRole(METASCHEDULER_ROLE) {
+        _setBanned(provider, true);
+    }
+
+    /// Lifts a ban; what was approved before is in force again.
+    function unban(address provider) external onlyRole(METASCHEDULER_ROLE) {
+        _setBanned(provider, false);
+    }
+
+    /// @inheritdoc IProviderManager
+    function incJobCount(address provider) external onlyRole(METASCHEDULER_CONTRACT_ROLE) {
+        ++_record[provider].started;
+    }
+
+    /// @inheritdoc IProviderManager
+    function incFaultCount(address provider, Fault fault) external onlyRole(METASCHEDULER_CONTRACT_ROLE) {
+        ProviderRecord storage record = _record[provider];
+        if (fault == Fault.REFUSED) ++record.refused;
+        else if (fault == Fault.PANICKED) ++record.panicked;
+        else ++record.timedOut;
+    }
+
+    /// @inheritdoc IProviderManager
+    function isValidForScheduling(address provider) public view returns (bool) {
+        Standing storage standing = _standing[provider];
+        return standing.approved && !standing.banned;
+    }
+
+    /// @inheritdoc IProviderManager
+    function offer(address provider) external view returns (ProviderPrices memory, HardwareTotals memory) {
+        Offer storage approved = _approved[provider];
+        return (approved.prices, approved.totals);
+    }
+
+    /// Whether a proposal of this provider waits for approval.
+    function isWaitingForApproval(address provider) external view returns (bool) {
+        return _standing[provider].waiting;
+    }
+
+    function isBanned(address provider) external view returns (bool) {
+        return _standing[provider].banned;
+    }
+
+    /// The approved version; all empty when there is none.
+    function getProvider(address provider) external view returns (Provider memory) {
+        return _view(provider, _standing[provider].approved, _approved[provider]);
+    }
+
+    /// The version that waits for approval; all empty when there is none.
+    function getWaitingForApprovalProvider(address provider) external view returns (Provider memory) {
+        return _view(provider, _standing[provider].waiting, _proposed[provider]);
+    }
+
+    function getProviderHardware(address provider) external view returns (ProviderHardware memory) {
+        return _approved[provider].hardware;
+    }
+
+    function getProviderPrices(address provider) external view returns (ProviderPrices memory) {
+        return _approved[provider].prices;
+    }
+
+    function getProviderLabels(address provider) external view returns (Label[] memory) {
+        return _approved[provider].labels;
+    }
+
+    /// Jobs that the provider started.
+    function getJobCount(address provider) external view returns (uint64) {
+        return _record[provider].started;
+    }
+
+    /// Jobs that the provider started, refused, panicked and let time out. Survives `remove` and `ban`.
+    function getRecord(address provider) external view returns (ProviderRecord memory) {
+        return _record[provider];
+    }
+
+    /// How many providers are listed, approved or waiting.
+    function elementCount() external view returns (uint256) {
+        return _list.size;
+    }
+
+    /// A page of listed addresses (right-aligned) from list number `cursor` (0: the first), how many they are, and
+    /// where the next page starts (0: nowhere). Reverts with OutOfBounds when `cursor` was removed.
+    function fetchPage(uint256 cursor, uint256 howMany)
+        external
+        view
+        returns (bytes32[] memory data, uint256 actualLength, uint256 newCursor)
+    {
+        uint64[] memory ids;
+        (ids, newCursor) = _list.page(cursor, howMany);
+        actualLength = ids.length;
+        data = new bytes32[](actualLength);
+        for (uint256 i; i < actualLength; ++i) {
+            data[i] = bytes32(uint256(uint160(_addressOf[ids[i]])));
+        }
+    }
+
+    /// The same page as whole providers, in the order in which they first registered.
+    function providers(uint256 from, uint256 howMany)
+        external
+        view
+        returns (ProviderEntry[] memory page, uint256 newCursor)
+    {
+        uint64[] memory ids;
+        (ids, newCursor) = _list.page(from, howMany);
+        page = new ProviderEntry[](ids.length);
+        for (uint256 i; i < ids.length; ++i) {
+            address addr = _addressOf[ids[i]];
+            Standing storage standing = _standing[addr];
+            page[i].provider = _view(addr, true, standing.approved ? _approved[addr] : _proposed[addr]);
+            page[i].approved = standing.approved;
+            page[i].waitingForApproval = standing.waiting;
+            page[i].record = _record[addr];
+        }
+    }
+
+    function _view(address addr, bool known, Offer storage version) private view returns (Provider memory provider) {
+        provider.isBanned = _standing[addr].banned;
+        if (!known) return provider;
+        provider.addr = addr;
+        provider.providerHardware = version.hardware;
+        provider.providerPrices = version.prices;
+        provider.labels = version.labels;
+    }
+
+    function _setBanned(address provider, bool banned) private {
+        Standing storage standing = _standing[provider];
+        if (standing.banned == banned) revert AlreadyDone();
+        standing.banned = banned;
+        emit ProviderBanChanged(provider, banned);
+    }
+
+    function _checkedTotals(ProviderHardware calldata hardware) private pure returns (HardwareTotals memory totals) {
+        uint256 nodes = hardware.nodes;
+        if (nodes == 0) revert InvalidNodesCount();
+        if (
+            hardware.gpusPerNode.length != nodes || hardware.cpusPerNode.length != nodes
+                || hardware.memPerNode.length != nodes
+        ) revert ArrayLengthMismatch();
+        for (uint256 i; i < nodes; ++i) {
+            totals.gpus += hardware.gpusPerNode[i];
+            totals.cpus += hardware.cpusPerNode[i];
+            totals.mem += hardware.memPerNode[i];
+        }
+        if (totals.cpus == 0) revert InvalidTotalCpus();
+        if (totals.mem == 0) revert InvalidTotalMem();
+    }
+}

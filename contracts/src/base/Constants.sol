@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
+import {InvalidConstant} from "../Errors.sol";
+
+/// The figures that the owner may change. They bind jobs from then on; a job's rate and cut stay as assigned.
+abstract contract Constants is Ownable {
+    /// Least that a job must lock, in wei.
+    uint256 public minimumAmount = 100 ether;
+
+    // | cut 8 | alarm 32 | fee 32 | claim timeout 32 | slice 32 |   one slot
+    /// Percent of a job's cost that the platform keeps.
+    uint8 public deepsquareCut = 20;
+    /// Minutes by which a report may exceed what can have run before BilledTooMuchEvent; never billed.
+    uint32 public billDurationDeltaMinute = 15;
+    /// Least minutes billed for a RUNNING job that its customer cancelled.
+    uint32 public cancellationFeeMinute = 5;
+    /// Minutes that a provider has to claim a job, and to answer a cancellation.
+    uint32 public claimJobTimeout = 10;
+    /// Minutes that one automatic top-up buys, and below which it is allowed.
+    uint32 public topUpSliceDurationMin = 30;
+
+    constructor() Ownable(msg.sender) {}
+
+    function setMinimumAmount(uint256 amount) external onlyOwner {
+        minimumAmount = _within(amount, 0, type(uint128).max);
+    }
+
+    function setDeepsquareCut(uint256 percent) external onlyOwner {
+        deepsquareCut = uint8(_within(percent, 0, 100));
+    }
+
+    function setBillDurationDeltaMinute(uint256 durationMinute) external onlyOwner {
+        billDurationDeltaMinute = uint32(_within(durationMinute, 0, 1 days / 60));
+    }
+
+    function setCancellationFeeMinute(uint256 durationMinute) external onlyOwner {
+        cancellationFeeMinute = uint32(_within(durationMinute, 0, 60));
+    }
+
+    function setClaimJobTimeout(uint64 durationMinute) external onlyOwner {
+        claimJobTimeout = uint32(_within(durationMinute, 1, 7 days / 60));
+    }
+
+    function setTopUpSliceDurationMin(uint64 durationMinute) external onlyOwner {
+        topUpSliceDurationMin = uint32(_within(durationMinute, 1, 1 days / 60));
+    }
+
+    /// `claimJobTimeout` in seconds.
+    function _claimTimeout() internal view returns (uint256) {
+        return uint256(claimJobTimeout) * 1 minutes;
+    }
+
+    function _within(uint256 value, uint256 least, uint256 most) private pure returns (uint256) {
+        if (value < least || value > most) revert InvalidConstant(value, least, most);
+        return value;
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {HardwareTotals, JobDefinition, ProviderPrices} from "../Types.sol";
+
+/// What a job costs. Nothing here can overflow or divide by zero, whatever the prices.
+library Billing {
+    using Math for uint256;
+
+    /// The longest limit a job can buy: 365 days in minutes. Also the limit of a job that costs nothing.
+    uint64 internal constant MAX_LIMIT_MINUTES = 525_600;
+
+    /// Wei per minute: gpus x gpuPrice + ntasks x (cpusPerTask x cpuPrice + memPerCpu x cpusPerTask x memPrice).
+    /// Saturates at 2^128 - 1, which no deposit exceeds.
+    function ratePerMinute(JobDefinition memory job, ProviderPrices memory prices) internal pure returns (uint128) {
+        uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
+        uint256 rate = uint256(job.gpus).saturatingMul(prices.gpuPricePerMin);
+        rate = rate.saturatingAdd(cpus.saturatingMul(prices.cpuPricePerMin));
+        rate = rate.saturatingAdd((cpus * job.memPerCpu).saturatingMul(prices.memPricePerMin));
+        return uint128(rate.min(type(uint128).max));
+    }
+
+    /// Whether nodes with these sums can hold the job at all; the exact fit per node is found off chain.
+    function fits(JobDefinition memory job, HardwareTotals memory totals) internal pure returns (bool) {
+        uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
+        return cpus <= totals.cpus && cpus * job.memPerCpu <= totals.mem && job.gpus <= totals.gpus;
+    }
+
+    /// Whole minutes that `locked` buys at `rate`, at most MAX_LIMIT_MINUTES.
+    function limitMinutes(uint256 locked, uint256 rate) internal pure returns (uint64) {
+        if (rate == 0) return MAX_LIMIT_MINUTES;
+        return uint64((locked / rate).min(MAX_LIMIT_MINUTES));
+    }
+
+    /// Started minutes between two times, at least 1.
+    function startedMinutes(uint256 start, uint256 end) internal pure returns (uint256) {
+        return end <= start ? 1 : (end - start).ceilDiv(60);
+    }
+
+    /// When a job that is reported RUNNING started: `ranMinutes` ago, but not before it was claimed.
+    function startOf(uint256 ranMinutes, uint256 claimedAt) internal view returns (uint256) {
+        uint256 ago = ranMinutes * 60;
+        return ago >= block.timestamp - claimedAt ? claimedAt : block.timestamp - ago;
+    }
+}

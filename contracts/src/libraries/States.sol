@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {InvalidTransition, JobHotStatusOnly, SameStatusError} from "../Errors.sol";
+import {JobStatus} from "../Types.sol";
+
+/// The state machine of a job. `contracts/matrix.json` holds the same table; a test compares them.
+library States {
+    // One row of 16 bits per hot state, from the lowest: PENDING, META_SCHEDULED, SCHEDULED, RUNNING.
+    // Bit n of a row: the state may become n.     PANI OOC FAIL FINI CANC RUNN SCHE META PEND
+    uint256 private constant PENDING_TO = 274; //     1   0    0    0    1    0    0    1    0
+    uint256 private constant META_TO = 277; //        1   0    0    0    1    0    1    0    1
+    uint256 private constant SCHEDULED_TO = 345; //   1   0    1    0    1    1    0    0    1
+    uint256 private constant RUNNING_TO = 496; //     1   1    1    1    1    0    0    0    0
+    uint256 private constant EDGES = PENDING_TO | (META_TO << 16) | (SCHEDULED_TO << 32) | (RUNNING_TO << 48);
+
+    /// Whether a job in this state may still change.
+    function isHot(JobStatus status) internal pure returns (bool) {
+        return status <= JobStatus.RUNNING;
+    }
+
+    /// Whether the job stands at its provider: claimed and not over.
+    function isClaimed(JobStatus status) internal pure returns (bool) {
+        return status == JobStatus.SCHEDULED || status == JobStatus.RUNNING;
+    }
+
+    /// Reverts unless `from` may become `to`.
+    function check(JobStatus from, JobStatus to) internal pure {
+        if (from == to) revert SameStatusError();
+        if (!isHot(from)) revert JobHotStatusOnly(from);
+        if ((EDGES >> (uint256(from) * 16 + uint256(to))) & 1 == 0) revert InvalidTransition(from, to);
+    }
+}
