@@ -1,0 +1,12 @@
+"""What a deployment is configured with, as Prefect blocks (`prefect block register -m blocks`).
+
+Blocks hold addresses, endpoints and paths. A private key is never in one: Prefect's database
+could hand it out.
+"""
+
+from blocks.grid import Grid, Wallet
+from blocks.operator import Operator
+from blocks.provider import Provider
+from blocks.slurm_login import SlurmLogin
+
+__all__ = ["Grid", "Operator", "Provider", "SlurmLogin", "Wallet"]

@@ -1,0 +1,33 @@
+"""Which grid, and with which wallet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect.blocks.core import Block
+from pydantic import Field
+
+from deepgrid.chain.book import AddressBook
+
+
+class Grid(Block):
+    """A grid, by its address book: chain, contracts, services."""
+
+    _block_type_name = "deepgrid Grid"
+    _block_type_slug = "deepgrid-grid"
+
+    address_book: Path = Field(description="Path of the grid's address book, a JSON file.")
+
+    def load_book(self) -> AddressBook:
+        """Read the address book; raises ConfigurationError with what to do."""
+        return AddressBook.load(self.address_book)
+
+
+class Wallet(Block):
+    """A wallet, by its address and the path of its key file. The key stays in the file."""
+
+    _block_type_name = "deepgrid Wallet"
+    _block_type_slug = "deepgrid-wallet"
+
+    address: str = Field(description="0x-address, to recognise the wallet by.")
+    key_file: Path = Field(description="Path of the key file (mode 0600) on the machine that runs the flows.")

@@ -1,0 +1,46 @@
+"""Everything that the flows of one cluster need to know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect.blocks.core import Block
+from pydantic import Field
+
+from blocks.grid import Grid, Wallet
+from blocks.slurm_login import SlurmLogin
+from deepgrid.lifecycle.job import Label, Prices
+from deepgrid.roles.provider import ProviderSettings
+
+
+class Provider(Block):
+    """A provider's cluster: its grid, wallet, login node, prices and own labels. Named by the cluster."""
+
+    _block_type_name = "deepgrid Provider"
+    _block_type_slug = "deepgrid-provider"
+
+    cluster: str = Field(description="Name of the cluster; also its `name` label.")
+    grid: Grid
+    wallet: Wallet
+    login: SlurmLogin
+    gpu_wei_per_minute: str = Field(description="Price of a GPU for a minute, in wei of credit.")
+    cpu_wei_per_minute: str = Field(description="Price of a CPU for a minute, in wei of credit.")
+    mem_wei_per_mb_minute: str = Field(description="Price of a MB of memory for a minute, in wei of credit.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can ask for.")
+    state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
+
+    def settings(self) -> ProviderSettings:
+        """The same as values for `deepgrid.roles`. Prices are text here: JSON numbers lose wei."""
+        labels = {"name": self.cluster, **self.labels}
+        return ProviderSettings(
+            cluster=self.cluster,
+            book=self.grid.address_book,
+            key_file=self.wallet.key_file,
+            login=self.login.settings(),
+            storage=self.login.storage(),
+            prices=Prices(
+                int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)
+            ),
+            labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
+            state=self.state,
+        )

@@ -1,0 +1,47 @@
+"""How a supervisor reaches its cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect.blocks.core import Block
+from pydantic import Field
+
+from deepgrid.sbatch import StoragePaths
+from deepgrid.slurm.login import LoginSettings
+
+
+class SlurmLogin(Block):
+    """The login node of a Slurm cluster, its partition and where the grid's files are there."""
+
+    _block_type_name = "deepgrid Slurm Login"
+    _block_type_slug = "deepgrid-slurm-login"
+
+    host: str = Field(description="Host name or address of the login node.")
+    port: int = Field(default=22, description="Port of its sshd.")
+    user: str = Field(description="Account of the supervisor on the login node.")
+    key_file: Path = Field(description="Path of the supervisor's SSH private key (mode 0600).")
+    known_hosts_file: Path = Field(description="known_hosts file with the login node's host key; it is verified.")
+    grid_root: str = Field(description="Folder on the login node, shared with the compute nodes, for the grid.")
+    storage_root: str = Field(description="Folder on the compute nodes below which jobs get their storage.")
+    partition: str = Field(default="main", description="Slurm partition for the grid's jobs.")
+    job_account: str | None = Field(
+        default=None, description="Unix account that jobs run under; empty for the supervisor's own (jobs then share it)."
+    )
+
+    def settings(self) -> LoginSettings:
+        """The same as values for `deepgrid.slurm`."""
+        return LoginSettings(
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            key_file=self.key_file,
+            known_hosts_file=self.known_hosts_file,
+            grid_root=self.grid_root,
+            partition=self.partition,
+            job_account=self.job_account or None,
+        )
+
+    def storage(self) -> StoragePaths:
+        """Where jobs keep their files."""
+        return StoragePaths.under(self.storage_root)

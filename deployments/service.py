@@ -1,0 +1,50 @@
+"""Runs a long-lived process: its event loop in a thread of its own, signals in the main thread.
+
+Prefect's engine takes over SIGTERM for every flow run that it executes in a main thread; in a
+process that runs many flows at once that would leave the process deaf. So no flow runs there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+
+
+def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
+    """Run `serve` until it ends, or until SIGTERM or SIGINT cancels it.
+
+    Raises whatever `serve` raised.
+    """
+    failures: list[BaseException] = []
+    started = threading.Event()
+    loop = asyncio.new_event_loop()
+    main: list[asyncio.Task[None]] = []
+
+    async def body() -> None:
+        await serve()
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        main.append(loop.create_task(body()))
+        started.set()
+        try:
+            loop.run_until_complete(main[0])
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # noqa: BLE001 - handed to the main thread below
+            failures.append(error)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    thread = threading.Thread(target=run, name="event-loop")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(main[0].cancel))
+    thread.start()
+    started.wait()
+    while thread.is_alive():
+        thread.join(timeout=0.5)
+    if failures:
+        raise failures[0]

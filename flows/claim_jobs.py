@@ -1,0 +1,27 @@
+"""Claims the jobs that wait in a provider's on-chain queue and starts a run for each."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from tasks import sessions
+from tasks.claiming import check_slurm, claim_next, start_run_job
+
+
+@flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
+async def claim_jobs(cluster: str) -> State[None]:
+    """Claim what was assigned to this cluster, unless Slurm is not well.
+
+    Args:
+        cluster: Name of the provider block.
+    """
+    claimed = []
+    async with sessions.provider(cluster) as session:
+        await check_slurm(session)
+        while (job := await claim_next(session)) is not None:
+            claimed.append(job.id)
+            await start_run_job(session, job)
+    if not claimed:
+        return Completed(message="Nothing to claim.")
+    return Completed(message=f"Claimed job {', '.join(map(str, claimed))}.")

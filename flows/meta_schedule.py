@@ -1,0 +1,33 @@
+"""Matches pending jobs to clusters and says why others wait."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from deepgrid.scheduling.match import Assignment, match
+from tasks import sessions
+from tasks.scheduling import assign, publish_reason, read_clusters, read_pending, read_refusals
+
+
+@flow(name="meta_schedule", flow_run_name="meta-schedule", persist_result=False)
+async def meta_schedule(operator: str) -> State[None]:
+    """Assign every pending job that fits a cluster, oldest first.
+
+    Args:
+        operator: Name of the operator block.
+    """
+    assigned, waiting = 0, 0
+    async with sessions.operator(operator) as session:
+        pending = await read_pending(session)
+        if not pending:
+            return Completed(message="No job is pending.")
+        clusters = await read_clusters(session)
+        refusals = await read_refusals(session, pending)
+        for decision in match(pending, clusters, refusals):
+            if isinstance(decision, Assignment):
+                assigned += await assign(session, decision)
+            else:
+                waiting += 1
+                await publish_reason(session, decision)
+    return Completed(message=f"Assigned {assigned} of {len(pending)} pending jobs; {waiting} wait.")

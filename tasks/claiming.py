@@ -1,0 +1,31 @@
+"""The side effects of `claim_jobs`."""
+
+from __future__ import annotations
+
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.roles.provider import ProviderSession
+from tasks.retrying import side_effect
+from tasks.runs import start_run
+
+
+@side_effect("check Slurm")
+async def check_slurm(session: ProviderSession) -> None:
+    """Ask the cluster whether it works; a cluster that does not claims nothing."""
+    await session.cluster.health()
+
+
+@side_effect("claim next job")
+async def claim_next(session: ProviderSession) -> Job | None:
+    """Claim the next job of the on-chain queue; None when it is empty."""
+    return await session.claim_next()
+
+
+@side_effect("start run of job {job.id}")
+async def start_run_job(session: ProviderSession, job: Job) -> None:
+    """Start the claim's flow run; a second call finds the first one's."""
+    key: JobKey = session.key_of(job)
+    await start_run(
+        f"run_job/{session.settings.cluster}",
+        {"cluster": session.settings.cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
+        idempotency_key=f"{key.comment}:{session.address}",
+    )

@@ -1,0 +1,15 @@
+"""A flow of the shape of `run_job`: the same number of tasks, with empty bodies."""
+
+from prefect import flow, task
+
+
+@task
+async def step(number: int) -> None:
+    """Stands for one side effect."""
+
+
+@flow(name="job_shaped")
+async def job_shaped(number: int) -> None:
+    """Fetch, submit, await start, report, await end, settle: six tasks."""
+    for part in range(6):
+        await step.with_options(name=f"step_{part}")(number)
