@@ -38,9 +38,7 @@ class Provider(Block):
             key_file=self.wallet.key_file,
             login=self.login.settings(),
             storage=self.login.storage(),
-            prices=Prices(
-                int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)
-            ),
+            prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
         )

@@ -26,7 +26,8 @@ class SlurmLogin(Block):
     storage_root: str = Field(description="Folder on the compute nodes below which jobs get their storage.")
     partition: str = Field(default="main", description="Slurm partition for the grid's jobs.")
     job_account: str | None = Field(
-        default=None, description="Unix account that jobs run under; empty for the supervisor's own (jobs then share it)."
+        default=None,
+        description="Unix account that jobs run under; empty for the supervisor's own (jobs then share it).",
     )
 
     def settings(self) -> LoginSettings:

@@ -13,7 +13,9 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from typing import Any
+from uuid import UUID
 
+import anyio
 import anyio.abc
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import AsyncClientContext
@@ -21,8 +23,6 @@ from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import run_flow
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
-from prefect.states import Pending
-from prefect.utilities.engine import propose_state
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 WORKER_TYPE = "deepgrid"
@@ -37,13 +37,23 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     type = WORKER_TYPE
     job_configuration = BaseJobConfiguration
-    _entrypoints: dict = {}
     _description = "Runs many flow runs as coroutines of one process. Used by the supervisor and the operator."
+
+    def __init__(self, work_pool_name: str, **options: Any) -> None:
+        super().__init__(work_pool_name, **options)
+        self._entrypoints: dict[UUID, str] = {}
+        self._executing: dict[UUID, anyio.CancelScope] = {}
 
     async def setup(self) -> None:
         """Prepare to run, with one API client shared by all runs instead of one a run."""
         await self._exit_stack.enter_async_context(AsyncClientContext())
         await super().setup()
+
+    def take(self, flow_run: FlowRun) -> None:
+        """Start a scheduled run now instead of at the next poll; Prefect lets only one of both start it."""
+        if self._runs_task_group is not None and flow_run.id not in self._submitting_flow_run_ids:
+            self._submitting_flow_run_ids.add(flow_run.id)
+            self._runs_task_group.start_soon(self._submit_run, flow_run)
 
     async def run(
         self,
@@ -53,24 +63,42 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     ) -> InProcessResult:
         """Run the flow to its end in this event loop; the engine reports its states."""
         flow = await self._flow_of(flow_run)
-        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-            with suppress(Abort, Pause):
-                await run_flow(flow, flow_run=flow_run, return_type="state")
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), suppress(Abort, Pause):
+            await run_flow(flow, flow_run=flow_run, return_type="state")
         return InProcessResult(identifier=str(flow_run.id), status_code=0)
 
     async def _submit_run(self, flow_run: FlowRun) -> None:
+        """Propose Pending, then run. The stock method makes five more API calls a run, which are
+        about processes that this worker does not have."""
         try:
             if await self._propose_pending_state(flow_run):
-                await self.run(flow_run)
+                with anyio.CancelScope() as scope:
+                    self._executing[flow_run.id] = scope
+                    await self.run(flow_run)
+        except Exception as error:
+            self._logger.exception("Flow run '%s' could not be run", flow_run.id)
+            await self._propose_crashed_state(flow_run, f"The run could not be started: {error}")
         finally:
+            self._executing.pop(flow_run.id, None)
             self._release_limit_slot(flow_run.id)
             self._submitting_flow_run_ids.discard(flow_run.id)
 
+    async def _cancel_run(self, flow_run_id: UUID) -> None:
+        """Stop carrying a run that was cancelled in the UI; a run of another process is not ours to stop."""
+        scope = self._executing.get(flow_run_id)
+        if scope is None:
+            return
+        scope.cancel()
+        run = await self.client.read_flow_run(flow_run_id)
+        await self._mark_flow_run_as_cancelled(run, {"message": "Carrying was stopped; the job itself goes on."})
+
     async def _flow_of(self, flow_run: FlowRun) -> Flow[..., Any]:
         deployment_id = flow_run.deployment_id
-        assert deployment_id is not None
+        if deployment_id is None:
+            raise ValueError("the run belongs to no deployment")
         if deployment_id not in self._entrypoints:
-            self._entrypoints[deployment_id] = (await self.client.read_deployment(deployment_id)).entrypoint
+            deployment = await self.client.read_deployment(deployment_id)
+            self._entrypoints[deployment_id] = deployment.entrypoint or ""
         return _flow(self._entrypoints[deployment_id])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from deepgrid.lifecycle.job import Job, JobKey
+from prefect.client.schemas.objects import FlowRun
+
+from deepgrid.lifecycle.job import Job
 from deepgrid.roles.provider import ProviderSession
 from tasks.retrying import side_effect
 from tasks.runs import start_run
@@ -23,8 +25,13 @@ async def claim_next(session: ProviderSession) -> Job | None:
 @side_effect("start run of job {job.id}")
 async def start_run_job(session: ProviderSession, job: Job) -> None:
     """Start the claim's flow run; a second call finds the first one's."""
-    key: JobKey = session.key_of(job)
-    await start_run(
+    await start_job_run(session, job)
+
+
+async def start_job_run(session: ProviderSession, job: Job) -> FlowRun:
+    """The run of the job's present claim, created once, whoever asks."""
+    key = session.key_of(job)
+    return await start_run(
         f"run_job/{session.settings.cluster}",
         {"cluster": session.settings.cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
         idempotency_key=f"{key.comment}:{session.address}",

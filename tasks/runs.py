@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from prefect.client.orchestration import get_client
@@ -12,28 +13,32 @@ Taker = Callable[[FlowRun], None]
 _takers: dict[str, Taker] = {}
 
 
-def offer_runs_to(work_pool: str, taker: Taker | None) -> None:
-    """From now on hand new runs of `work_pool` to `taker` (None: to nobody), besides the pool."""
-    if taker is None:
-        _takers.pop(work_pool, None)
-    else:
-        _takers[work_pool] = taker
+@contextmanager
+def offering_runs_to(work_pool: str, taker: Taker) -> Iterator[None]:
+    """While it lasts, hand new runs of `work_pool` to `taker` as well as to the pool."""
+    _takers[work_pool] = taker
+    try:
+        yield
+    finally:
+        del _takers[work_pool]
 
 
-async def start_run(
-    deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None
-) -> FlowRun:
-    """Create a run of the deployment (`flow/name`), or find the one with this idempotency key.
+def hand_over(run: FlowRun, work_pool: str) -> None:
+    """Offer a scheduled run to this process's worker; the pool keeps it in any case.
 
-    The work pool would bring it to a worker within its polling interval; a worker of this
-    process gets it now. Prefect lets only one of the two start it.
+    Prefect lets only one worker start it.
     """
+    taker = _takers.get(work_pool)
+    if taker is not None and run.state is not None and run.state.is_scheduled():
+        taker(run)
+
+
+async def start_run(deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None) -> FlowRun:
+    """Create a run of the deployment (`flow/name`), or find the one with this idempotency key."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(deployment)
         run = await client.create_flow_run_from_deployment(
             found.id, parameters=parameters, idempotency_key=idempotency_key
         )
-    taker = _takers.get(found.work_pool_name or "")
-    if taker is not None and run.state is not None and run.state.is_scheduled():
-        taker(run)
+    hand_over(run, found.work_pool_name or "")
     return run

@@ -51,9 +51,7 @@ class Carrier:
             self._absent_since = now
         if self._seen.phase in (Phase.RUNNING, Phase.ENDED):
             self.session.logs.follow(self.key)
-        return Observation(
-            self.key, self.session.address, job, self._seen, now, self._attempt, self._absent_since
-        )
+        return Observation(self.key, self.session.address, job, self._seen, now, self._attempt, self._absent_since)
 
     async def fetch_script(self) -> str | None:
         """The batch script of the job, rendered from the released and verified definition.
@@ -94,18 +92,14 @@ class Carrier:
 
     async def report_running(self, action: ReportRunning) -> None:
         """Tell the chain that the job runs since `elapsed_minutes` started minutes."""
-        await self._unless_overtaken(
-            self.session.writer.set_running(self.key.job_id, action.elapsed_minutes)
-        )
+        await self._unless_overtaken(self.session.writer.set_running(self.key.job_id, action.elapsed_minutes))
 
     async def settle(self, action: Settle) -> None:
         """Report the end; the contract divides the locked credits."""
         if action.tombstone:
             await self.session.cluster.cancel(self.key)
         await self._unless_overtaken(
-            self.session.writer.settle(
-                self.key.job_id, action.status, action.minutes, action.error, action.exit_status
-            )
+            self.session.writer.settle(self.key.job_id, action.status, action.minutes, action.error, action.exit_status)
         )
 
     async def refuse(self, reason: str) -> None:

@@ -1,0 +1,35 @@
+"""Adoption: claims that nobody carries get their own run scheduled again.
+
+At a supervisor's start that is every claim left by the last process; later, what a crash of
+Prefect or a cancelled run left behind.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from prefect.client.orchestration import get_client
+from prefect.states import AwaitingRetry
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.roles.provider import ProviderSession, carried_states
+from tasks.claiming import start_job_run
+from tasks.runs import hand_over
+
+logger = logging.getLogger(__name__)
+
+
+async def adopt(session: ProviderSession, job: Job) -> None:
+    """Schedule the run of the job's present claim again, unless it is carried here.
+
+    Call it only when no other process carries for this provider: it overrides the run's state.
+    """
+    if job.status not in carried_states() or session.carries(session.key_of(job)):
+        return
+    run = await start_job_run(session, job)
+    if run.state is not None and run.state.is_scheduled():
+        return
+    logger.info("job %d is %s and nobody carries it: adopting", job.id, job.status.words)
+    async with get_client() as client:
+        await client.set_flow_run_state(run.id, AwaitingRetry(message="Adopted by the supervisor."), force=True)
+        hand_over(await client.read_flow_run(run.id), f"provider-{session.settings.cluster}")

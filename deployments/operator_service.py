@@ -1,0 +1,83 @@
+"""The operator's process: follows the chain and carries the operator's flow runs in process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import cast
+
+from blocks import Operator
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import Provider
+from deepgrid.roles.operator import OperatorSession, follow_jobs, operator_session
+from deployments.worker import InProcessWorker
+from tasks import sessions
+from tasks.runs import offering_runs_to, start_run
+
+LOOK_AGAIN_S = 15.0
+ANYWAY_AFTER_S = 600.0
+
+logger = logging.getLogger(__name__)
+
+
+async def serve_operator(name: str) -> None:
+    """Serve the operator block `name` until cancelled."""
+    settings = cast(Operator, await Operator.aload(name)).settings()
+    pool = f"operator-{name}"
+    async with operator_session(settings) as session, sessions.serving_operator(name, session):
+        worker = InProcessWorker(pool, name=f"operator-{name}")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.start(printer=logger.info))
+            with offering_runs_to(pool, worker.take):
+                await MetaScheduling(name, session).follow(group)
+
+
+class MetaScheduling:
+    """Starts `meta_schedule` when a job is pending and something changed since the last time.
+
+    A job that no cluster can take costs nothing while nothing changes.
+    """
+
+    def __init__(self, name: str, session: OperatorSession) -> None:
+        self._name = name
+        self._session = session
+        self._wanted = asyncio.Event()
+        self._market: list[Provider] = []
+
+    async def follow(self, group: asyncio.TaskGroup) -> None:
+        """Follow the chain for ever."""
+        group.create_task(self._schedule())
+        async for _ in follow_jobs(self._session):
+            self._wanted.set()
+
+    async def _schedule(self) -> None:
+        clock = asyncio.get_running_loop().time
+        last = clock()
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    await self._wanted.wait()
+            except TimeoutError:
+                if not await self._market_changed() and clock() - last < ANYWAY_AFTER_S:
+                    continue
+            self._wanted.clear()
+            if not self._session.index.pending():
+                continue
+            last = clock()
+            try:
+                await start_run(f"meta_schedule/{self._name}", {"operator": self._name})
+            except Exception as error:  # Prefect's API may be away; the jobs stay pending
+                logger.warning("cannot start meta_schedule, trying again: %s", error)
+                await asyncio.sleep(1)
+                self._wanted.set()
+
+    async def _market_changed(self) -> bool:
+        if not self._session.index.pending():
+            return False
+        try:
+            market = await self._session.chain.providers()
+        except GridError as error:
+            logger.warning("cannot read the providers: %s", error.message)
+            return False
+        changed, self._market = market != self._market, market
+        return changed

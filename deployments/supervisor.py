@@ -1,0 +1,88 @@
+"""The supervisor of one cluster: follows the chain, carries the cluster's flow runs in process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import cast
+
+from blocks import Provider
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import Job
+from deepgrid.roles.carrier import is_claimable
+from deepgrid.roles.provider import ProviderSession, follow_own_jobs, provider_session
+from deployments.adoption import adopt
+from deployments.worker import InProcessWorker
+from tasks import sessions
+from tasks.runs import offering_runs_to, start_run
+
+CLAIM_AGAIN_S = 15.0
+ADOPT_AGAIN_S = 300.0
+
+logger = logging.getLogger(__name__)
+
+
+async def serve_provider(cluster: str) -> None:
+    """Serve the cluster of the provider block `cluster` until cancelled."""
+    settings = cast(Provider, await Provider.aload(cluster)).settings()
+    pool = f"provider-{cluster}"
+    async with provider_session(settings) as session, sessions.serving_provider(session):
+        await session.register()
+        worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.start(printer=logger.info))
+            with offering_runs_to(pool, worker.take):
+                await Supervisor(session).follow(group)
+
+
+class Supervisor:
+    """Turns what the chain says about this provider's jobs into runs."""
+
+    def __init__(self, session: ProviderSession) -> None:
+        self._session = session
+        self._hot: dict[int, Job] = {}
+        self._claim_wanted = asyncio.Event()
+
+    async def follow(self, group: asyncio.TaskGroup) -> None:
+        """Follow the chain for ever."""
+        group.create_task(self._claim())
+        first = True
+        async for jobs in follow_own_jobs(self._session):
+            for job in jobs:
+                if job.status.hot:
+                    self._hot[job.id] = job
+                else:
+                    self._hot.pop(job.id, None)
+            if any(is_claimable(job, self._session.address) for job in jobs):
+                self._claim_wanted.set()
+            if first:
+                first = False
+                group.create_task(self._adopt())
+
+    async def _claim(self) -> None:
+        cluster = self._session.settings.cluster
+        while True:
+            try:
+                async with asyncio.timeout(CLAIM_AGAIN_S):
+                    await self._claim_wanted.wait()
+            except TimeoutError:
+                if not any(is_claimable(job, self._session.address) for job in self._hot.values()):
+                    continue
+            self._claim_wanted.clear()
+            try:
+                await start_run(f"claim_jobs/{cluster}", {"cluster": cluster})
+            except Exception as error:  # Prefect's API may be away; the jobs stay in the queue
+                logger.warning("cannot start claim_jobs, trying again: %s", error)
+                await asyncio.sleep(1)
+                self._claim_wanted.set()
+
+    async def _adopt(self) -> None:
+        while True:
+            for job in list(self._hot.values()):
+                try:
+                    await adopt(self._session, await self._session.chain.job(job.id))
+                except GridError as error:
+                    logger.warning("job %d not adopted yet: %s", job.id, error.message)
+                except Exception:
+                    logger.exception("job %d not adopted yet", job.id)
+            await asyncio.sleep(ADOPT_AGAIN_S)
