@@ -1,0 +1,36 @@
+"""The formulas of the bill, on the worked figures of docs/contracts.md."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepgrid.billing.minutes import affordable_minutes, bill, rate_wei_per_minute, started_minutes
+from deepgrid.lifecycle.job import JobDefinition, Prices
+
+CREDIT = 10**18
+
+
+@pytest.mark.parametrize(("seconds", "minutes"), [(0, 1), (1, 1), (60, 1), (61, 2), (3600, 60), (3601, 61)])
+def test_started_minutes(seconds: int, minutes: int) -> None:
+    assert started_minutes(1_000, 1_000 + seconds) == minutes
+
+
+def test_rate_of_the_published_example() -> None:
+    prices = Prices(85 * 10**17, 95 * 10**16, 8 * 10**13)
+    definition = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, batch_location_hash="")
+    assert rate_wei_per_minute(definition, prices) == 1468 * 10**16
+
+
+def test_a_zero_rate_sets_no_limit() -> None:
+    assert affordable_minutes(CREDIT, 0) is None
+    assert affordable_minutes(200 * CREDIT, 146 * 10**17) == 13
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**24), st.integers(0, 10**27), st.integers(0, 100))
+def test_the_parts_of_a_bill_add_up_to_the_wei(minutes: int, rate: int, locked: int, cut: int) -> None:
+    parts = bill(minutes, rate, locked, cut)
+    assert parts.paid + parts.cut + parts.refunded == locked
+    assert min(parts.paid, parts.cut, parts.refunded) >= 0
+    assert parts.cost <= locked

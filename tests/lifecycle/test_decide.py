@@ -1,0 +1,182 @@
+"""What is done next for a claim, for every combination of chain and Slurm that matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepgrid.lifecycle.actions import (
+    Awaited,
+    CancelAtSlurm,
+    Done,
+    Refuse,
+    ReportRunning,
+    Settle,
+    Submit,
+    Wait,
+)
+from deepgrid.lifecycle.decide import LOST_GRACE_S, Attempt, Observation, decide
+from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
+from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
+from deepgrid.lifecycle.states import EDGES, JobStatus
+
+ME = "0xAaAa000000000000000000000000000000000001"
+CLAIMED = 1_000
+NOW = 10_000
+KEY = JobKey(1, "0x" + "ab" * 20, 7, CLAIMED)
+JOB = Job(
+    id=7, status=JobStatus.SCHEDULED, customer="0xc", provider=ME, definition=JobDefinition(0, 100, 1, 1, "hash"),
+    name="job", locked_wei=100, final_cost_wei=0, submitted_at=900, assigned_at=950, claimed_at=CLAIMED, started_at=0,
+    ended_at=0, cancel_requested_at=0, has_cancel_request=False, rate_wei_per_minute=10, cut_percent=20,
+    granted_minutes=10, last_refuser=None, delegate_spending=False, last_error="", exit_status=0,
+)  # fmt: skip
+QUEUED = SlurmJob(Phase.QUEUED, 5, "PENDING")
+RUNNING = SlurmJob(Phase.RUNNING, 5, "RUNNING", started_at=NOW - 61)
+
+
+def ended(state: str, ran_s: int = 61, exit_status: int = 0, reason: str = "") -> SlurmJob:
+    return SlurmJob(Phase.ENDED, 5, state, NOW - ran_s, NOW, exit_status, reason)
+
+
+def seen(status: JobStatus, slurm: SlurmJob, **more: object) -> Observation:
+    job_fields = {k: v for k, v in more.items() if k in Job.__dataclass_fields__}
+    rest = {k: v for k, v in more.items() if k not in job_fields}
+    return Observation(KEY, ME, replace(JOB, status=status, **job_fields), slurm, NOW, **rest)  # type: ignore[arg-type]
+
+
+S, R = JobStatus.SCHEDULED, JobStatus.RUNNING
+
+CASES = {
+    "nothing is concluded from silence": (seen(S, UNKNOWN), Wait(Awaited.SLURM)),
+    "nor while running": (seen(R, UNKNOWN), Wait(Awaited.SLURM)),
+    "a fresh claim is submitted": (seen(S, ABSENT), Submit()),
+    "less than a minute bought fails": (
+        seen(S, ABSENT, granted_minutes=0),
+        Settle(JobStatus.FAILED, 0, error="the locked credits buy less than a minute here", tombstone=True),
+    ),
+    "queued waits": (seen(S, QUEUED), Wait(Awaited.START)),
+    "started is reported with started minutes": (seen(S, RUNNING), ReportRunning(2)),
+    "running waits": (seen(R, RUNNING), Wait(Awaited.END)),
+    "requeued by Slurm waits": (seen(R, QUEUED), Wait(Awaited.END)),
+    "finished": (seen(R, ended("COMPLETED")), Settle(JobStatus.FINISHED, 2)),
+    "exit 3": (seen(R, ended("FAILED", exit_status=768)), Settle(JobStatus.FAILED, 2, 768)),
+    "time limit": (seen(R, ended("TIMEOUT", 700)), Settle(JobStatus.OUT_OF_CREDITS, 10)),
+    "node failure bills nothing": (
+        seen(R, ended("NODE_FAIL")),
+        Settle(JobStatus.FAILED, 0, error="a node of the cluster failed"),
+    ),
+    "launch failure bills nothing": (
+        seen(S, ended("FAILED", reason="JobLaunchFailure")),
+        Settle(JobStatus.FAILED, 0, error="the cluster could not launch the job"),
+    ),
+    "out of memory says so": (
+        seen(R, ended("OUT_OF_MEMORY", exit_status=9)),
+        Settle(JobStatus.FAILED, 2, 9, "the job needed more memory than it asked for"),
+    ),
+    "a state nobody knows is waited on": (seen(R, ended("SPLENDID")), Wait(Awaited.END)),
+    "ended before RUNNING was reported": (seen(S, ended("COMPLETED", 30)), ReportRunning(1)),
+    "cancelled while running": (
+        seen(R, RUNNING, has_cancel_request=True),
+        CancelAtSlurm("the customer cancelled the job"),
+    ),
+    "cancelled at Slurm for the customer": (
+        seen(R, ended("CANCELLED"), has_cancel_request=True),
+        Settle(JobStatus.CANCELLED, 2),
+    ),
+    "a job that cancels itself pays for what ran": (
+        seen(R, ended("CANCELLED")),
+        Settle(JobStatus.FAILED, 2, error="cancelled at the cluster"),
+    ),
+    "cancelled in the queue": (
+        seen(S, QUEUED, has_cancel_request=True),
+        CancelAtSlurm("the customer cancelled the job"),
+    ),
+    "cancelled before it was submitted": (
+        seen(S, ABSENT, has_cancel_request=True),
+        Settle(JobStatus.CANCELLED, 0, tombstone=True),
+    ),
+    "finished in the second of the cancel": (
+        seen(R, ended("COMPLETED"), has_cancel_request=True),
+        Settle(JobStatus.FINISHED, 2),
+    ),
+    "cold on chain but alive at Slurm": (
+        seen(JobStatus.CANCELLED, RUNNING),
+        CancelAtSlurm("the job is cancelled"),
+    ),
+    "cold and gone": (seen(JobStatus.FINISHED, ended("COMPLETED")), Done("the job is finished")),
+    "another claim's": (seen(S, ABSENT, claimed_at=CLAIMED + 1), Done("this claim is no longer ours")),
+    "another provider's": (seen(S, QUEUED, provider="0xb"), CancelAtSlurm("this claim is no longer ours")),
+    "unfit is refused": (seen(S, ABSENT, attempt=Attempt(unfit="too big")), Refuse("too big")),
+    "unfit is refused though Slurm keeps a record of the refused start": (
+        seen(S, replace(ended("FAILED"), started_at=None), attempt=Attempt(unfit="too big")),
+        Refuse("too big"),
+    ),
+    "unusable fails": (
+        seen(S, ABSENT, attempt=Attempt(unusable="gone")),
+        Settle(JobStatus.FAILED, 0, error="gone", tombstone=True),
+    ),
+    "submitted but not to be seen yet": (
+        seen(S, ABSENT, attempt=Attempt(), absent_since=NOW - 1),
+        Wait(Awaited.TRACE),
+    ),
+    "submitted and lost": (
+        seen(S, ABSENT, attempt=Attempt(), absent_since=NOW - LOST_GRACE_S),
+        Settle(JobStatus.PANICKED, 0, error="the provider lost the job", tombstone=True),
+    ),
+    "running and lost": (
+        seen(R, ABSENT, absent_since=NOW - LOST_GRACE_S),
+        Settle(JobStatus.PANICKED, 0, error="the provider lost the job", tombstone=True),
+    ),
+    "running and absent for a moment": (seen(R, ABSENT, absent_since=NOW), Wait(Awaited.TRACE)),
+}
+
+
+@pytest.mark.parametrize(("observation", "action"), CASES.values(), ids=CASES.keys())
+def test_next_step(observation: Observation, action: object) -> None:
+    assert decide(observation) == action
+
+
+observations = st.builds(
+    lambda status, slurm, cancel, granted, attempt, absent, claimed: seen(
+        status, slurm, has_cancel_request=cancel, granted_minutes=granted, attempt=attempt,
+        absent_since=absent, claimed_at=claimed,
+    ),
+    st.sampled_from(JobStatus),
+    st.builds(
+        SlurmJob, st.sampled_from(Phase), st.just(5),
+        st.sampled_from(["", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED", "NEW"]),
+        st.one_of(st.none(), st.integers(0, NOW)), st.one_of(st.none(), st.integers(NOW, 10 * NOW)),
+        st.integers(0, 65535), st.sampled_from(["", "None", "JobLaunchFailure"]),
+    ),
+    st.booleans(), st.integers(0, 100),
+    st.sampled_from([None, Attempt(), Attempt(unfit="x"), Attempt(unusable="y")]),
+    st.one_of(st.none(), st.integers(0, NOW)), st.sampled_from([CLAIMED, CLAIMED + 1]),
+)  # fmt: skip
+
+
+@given(observations)
+def test_every_report_is_an_edge_that_the_contract_accepts(observation: Observation) -> None:
+    action = decide(observation)
+    status = observation.job.status
+    if isinstance(action, Settle):
+        assert action.status in EDGES[status]
+        assert 0 <= action.minutes <= max(observation.job.granted_minutes, 0)
+    if isinstance(action, ReportRunning):
+        assert JobStatus.RUNNING in EDGES[status]
+    if isinstance(action, Refuse):
+        assert JobStatus.PENDING in EDGES[status]
+
+
+@given(observations)
+def test_silence_never_costs_a_job(observation: Observation) -> None:
+    silent = replace(observation, slurm=UNKNOWN)
+    assert decide(silent) == Wait(Awaited.SLURM)
+
+
+@given(observations)
+def test_nothing_alive_at_slurm_is_left_behind(observation: Observation) -> None:
+    if isinstance(decide(observation), Done):
+        assert not observation.alive_at_slurm
