@@ -1,0 +1,22 @@
+"""Job definitions: the workflow language, its files, and the form that is stored and hashed."""
+
+from deepgrid.workflow.agreement import verify_resources
+from deepgrid.workflow.canonical import canonical, from_canonical, location_hash
+from deepgrid.workflow.loading import LoadedWorkflow, load, parse
+from deepgrid.workflow.models import EnvVar, Job, JobResources, Step, StepRun, StepRunResources
+
+__all__ = [
+    "EnvVar",
+    "Job",
+    "JobResources",
+    "LoadedWorkflow",
+    "Step",
+    "StepRun",
+    "StepRunResources",
+    "canonical",
+    "from_canonical",
+    "load",
+    "location_hash",
+    "parse",
+    "verify_resources",
+]

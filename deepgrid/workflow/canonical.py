@@ -1,0 +1,52 @@
+"""The one byte form of a job definition, and the name that the chain knows it by.
+
+Equal jobs have equal bytes: JSON with sorted keys, no spaces, UTF-8, fields left out that say
+nothing beyond their default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import ValidationError
+
+from deepgrid.errors import InputError
+from deepgrid.workflow.faults import dotted, faults_of
+from deepgrid.workflow.models import Job
+
+MAX_BYTES = 256 * 1024
+SALT_BYTES = 32
+_DOMAIN = b"deepgrid job definition v1\0"
+
+
+def canonical(job: Job) -> bytes:
+    """The bytes that are hashed and stored. Raises InputError when they exceed 256 KiB."""
+    values = job.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    content = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    if len(content) > MAX_BYTES:
+        raise InputError(f"the job definition is larger than {MAX_BYTES // 1024} KiB")
+    return content
+
+
+def from_canonical(content: bytes) -> Job:
+    """The job that `canonical` made these bytes of; any other bytes are an InputError."""
+    if len(content) > MAX_BYTES:
+        raise InputError(f"the job definition is larger than {MAX_BYTES // 1024} KiB")
+    try:
+        job = Job.model_validate_json(content, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise InputError("; ".join(f"{dotted(path)}: {what}" for path, what, _ in faults_of(error))) from None
+    if canonical(job) != content:
+        raise InputError("the job definition is not in canonical form")
+    return job
+
+
+def location_hash(salt: bytes, content: bytes) -> str:
+    """Name of a definition on chain (`batchLocationHash`): 64 hex digits of SHA-256.
+
+    The 32 random bytes of salt keep others from guessing a definition by its public name.
+    """
+    if len(salt) != SALT_BYTES:
+        raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
+    return hashlib.sha256(_DOMAIN + salt + content).hexdigest()

@@ -1,0 +1,90 @@
+"""pydantic's complaints as sentences for the author of a workflow file.
+
+No sentence repeats a value that the author wrote, except a wrong choice among a few fixed words.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from deepgrid.workflow.models import Job, Model, field_of, yaml_names
+from deepgrid.workflow.nodes import Path
+
+Fault = tuple[Path, str, bool]  # where, what, and whether the field's name (not its value) is at fault
+
+_SENTENCES = {
+    "missing": "is required",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text; put it in quotes",
+    "model_type": "must be a mapping of fields",
+    "model_attributes_type": "must be a mapping of fields",
+    "dict_type": "must be a mapping of fields",
+    "tuple_type": "must be a list",
+}
+
+
+def faults_of(error: ValidationError) -> Iterator[Fault]:
+    """Every complaint of one validation, in the order of the model."""
+    for item in error.errors(include_url=False):
+        path = tuple(item["loc"])
+        if item["type"] == "located":
+            yield from ((place, sentence, False) for place, sentence in item["ctx"]["faults"])
+        elif item["type"] == "extra_forbidden":
+            yield path, _unknown(path), True
+        else:
+            yield path, _sentence(item), False
+
+
+def dotted(path: Path) -> str:
+    """`steps[0].run.command`, as people write it."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in path)
+    return text.removeprefix(".") or "the job"
+
+
+def _sentence(item: Any) -> str:
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "literal_error":
+        allowed = context["expected"].replace("'", "").replace(" or ", ", ")
+        return f"{_short(item['input'])!r} is not one of {allowed}"
+    if kind == "greater_than_equal":
+        return f"must be at least {context['ge']}"
+    if kind == "less_than_equal":
+        return f"must be at most {context['le']}"
+    return _SENTENCES.get(kind, str(item["msg"]))
+
+
+def _unknown(path: Path) -> str:
+    model, name = _model_at(path[:-1]), str(path[-1])
+    if model is None:
+        return "unknown field"
+    if name in model.LATER:
+        return "is not supported yet"
+    near = difflib.get_close_matches(name, yaml_names(model), n=1)
+    return f"unknown field (did you mean '{near[0]}'?)" if near else "unknown field"
+
+
+def _model_at(path: Path) -> type[Model] | None:
+    """The model that the language expects at a path."""
+    model: type[Model] | None = Job
+    for part in path:
+        if isinstance(part, str):
+            field = field_of(model, part) if model else None
+            model = _model_in(field.annotation) if field else None
+    return model
+
+
+def _model_in(annotation: Any) -> type[Model] | None:
+    """The one model inside `Model | None`, `tuple[Model, ...]` and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation if issubclass(annotation, Model) else None
+    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else text[:40] + "..."

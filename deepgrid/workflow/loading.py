@@ -1,0 +1,71 @@
+"""Workflow files to checked jobs.
+
+Whatever is wrong is said as `FILE:LINE:COLUMN: path: what`, one line a fault, all faults at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from deepgrid.errors import InputError
+from deepgrid.workflow import nodes
+from deepgrid.workflow.canonical import canonical
+from deepgrid.workflow.faults import dotted, faults_of
+from deepgrid.workflow.models import Job
+
+MAX_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True)
+class LoadedWorkflow:
+    """A checked job and the text it came from."""
+
+    model: Job
+    source_text: str = field(repr=False)
+
+
+def load(path: str | Path) -> LoadedWorkflow:
+    """Read and check a workflow file. Raises InputError for a file that is not there, or not right."""
+    name = str(path)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file") from None
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror})") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{name}: is larger than {MAX_BYTES // 1024} KiB")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
+        raise InputError(f"{name}:{line}:{column}: is not UTF-8 text") from None
+    return parse(text, name)
+
+
+def parse(text: str, name: str) -> LoadedWorkflow:
+    """Check a workflow given as text; `name` stands for the file in messages. Raises InputError."""
+    if len(text) > MAX_BYTES:
+        raise InputError(f"{name}: is larger than {MAX_BYTES // 1024} KiB")
+    try:
+        document = nodes.read(text)
+    except nodes.Unreadable as error:
+        raise InputError(f"{name}:{error.line}:{error.column}: {error.problem}") from None
+    try:
+        job = Job.model_validate(document.value, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise InputError("\n".join(_lines(error, document, name))) from None
+    canonical(job)  # refuses a definition too large to store
+    return LoadedWorkflow(job, text)
+
+
+def _lines(error: ValidationError, document: nodes.Document, name: str) -> list[str]:
+    located = [
+        (*document.place(path, of_key=of_key), f"{dotted(path)}: {what}") for path, what, of_key in faults_of(error)
+    ]
+    return [f"{name}:{line}:{column}: {what}" for line, column, what in sorted(located)]

@@ -1,0 +1,143 @@
+"""YAML text to plain values, each with the line and column where it stands.
+
+Reads YAML 1.2's core types (so `yes`, `1:30` and dates stay text) and refuses quickly what only an
+attacker or a slip writes: duplicate keys, tags, alias bombs, bottomless nesting, more than one document.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+MAX_DEPTH = 64
+MAX_COST = 1 << 19  # values plus characters after aliases are expanded
+
+_TAG = "tag:yaml.org,2002:"
+_NULL = re.compile(r"(~|null|Null|NULL)?")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]{1,40}")  # bounded: Python refuses to read numbers of thousands of digits
+_FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,4})?")
+
+
+class Unreadable(Exception):
+    """The text is not usable YAML; `line` and `column` count from 1."""
+
+    def __init__(self, problem: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(problem)
+        self.problem, self.line, self.column = problem, line, column
+
+
+@dataclass
+class Document:
+    """The values of a document and where each stands; `keys` holds where the names of fields stand."""
+
+    value: Any = None
+    values: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
+
+    def place(self, path: Path, *, of_key: bool = False) -> tuple[int, int]:
+        """Line and column of a value (or of its key), or of the nearest thing around it."""
+        if of_key and path in self.keys:
+            return self.keys[path]
+        while path not in self.values and path:
+            path = path[:-1]
+        return self.values.get(path, (1, 1))
+
+
+class _CoreLoader(yaml.SafeLoader):
+    """PyYAML's parser without YAML 1.1's guesses; scalars are resolved in `_scalar`."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+
+
+def read(text: str) -> Document:
+    """Read one YAML document. Raises Unreadable."""
+    try:
+        loader = _CoreLoader(text)
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
+        if root is None:
+            raise Unreadable("the file is empty")
+        return _Walk().document(root)
+    except RecursionError:
+        raise Unreadable(f"nested deeper than {MAX_DEPTH} levels") from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise Unreadable(f"YAML does not allow the character U+{int(error.character):04X}", line, column) from None
+    except yaml.MarkedYAMLError as error:
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise Unreadable(problem, *_place(error.problem_mark or error.context_mark)) from None
+
+
+class _Walk:
+    """One pass over the node graph that expands aliases within a budget."""
+
+    def __init__(self) -> None:
+        self.found = Document()
+        self.cost = 0
+
+    def document(self, root: yaml.Node) -> Document:
+        self.found.value = self.value(root, ())
+        return self.found
+
+    def value(self, node: yaml.Node, path: Path) -> Any:
+        self._spend(node, path)
+        self.found.values[path] = _place(node.start_mark)
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            _check_tag(node, "seq")
+            return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        _check_tag(node, "map")
+        return self._mapping(node, path)
+
+    def _mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise Unreadable("a field name must be plain text", *_place(key_node.start_mark))
+            key: str = key_node.value
+            if key in result:
+                raise Unreadable(f"duplicate field {key[:80]!r}", *_place(key_node.start_mark))
+            self.found.keys[(*path, key)] = _place(key_node.start_mark)
+            result[key] = self.value(value_node, (*path, key))
+        return result
+
+    def _spend(self, node: yaml.Node, path: Path) -> None:
+        if len(path) > MAX_DEPTH:
+            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(node.start_mark))
+        self.cost += 1 + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+        if self.cost > MAX_COST:
+            raise Unreadable("too large once its aliases are expanded", *_place(node.start_mark))
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    _check_tag(node, "str")
+    text: str = node.value
+    if node.style is not None:  # quoted or a block: text, whatever it looks like
+        return text
+    if _NULL.fullmatch(text):
+        return None
+    if _BOOL.fullmatch(text):
+        return text.lower() == "true"
+    if _INT.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _check_tag(node: yaml.Node, kind: str) -> None:
+    if node.tag != _TAG + kind:
+        raise Unreadable("tags (!name) are not used in workflow files", *_place(node.start_mark))
+
+
+def _place(mark: yaml.Mark | None) -> tuple[int, int]:
+    """Line and column, counted from 1."""
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)

@@ -1,0 +1,257 @@
+"""A rendered script does what its definition says, with `srun` replaced by a recorder.
+
+The recorder notes the environment and the arguments it got, byte for byte, then runs the command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.sbatch import GUARD_MARK, StoragePaths, check_script, render
+from deepgrid.workflow import Job, load, parse
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+SRUN = """#!/bin/sh
+n=$(ls {records} | wc -l)
+cat /proc/$$/environ >{records}/$n.tmp
+cat /proc/$$/cmdline >{records}/$n.argv
+mv {records}/$n.tmp {records}/$n.env
+"""
+EXECUTE = """
+while case $1 in --*) ;; *) false ;; esac; do shift; done
+exec "$@"
+"""
+
+
+@dataclass
+class Call:
+    """One call of srun: its environment, its arguments."""
+
+    env: dict[bytes, bytes]
+    argv: list[bytes]
+
+    def option(self, name: str) -> bytes | None:
+        prefix = f"--{name}=".encode()
+        return next((a.removeprefix(prefix) for a in self.argv if a.startswith(prefix)), None)
+
+
+@dataclass
+class Outcome:
+    status: int
+    output: str
+    calls: list[Call]
+
+
+class Bench:
+    """A folder with storage roots and a recording srun, which also runs commands unless told otherwise."""
+
+    def __init__(self, root: Path, *, execute: bool = True) -> None:
+        self.root, self.records = root, root / "records"
+        self.storage = StoragePaths.under(str(root / "store"))
+        for folder in (self.records, *map(Path, self.storage.roots)):
+            folder.mkdir(parents=True)
+        srun = root / "bin" / "srun"
+        srun.parent.mkdir()
+        srun.write_text(SRUN.format(records=self.records) + (EXECUTE if execute else ""))
+        srun.chmod(0o755)
+
+    def run(self, job: Job, **env: str) -> Outcome:
+        for old in self.records.iterdir():
+            old.unlink()
+        done = subprocess.run(
+            ["bash", "-s"], check=False, input=render(job, self.storage).encode(), cwd=self.root, timeout=60,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
+        )  # fmt: skip
+        calls = sorted(self.records.glob("*.env"), key=lambda p: int(p.stem))
+        return Outcome(done.returncode, done.stdout.decode(errors="replace"), [self._call(path) for path in calls])
+
+    def left_behind(self) -> list[Path]:
+        return list(Path(self.storage.job).glob("*/*"))
+
+    def _call(self, path: Path) -> Call:
+        pairs = [entry.partition(b"=") for entry in path.read_bytes().split(b"\0")[:-1]]
+        argv = path.with_suffix(".argv").read_bytes().split(b"\0")[:-1]
+        return Call({key: value for key, _, value in pairs}, argv[2:])  # without "/bin/sh srun"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("bench"))
+
+
+def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Job:
+    resources = f"resources: {{tasks: 2, cpusPerTask: 8, memPerCpu: 1000, gpus: {gpus}}}\n"
+    return parse(f"{resources}env: {env}\nsteps:\n{steps}", "job.yaml").model
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_scripts_of_the_examples_pass_bash_and_shellcheck(path: Path) -> None:
+    script = render(load(path).model, StoragePaths())
+    check_script(script)
+    assert script.splitlines()[:2] == ["#!/bin/bash", GUARD_MARK]
+
+
+def test_resource_figures_are_exported(bench: Bench) -> None:
+    call = bench.run(job("- run: {command: ':'}")).calls[0]
+    names = ["NTASKS", "CPUS_PER_TASK", "MEM_PER_CPU", "GPUS", "GPUS_PER_TASK", "CPUS", "MEM"]
+    assert [call.env[name.encode()] for name in names] == [b"2", b"8", b"1000", b"2", b"1", b"16", b"16000"]
+
+
+def test_step_options_of_srun(bench: Bench) -> None:
+    steps = """
+    - run: {command: ':'}
+    - name: all figures
+      run: {command: ':', shell: /bin/bash, resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 5, gpusPerTask: 1}}
+    """
+    first, second = bench.run(job(steps)).calls
+    figures = b"--export=ALL --cpus-per-task=8 --mem-per-cpu=1000M --gpus-per-task=0 --gpus=0 --ntasks=1 --nodes=1"
+    assert first.argv == [*figures.split(), b"/bin/sh", b"-c", b"--", b":"]
+    figures = b"--export=ALL --cpus-per-task=3 --mem-per-cpu=5M --gpus-per-task=1 --gpus=2 --ntasks=2"
+    assert second.argv == [b"--job-name=all figures", *figures.split(), b"/bin/bash", b"-c", b"--", b":"]
+
+
+def test_a_failing_step_ends_the_job_with_its_status_and_leaves_nothing(bench: Bench) -> None:
+    outcome = bench.run(job("- run: {command: 'exit 3'}\n- name: never\n  run: {command: ':'}"))
+    assert (outcome.status, len(outcome.calls)) == (3, 1)
+    assert "never" not in outcome.output
+    assert bench.left_behind() == []
+
+
+def test_steps_run_in_order_and_say_their_names(bench: Bench) -> None:
+    outcome = bench.run(job("- {name: one, run: {command: echo a}}\n- {name: only a name}\n- run: {command: echo b}"))
+    assert outcome.output.splitlines() == ["Running: one", "a", "Running: only a name", "b"]
+
+
+def test_storage_is_private_and_removed_even_when_a_step_locks_it(bench: Bench) -> None:
+    command = """stat -c %a "$STORAGE_PATH" "$DEEPSQUARE_INPUT" "$DEEPSQUARE_OUTPUT" "$DEEPSQUARE_DISK_TMP"; pwd
+      touch "$DEEPSQUARE_TMP/kept"; mkdir locked; touch locked/file; chmod 0 locked"""
+    outcome = bench.run(job(f"- run:\n    command: |\n      {command}\n"))
+    *modes, folder = outcome.output.splitlines()
+    assert modes == ["700"] * 4
+    assert folder == f"{bench.storage.job}/{os.getuid()}/0x1.7"
+    assert bench.left_behind() == []
+    assert (Path(bench.storage.user_tmp) / f"user-{os.getuid()}" / "kept").exists()
+
+
+def test_a_storage_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    bench, victim = Bench(tmp_path / "bench"), tmp_path / "victim"
+    victim.mkdir(mode=0o755)
+    (Path(bench.storage.user_tmp) / f"user-{os.getuid()}").symlink_to(victim)
+    outcome = bench.run(job("- run: {command: ':'}"))
+    assert outcome.status == 1
+    assert outcome.calls == []
+    assert "cannot be used" in outcome.output
+    assert victim.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_missing_root_is_said_not_made(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "bench")
+    Path(bench.storage.disk_tmp).rmdir()
+    outcome = bench.run(job("- run: {command: ':'}"))
+    assert outcome.status == 1
+    assert f"{bench.storage.disk_tmp}/user-" in outcome.output
+    assert not Path(bench.storage.disk_tmp).exists()
+    assert bench.left_behind() == []
+
+
+def test_each_further_node_gets_its_private_disk_folder(bench: Bench) -> None:
+    outcome = bench.run(job("- run: {command: ':'}"), SLURM_JOB_NUM_NODES="2")
+    assert outcome.status == 0
+    assert [outcome.calls[0].option(name) for name in ("nodes", "ntasks", "gpus")] == [b"2", b"2", b"0"]
+
+
+def test_working_folder_is_made_and_entered(bench: Bench) -> None:
+    folder = bench.root / "made $(touch canary)" / "-here's"
+    steps = f"- run: {{command: 'pwd; exit 4', shell: /bin/bash, workDir: \"{folder}\"}}"
+    outcome = bench.run(job(steps))
+    assert (outcome.status, outcome.output.splitlines()) == (4, [str(folder)])
+
+
+def test_a_working_folder_that_cannot_be_entered_fails_the_step(bench: Bench) -> None:
+    outcome = bench.run(job("- run: {command: ':', workDir: /dev/null/x}"))
+    assert outcome.status == 1
+    assert "change dir to working directory failed" in outcome.output
+
+
+def test_variables_appended_to_the_env_file_reach_later_steps(bench: Bench) -> None:
+    write = r"""
+    - run:
+        command: |
+          cat >>"$DEEPSQUARE_ENV" <<'END'
+          PLAIN=a, b = 'c' $(id) \n
+          EMPTY=
+          # NOT=this
+          not a variable
+          NOT-A-NAME=x
+          1NOT=x
+          RANDOM=x[$(touch canary)]
+          MANY<<STOP
+          first
+           KEY=second
+
+          STOP
+          TWICE=1
+          TWICE=2
+          OVER=file
+          BARE<<
+          END
+          printf LAST=unfinished >>"$DEEPSQUARE_ENV"
+    - run: {command: ':', env: [{key: OVER, value: step}, {key: OWN, value: s}]}
+    - run: {command: ':'}
+    """
+    env_of_job = "[{key: OVER, value: job}, {key: DEEPSQUARE_ENV, value: /elsewhere}]"
+    before = bench.run(job(write.replace('"$DEEPSQUARE_ENV"', "./env"), env=env_of_job)).calls
+    second, third = before[1].env, before[2].env
+    expected = {
+        b"PLAIN": b"a, b = 'c' $(id) \\n", b"EMPTY": b"", b"MANY": b"first\n KEY=second\n", b"TWICE": b"2",
+        b"LAST": b"unfinished",
+    }  # fmt: skip
+    assert {key: second.get(key) for key in expected} == expected
+    assert not {b"NOT", b"NOT-A-NAME", b"1NOT", b"RANDOM", b"BARE"} & second.keys()
+    assert (second[b"OVER"], third[b"OVER"]) == (b"step", b"file")
+    assert b"OWN" not in third
+
+
+def test_a_job_without_srun_says_so(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "bash").symlink_to("/bin/bash")
+    outcome = bench.run(job("- run: {command: ':'}"), PATH=str(tmp_path))
+    assert outcome.status == 127
+    assert "srun is not in PATH" in outcome.output
+
+
+def test_a_signal_removes_the_storage(bench: Bench) -> None:
+    outcome = bench.run(job("- run: {command: 'kill -TERM $(ps -o ppid= -p $$); sleep 0.1'}"))
+    assert outcome.status == 143
+    assert bench.left_behind() == []
+
+
+@pytest.mark.parametrize("root", ["", "relative", "$HOME/x", "/a\0b"])
+def test_storage_roots_must_be_absolute(root: str) -> None:
+    with pytest.raises(ConfigurationError):
+        StoragePaths(job=root)
+
+
+def test_the_check_refuses_broken_and_careless_scripts() -> None:
+    with pytest.raises(InputError, match="not valid bash"):
+        check_script("#!/bin/bash\nif true; then\n")
+    with pytest.raises(InputError, match=r"2:.*SC2154") as caught:
+        check_script('#!/bin/bash\nrm -rf "$s3cret"\n')
+    assert "rm -rf" not in caught.value.message
+    with pytest.raises(InputError, match="4 MiB"):
+        check_script("#" * (4 * 1024 * 1024))
+
+
+def test_no_step_shares_its_environment_with_the_next(bench: Bench) -> None:
+    outcome = bench.run(job("- run: {command: ':', env: [{key: TOKEN, value: t}]}\n- run: {command: ':'}"))
+    assert b"TOKEN" in outcome.calls[0].env
+    assert b"TOKEN" not in outcome.calls[1].env
+    assert not re.search(r"^export TOKEN", render(job("- run: {command: ':'}"), bench.storage), re.M)

@@ -1,0 +1,189 @@
+"""A workflow file either becomes a checked job, or every fault is named with its place."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import InputError
+from deepgrid.workflow import Job, load, parse
+
+RESOURCES = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+def job(steps: str, head: str = "") -> Job:
+    return parse(RESOURCES + head + f"steps: {steps}\n", "job.yaml").model
+
+
+def faults(text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        parse(text, "job.yaml")
+    return caught.value.message.splitlines()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_examples_load(path: Path) -> None:
+    assert load(path).model.steps
+    assert load(path).source_text.startswith("# ")
+
+
+def test_every_fault_is_named_at_once_with_its_place() -> None:
+    text = """\
+resources: {tasks: 0, cpusPerTask: 1, memPerCpu: 128}
+env:
+  - {key: a b, value: x}
+  - null
+steps:
+  - name: first
+    run:
+      comand: x
+      shell: /bin/zsh
+      workDir: rel
+"""
+    assert faults(text) == [
+        "job.yaml:1:12: resources.gpus: is required",
+        "job.yaml:1:20: resources.tasks: must be at least 1",
+        "job.yaml:3:11: env[0].key: must be letters, digits and '_', not starting with a digit",
+        "job.yaml:4:5: env[1]: must be a mapping of fields",
+        "job.yaml:8:7: steps[0].run.comand: unknown field (did you mean 'command'?)",
+        "job.yaml:8:7: steps[0].run.command: is required",
+        "job.yaml:9:14: steps[0].run.shell: '/bin/zsh' is not one of /bin/sh, /bin/bash",
+        "job.yaml:10:16: steps[0].run.workDir: must start with '/'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "field", ["input: {}", "inputMode: 511", "output: {}", "continuousOutputSync: true", "virtualNetworks: []"]
+)
+def test_fields_of_the_full_language_are_refused_by_name(field: str) -> None:
+    name = field.split(":")[0]
+    assert faults(RESOURCES + field + "\nsteps: []\n") == [f"job.yaml:2:1: {name}: is not supported yet"]
+
+
+@pytest.mark.parametrize("field", ["if: 'true'", "launch: {}", "container: {}", "cpus_per_task: 1"])
+def test_unknown_fields_inside_steps_are_refused(field: str) -> None:
+    where = "run: {command: x, " + field + "}" if field.startswith("container") else field
+    found = faults(RESOURCES + f"steps: [{{{where}}}]\n")
+    assert len(found) == 1
+    assert ": is not supported yet" in found[0] or ": unknown field" in found[0]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "a b", "a'b", "1a", "é", "PATH", "LD_LIBRARY_PATH", "UID", "RANDOM", "_", "__dg_x"]
+)
+def test_env_names_that_cannot_reach_a_process_are_refused(key: str) -> None:
+    assert "env[0].key" in faults(RESOURCES + f"env: [{{key: {key!r}, value: x}}]\nsteps: []\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [("yes", "yes"), ("2024-01-01", "2024-01-01"), ("1:30", "1:30"), ("'5'", "5"), ("''", ""), ('"a\\nb"', "a\nb")],
+)
+def test_text_stays_as_written(value: str, kept: str) -> None:
+    assert job("[]", f"env: [{{key: A, value: {value}}}]\n").env[0].value == kept
+
+
+@pytest.mark.parametrize("value", ["5", "1.5", "true", "null", "[]", "{}", '"\\0"', '"\\ud800"', "''" * 0 + "~"])
+def test_values_that_are_not_text_are_refused(value: str) -> None:
+    assert "env[0].value" in faults(RESOURCES + f"env: [{{key: A, value: {value}}}]\nsteps: []\n")[0]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.0", "'1'", "true", "2147483648", "9" * 5000])
+def test_counts_are_whole_numbers_within_bounds(number: str) -> None:
+    text = RESOURCES.replace("tasks: 2", f"tasks: {number}") + "steps: []\n"
+    assert faults(text)[0].startswith("job.yaml:1:20: resources.tasks: must be")
+
+
+@pytest.mark.parametrize(
+    ("resources", "message"),
+    [
+        ("{tasks: 5, cpusPerTask: 1}", "asks for 5 CPUs in all, the job has 4"),
+        ("{cpusPerTask: 5, memPerCpu: 1}", "asks for 5 CPUs in all, the job has 4"),
+        ("{memPerCpu: 201}", "asks for 402 MB of memory in all, the job has 400"),
+        ("{tasks: 2, gpusPerTask: 1}", "asks for 2 GPUs in all, the job has 1"),
+    ],
+)
+def test_a_step_must_fit_into_its_job(resources: str, message: str) -> None:
+    text = RESOURCES + f"steps:\n- run: {{command: x}}\n- run: {{command: x, resources: {resources}}}\n"
+    found = faults(text)
+    assert f"job.yaml:4:32: steps[1].run.resources: {message}" in found
+
+
+def test_absent_step_figures_come_from_the_job() -> None:
+    loaded = job("[{run: {command: x}}, {run: {command: x, resources: {tasks: 4, cpusPerTask: 1, memPerCpu: 7}}}]")
+    first, second = (step.run.resources_in(loaded.resources) for step in loaded.steps if step.run)
+    assert (first.tasks, first.cpus_per_task, first.mem_per_cpu, first.gpus) == (1, 2, 100, 0)
+    assert (second.tasks, second.cpus_per_task, second.mem_per_cpu, second.gpus) == (4, 1, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a: [", "job.yaml:1:5: "),
+        ("a: 1\nb: 'x", "job.yaml:2:6: "),
+        ("a: 1\n\tb: 2", "job.yaml:2:1: "),
+        ("a: {b: 1, b: 2}", "job.yaml:1:11: duplicate field 'b'"),
+        ("a: *b", "job.yaml:1:4: found undefined alias 'b'"),
+        ("a: \x01", "job.yaml:1:4: YAML does not allow the character U+0001"),
+        ("x: !!python/object/apply:os.system [id]", "job.yaml:1:4: tags"),
+        ("x: !!int '5'", "job.yaml:1:4: tags"),
+        ("--- {}\n--- {}", "job.yaml:2:1: "),
+        ("? [a]\n: b", "job.yaml:1:3: a field name must be plain text"),
+        ("", "job.yaml:1:1: the file is empty"),
+        ("- a", "job.yaml:1:1: the job: must be a mapping of fields"),
+        ("text", "job.yaml:1:1: the job: must be a mapping of fields"),
+        ("a: &x [*x]", "job.yaml:1:4: nested deeper than 64 levels"),
+    ],
+)
+def test_broken_yaml_is_named_with_line_and_column(text: str, place: str) -> None:
+    assert faults(text)[0].startswith(place)
+
+
+def bomb(levels: int) -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        bomb(9),
+        "[" * 200_000,
+        "- " * 120_000,
+        "{a: " * 50_000,
+        "a: &x " + "y" * 200_000 + "\nb: [" + "*x," * 9_000 + "]",
+    ],
+    ids=["laughs", "brackets", "dashes", "braces", "long alias"],
+)
+def test_expansion_and_nesting_attacks_are_refused_quickly(text: str) -> None:
+    start = time.process_time()
+    assert len(faults(text)) == 1
+    assert time.process_time() - start < 10
+
+
+def test_aliases_within_reason_are_expanded() -> None:
+    loaded = job("[{run: {command: x, env: &e [{key: A, value: v}]}}, {run: {command: y, env: *e}}]")
+    assert [step.run.env[0].value for step in loaded.steps if step.run] == ["v", "v"]
+
+
+def test_files_that_cannot_be_read_are_one_line_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing\.yaml: there is no such file"):
+        load(tmp_path / "missing.yaml")
+    with pytest.raises(InputError, match="cannot be read"):
+        load(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"a: 1\nb: \xe9")
+    with pytest.raises(InputError, match=r"latin.yaml:2:4: is not UTF-8"):
+        load(tmp_path / "latin.yaml")
+    (tmp_path / "large.yaml").write_bytes(b"#" * (256 * 1024 + 1))
+    with pytest.raises(InputError, match="larger than 256 KiB"):
+        load(tmp_path / "large.yaml")
+
+
+def test_secrets_stay_out_of_reprs() -> None:
+    loaded = parse(RESOURCES + "env: [{key: A, value: s3cret}]\nsteps: [{run: {command: s3cret}}]", "x")
+    assert "s3cret" not in repr(loaded)
+    assert "A" in repr(loaded.model)
