@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepgrid.sbatch import StoragePaths, check_script, render
+from deepgrid.sbatch import StoragePaths, render
 from deepgrid.sbatch.quoting import only_quoted, quote
+from deepgrid.services.script_check import check_script
 from deepgrid.workflow import EnvVar, Job, JobResources, Step, StepRun
 from tests.sbatch.test_script import Bench
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.sbatch import GUARD_MARK, StoragePaths, check_script, render
+from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
+from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Job, load, parse
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,5 +24,6 @@ def test_equal_figures_pass() -> None:
     [("ntasks", "tasks"), ("cpus_per_task", "cpusPerTask"), ("mem_per_cpu_mb", "memPerCpu"), ("gpus", "gpus")],
 )
 def test_each_differing_figure_is_named(field: str, name: str) -> None:
+    changed: dict[str, Any] = {field: 9}
     with pytest.raises(InputError, match=rf": {name} is \d there and 9 on chain"):
-        verify_resources(JOB, replace(ON_CHAIN, **{field: 9}))
+        verify_resources(JOB, replace(ON_CHAIN, **changed))
