@@ -32,13 +32,14 @@ class _LenientString(StringDecoder):
     """Strings of strangers: bad UTF-8 is replaced, not raised."""
 
     def __init__(self) -> None:
-        super().__init__(handle_string_errors="replace")
+        super().__init__(handle_string_errors="replace")  # type: ignore[no-untyped-call]
 
 
 def _lenient_codec() -> ABICodec:
-    registry = default_registry.copy()
+    registry = default_registry.copy()  # type: ignore[no-untyped-call]
     registry.unregister("string")
-    registry.register(BaseEquals("string", with_sub=False), TextStringEncoder, _LenientString, label="string")
+    is_string = BaseEquals("string", with_sub=False)  # type: ignore[no-untyped-call]
+    registry.register(is_string, TextStringEncoder, _LenientString, label="string")
     return ABICodec(registry)
 
 
@@ -62,10 +63,11 @@ class Interface:
 
     def __init__(self, name: str, abi: list[dict[str, Any]], bytecode: str) -> None:
         self.name = name
-        self.bytecode = bytecode
+        self.bytecode = bytecode.removeprefix("0x")
         self._functions = {item["name"]: item for item in abi if item["type"] == "function"}
         self._events = {_topic(item): item for item in abi if item["type"] == "event"}
-        self._constructor = next((item for item in abi if item["type"] == "constructor"), {"inputs": []})
+        constructors = [item["inputs"] for item in abi if item["type"] == "constructor"]
+        self._constructor_inputs: list[dict[str, Any]] = constructors[0] if constructors else []
         self.errors = {selector(item): item for item in abi if item["type"] == "error"}
 
     def encode(self, function: str, *args: Any) -> str:
@@ -75,7 +77,7 @@ class Interface:
 
     def creation(self, *args: Any) -> str:
         """Data of the transaction that deploys this contract with constructor arguments `args`."""
-        return f"0x{self.bytecode.removeprefix('0x')}{self._encode_args('constructor', self._constructor['inputs'], args)}"
+        return f"0x{self.bytecode}{self._encode_args('constructor', self._constructor_inputs, args)}"
 
     def decode(self, function: str, data: bytes) -> Any:
         """Result of `function`: one value, or a tuple when it returns several.

@@ -10,7 +10,7 @@ import re
 from deepgrid.errors import InputError
 
 DECIMALS = 18
-WEI_PER_CREDIT = 10**DECIMALS
+WEI_PER_CREDIT: int = 10**DECIMALS
 MAX_WEI = 2**256 - 1
 
 _AMOUNT = re.compile(r"([0-9]{1,60})(?:\.([0-9]{1,60}))?", re.ASCII)

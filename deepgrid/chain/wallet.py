@@ -78,7 +78,7 @@ class Wallet:
     def sign_typed(
         self, domain: Mapping[str, Any], types: Mapping[str, list[dict[str, str]]], message: Mapping[str, Any]
     ) -> str:
-        """EIP-712 signature (0x and 130 hex digits); `types` without `EIP712Domain`, the primary type alone or first."""
+        """EIP-712 signature, 0x and 130 hex digits; `types` without `EIP712Domain`."""
         signed = self.account.sign_typed_data(dict(domain), dict(types), dict(message))
         return f"0x{bytes(signed.signature).hex()}"
 

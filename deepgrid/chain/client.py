@@ -1,0 +1,254 @@
+"""The grid as one reads it: jobs, providers, credits, always the truth of the newest block.
+
+Raises ChainError (transient) when the node does not answer, NotFound for what does not exist,
+ContractError for what a contract refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.errors import refusal, role_hash
+from deepgrid.chain.history import Settlement, Transition, history, settlement
+from deepgrid.chain.node import Node
+from deepgrid.chain.rpc import Request, Rpc
+from deepgrid.chain.values import NOBODY, coded_id, hardware_of, job_of, labels_of, prices_of
+from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
+from deepgrid.lifecycle.job import Job, Provider
+
+JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas that nodes grant a call
+PROVIDERS_PER_CALL = 20
+IDS_PER_CALL = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Figures of the contract: least deposit (wei), platform's cut (percent), times (minutes)."""
+
+    minimum_wei: int
+    cut_percent: int
+    claim_timeout_minutes: int
+    cancellation_fee_minutes: int
+    top_up_slice_minutes: int
+
+
+class Chain(Node):
+    """One grid on one chain; made by `connect`, closed by `async with` or `close`."""
+
+    def __init__(self, book: AddressBook, rpc: Rpc) -> None:
+        super().__init__(rpc, book.chain_id)
+        self.book = book
+
+    @classmethod
+    async def connect(cls, book: AddressBook) -> Self:
+        """The grid of `book`.
+
+        Raises ConfigurationError when the node is on another chain, or has no contract where the book says.
+        """
+        chain = cls(book, Rpc(book.rpc_url))
+        try:
+            await chain._check()
+        except BaseException:
+            await chain.close()
+            raise
+        return chain
+
+    async def _check(self) -> None:
+        found = int(await self.rpc.call("eth_chainId"), 16)
+        if found != self.book.chain_id:
+            raise ConfigurationError(
+                f"Wrong chain: the node at {self.rpc.host} is on chain {found}, the address book is of chain"
+                f" {self.book.chain_id}.",
+                next_step="Use the address book of the grid that runs there.",
+            )
+        named = {
+            "MetaScheduler": self.book.meta_scheduler,
+            "Credit": self.book.credit,
+            "ProviderManager": self.book.provider_manager,
+        }
+        for (name, address), there in zip(named.items(), await self.has_code(list(named.values())), strict=True):
+            if not there:
+                raise ConfigurationError(
+                    f"There is no {name} contract at {address}.",
+                    next_step="The chain was started anew: take its new address book.",
+                )
+
+    # -- jobs --------------------------------------------------------------------------------
+
+    async def job(self, job_id: int) -> Job:
+        """The job. Raises NotFound."""
+        return (await self.jobs([job_id]))[0]
+
+    async def jobs(self, job_ids: Sequence[int], block: int | None = None) -> list[Job]:
+        """These jobs, in this order, all from one request; as of the end of `block` if given.
+
+        Raises NotFound when one does not exist.
+        """
+        pages = [job_ids[at : at + JOBS_PER_CALL] for at in range(0, len(job_ids), JOBS_PER_CALL)]
+        requests = [("MetaScheduler", "getMany", [coded_id(job_id) for job_id in page]) for page in pages]
+        try:
+            answers = await self._read_many(requests, block)
+        except ContractError as error:
+            if error.name == "InvalidJob":
+                what = f"Job {job_ids[0]} does" if len(job_ids) == 1 else "One of the jobs does"
+                raise NotFound(f"{what} not exist.") from None
+            raise
+        return [job_of(raw, terms) for raws, all_terms in answers for raw, terms in zip(raws, all_terms, strict=True)]
+
+    async def job_count(self, block: int | None = None) -> int:
+        """How many jobs there are; also the id of the last, as ids count from 1."""
+        return int((await self._read_many([("MetaScheduler", "jobIdCounter")], block))[0])
+
+    async def jobs_by_customer(self, customer: str) -> list[int]:
+        """Ids of all jobs of `customer`, oldest first."""
+        ids: list[int] = []
+        while True:
+            page = await self._read("MetaScheduler", "getByCustomerPaged", customer, len(ids), IDS_PER_CALL)
+            ids += [int.from_bytes(coded, "big") for coded in page]
+            if len(page) < IDS_PER_CALL:
+                return ids
+
+    async def claimed_jobs(self, provider: str) -> list[int]:
+        """Ids of the jobs that `provider` has claimed and not ended, oldest claim first."""
+        while True:
+            ids, cursor = [], bytes(32)
+            try:
+                while True:
+                    page, cursor = await self._read("MetaScheduler", "hotJobsOf", provider, cursor, IDS_PER_CALL)
+                    ids += [int.from_bytes(coded, "big") for coded in page]
+                    if not any(cursor):
+                        return ids
+            except ContractError as error:
+                if error.name != "OutOfBounds":  # the job at the cursor ended between two pages
+                    raise
+
+    async def history(self, job_id: int) -> list[Transition]:
+        """Every change of the job's state, oldest first, beginning with its request. Raises NotFound."""
+        return await history(self, job_id, (await self._raw_job(job_id))["time"])
+
+    async def settlement(self, job_id: int) -> Settlement | None:
+        """How the job's deposit was divided; None while the job is hot. Raises NotFound."""
+        return await settlement(self, job_id, (await self._raw_job(job_id))["time"])
+
+    async def events(self, first_block: int, last_block: int, names: Sequence[str] = ()) -> list[Event]:
+        """Events of the MetaScheduler in these blocks (inclusive), of these `names` or all, in order."""
+        contract = interface("MetaScheduler")
+        topics = [contract.topic(name) for name in names] or contract.topics()
+        wanted = {
+            "address": self.book.meta_scheduler,
+            "fromBlock": hex(first_block),
+            "toBlock": hex(last_block),
+            "topics": [topics],
+        }
+        decoded = [contract.event(log) for log in await self.rpc.call("eth_getLogs", wanted)]
+        return [event for event in decoded if event is not None]
+
+    async def next_claimable(self, provider: str) -> bool:
+        """Whether a job waits to be claimed by `provider`."""
+        return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
+
+    async def accepts_requests(self) -> bool:
+        """Whether new jobs are accepted."""
+        return bool(await self._read("MetaScheduler", "enableRequestNewJob"))
+
+    async def constants(self) -> Constants:
+        """The figures that bind new jobs."""
+        names = ("minimumAmount", "deepsquareCut", "claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin")
+        return Constants(*await self._read_many([("MetaScheduler", name) for name in names]))
+
+    # -- providers ---------------------------------------------------------------------------
+
+    async def provider(self, address: str) -> Provider:
+        """The provider: its approved version, else its proposal. Raises NotFound."""
+        approved, proposed = await self._versions(address)
+        if approved is None and proposed is None:
+            raise NotFound(f"{address} is not a provider of this grid.")
+        version = approved or proposed
+        assert version is not None
+        return _provider(version, approved=approved is not None, waiting=proposed is not None)
+
+    async def proposal(self, address: str) -> Provider | None:
+        """What the provider proposed and nobody approved yet."""
+        approved, proposed = await self._versions(address)
+        return None if proposed is None else _provider(proposed, approved=approved is not None, waiting=True)
+
+    async def providers(self) -> list[Provider]:
+        """All providers, approved, waiting and banned ones, in the order of their first registration."""
+        found: list[Provider] = []
+        cursor = 0
+        while True:
+            page, cursor = await self._read("ProviderManager", "providers", cursor, PROVIDERS_PER_CALL)
+            found += [_provider(e["provider"], approved=e["approved"], waiting=e["waitingForApproval"]) for e in page]
+            if cursor == 0:
+                return found
+
+    async def _versions(self, address: str) -> list[dict[str, Any] | None]:
+        names = ("getProvider", "getWaitingForApprovalProvider")
+        versions = await self._read_many([("ProviderManager", name, address) for name in names])
+        return [None if version["addr"] == NOBODY else version for version in versions]
+
+    # -- credits and roles -------------------------------------------------------------------
+
+    async def balance(self, address: str) -> int:
+        """Credits of `address`, wei."""
+        return int(await self._read("Credit", "balanceOf", address))
+
+    async def allowance(self, owner: str) -> int:
+        """Credits of `owner` that the grid may lock for jobs, wei."""
+        return int(await self._read("Credit", "allowance", owner, self.book.meta_scheduler))
+
+    async def platform_cut(self) -> int:
+        """Cut that the platform kept and did not withdraw yet, wei."""
+        return int(await self._read("MetaScheduler", "platformCut"))
+
+    async def has_role(self, role: str, address: str, contract: str = "MetaScheduler") -> bool:
+        """Whether `address` has `role` (such as METASCHEDULER_ROLE) at `contract`."""
+        return bool(await self._read(contract, "hasRole", role_hash(role), address))
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def address_of(self, contract: str) -> str:
+        """Where a contract stands, by its name in `abi.CONTRACTS`."""
+        book = self.book
+        return {
+            "MetaScheduler": book.meta_scheduler, "Credit": book.credit, "ProviderManager": book.provider_manager,
+        }[contract]  # fmt: skip
+
+    async def _raw_job(self, job_id: int) -> dict[str, Any]:
+        try:
+            raw: dict[str, Any] = await self._read("MetaScheduler", "get", coded_id(job_id))
+        except ContractError as error:
+            if error.name == "InvalidJob":
+                raise NotFound(f"Job {job_id} does not exist.") from None
+            raise
+        return raw
+
+    async def _read(self, contract: str, function: str, *args: Any) -> Any:
+        return (await self._read_many([(contract, function, *args)]))[0]
+
+    async def _read_many(self, reads: Sequence[tuple[Any, ...]], block: int | None = None) -> list[Any]:
+        """Results of calls (contract, function, *args), from one HTTP request."""
+        at = "latest" if block is None else hex(block)
+        requests: list[Request] = [
+            ("eth_call", [{"to": self.address_of(contract), "data": interface(contract).encode(name, *args)}, at])
+            for contract, name, *args in reads
+        ]
+        try:
+            answers = await self.rpc.batch(requests)
+        except ChainError as error:
+            raise refusal(error) from None
+        return [
+            interface(contract).decode(name, bytes.fromhex(answer[2:]))
+            for (contract, name, *_), answer in zip(reads, answers, strict=True)
+        ]
+
+
+def _provider(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
+    return Provider(
+        address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
+        labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,
+    )  # fmt: skip

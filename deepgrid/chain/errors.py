@@ -1,0 +1,182 @@
+"""What contracts say when they refuse, as sentences.
+
+One table of selectors is built from the ABIs of all contracts: a call to one contract may be
+refused deep inside another (a job's deposit by the credit token).
+"""
+
+from __future__ import annotations
+
+import functools
+import string
+from typing import Any
+
+from eth_utils.abi import function_signature_to_4byte_selector
+from eth_utils.crypto import keccak
+
+from deepgrid.chain.abi import CONTRACTS, decode_fields, interface
+from deepgrid.chain.credits import format_credits
+from deepgrid.chain.rpc import NodeRefused, Rpc
+from deepgrid.chain.transaction import Call
+from deepgrid.errors import ChainError, ContractError, GridError
+from deepgrid.lifecycle.states import JobStatus
+
+ADMIN = "DEFAULT_ADMIN_ROLE"
+ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
+OUT_OF_GAS = "OutOfGas"
+
+# Error name -> (sentence, next step). `credits` formats wei, `status` a state, `role` a role's hash.
+SENTENCES: dict[str, tuple[str, str]] = {
+    "SameStatusError": ("The job is in that state already.", ""),
+    "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", ""),
+    "JobHotStatusOnly": ("The job is over: it is {current:status}.", ""),
+    "MetaScheduledScheduledStatusOnly": (
+        "The job is {current:status}; only an assigned job that has not started can be refused.",
+        "",
+    ),
+    "RunningScheduledStatusOnly": ("The job is {current:status}; only a claimed job can be topped up.", ""),
+    "RunningColdStatusOnly": ("A provider reports that a job runs or is over, not that it is {current:status}.", ""),
+    "TimeoutTooEarly": ("The provider still has time, until unix second {notBefore}.", "Try again then."),
+    "CustomerOnly": ("Only the job's customer {expected} may do this; {current} asked.", "Use the customer's key."),
+    "JobProviderOnly": ("Only the job's provider {expected} may do this; {current} asked.", ""),
+    "CustomerMetaSchedulerProviderOnly": (
+        "Only the job's customer, its provider or the meta-scheduler may do this.",
+        "",
+    ),
+    "NewJobRequestDisabled": ("The grid takes no new jobs at the moment.", "Try again later."),
+    "InsufficientFunds": (
+        "{available:credits} credits are not enough: {required:credits} are required.",
+        "Lock more credits.",
+    ),
+    "InvalidJobDefinition": ("The job asks for no tasks, no CPUs or no memory.", "Correct its resources."),
+    "InvalidJob": ("There is no such job.", ""),
+    "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
+    "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
+    "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
+    "RemainingTimeAboveLimit": ("The job has {remaining} minutes left; a top-up is possible from {limit} on.", ""),
+    "NoJob": ("No job is waiting for this provider.", ""),
+    "OutOfBounds": ("The list has changed since its last page was read.", "Read it from the start."),
+    "InvalidNodesCount": ("A provider needs at least one node.", "Correct the hardware."),
+    "ArrayLengthMismatch": ("The hardware does not give one figure for each node.", "Correct the hardware."),
+    "InvalidTotalCpus": ("The nodes have no CPU.", "Correct the hardware."),
+    "InvalidTotalMem": ("The nodes have no memory.", "Correct the hardware."),
+    "NoProvider": ("There is no such provider.", ""),
+    "WaitingApprovalOnly": ("The provider has nothing that waits for approval.", ""),
+    "Banned": ("The provider is banned.", ""),
+    "AlreadyDone": ("That is already so.", ""),
+    "InvalidConstant": ("{value} is out of range: {least} to {most}.", ""),
+    "ERC20InsufficientBalance": (
+        "{sender} has {balance:credits} credits; {needed:credits} are needed.",
+        "Get more credits.",
+    ),
+    "ERC20InsufficientAllowance": (
+        "The grid may spend {allowance:credits} credits of yours; {needed:credits} are needed.",
+        "Raise the allowance with `dps allowance set`.",
+    ),
+    "ERC20InvalidReceiver": ("Credits cannot be sent to {receiver}.", ""),
+    "ERC20InvalidSpender": ("{spender} cannot be allowed to spend credits.", ""),
+    "AccessControlUnauthorizedAccount": ("{account} lacks the role {neededRole:role}.", "Use a key that has it."),
+    "OwnableUnauthorizedAccount": ("{account} is not the contract's owner.", "Use the owner's key."),
+}
+
+PANICS = {
+    0x01: "an assertion failed",
+    0x11: "a number overflowed",
+    0x12: "a division by zero",
+    0x21: "a value outside its enum",
+    0x22: "broken storage",
+    0x31: "an empty list",
+    0x32: "an index outside its list",
+    0x41: "too much memory",
+    0x51: "a call of nothing",
+}
+
+
+def role_hash(role: str) -> bytes:
+    """The 32 bytes by which AccessControl knows `role`."""
+    return bytes(32) if role == ADMIN else keccak(text=role)
+
+
+class _Words(string.Formatter):
+    """Formats `credits`, `status` and `role` beside what str.format knows."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "credits":
+            return format_credits(value)
+        if format_spec == "status":
+            return JobStatus(value).words if value in iter(JobStatus) else f"in state {value}"
+        if format_spec == "role":
+            return next((role for role in ROLES if role_hash(role) == value), f"0x{value.hex()}")
+        return str(super().format_field(value, format_spec))
+
+
+def contract_error(data: bytes) -> ContractError:
+    """The error whose ABI-coded form a reverted call left."""
+    known = _table().get(data[:4])
+    try:
+        if known is None:
+            return ContractError(_plain_revert(data))
+        args = {
+            field["name"]: value
+            for field, value in zip(known["inputs"], decode_fields(known["inputs"], data[4:]), strict=True)
+        }
+    except ChainError:
+        return ContractError("The contract refused the call with a reason that cannot be read.")
+    name: str = known["name"]
+    if name == "Panic":
+        message, next_step = f"The contract failed: {PANICS.get(args['code'], hex(args['code']))}.", ""
+    elif name == "Error":
+        message, next_step = f"The contract refused: {args['message']}.", ""
+    else:
+        message, next_step = SENTENCES.get(name, (f"The contract refused: {name}.", ""))
+        message = _Words().vformat(message, (), args)
+    return ContractError(message, name=name, args_by_name=args, next_step=next_step)
+
+
+def refusal(error: ChainError) -> GridError:
+    """The contract's error inside a node's, when there is one; else `error` itself."""
+    if isinstance(error, NodeRefused):
+        if error.data:
+            return contract_error(error.data)
+        if "revert" in error.reason.lower():
+            return ContractError("The contract refused the call and gave no reason.")
+    return error
+
+
+async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
+    """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
+
+    First on the state after its block (which holds whatever came before it in that block, and the
+    block's time), then on the state before. Never raises.
+    """
+    if int(receipt["gasUsed"], 16) >= gas:
+        return ContractError(f"{call.title} needed more than the {gas} gas it was given.", name=OUT_OF_GAS)
+    number = int(receipt["blockNumber"], 16)
+    for block in (number, number - 1):
+        try:
+            await rpc.call("eth_call", {**call.as_params(sender), "gas": hex(gas)}, hex(block))
+        except ChainError as error:
+            reason = refusal(error)
+            if isinstance(reason, ContractError):
+                return reason
+    return ContractError(f"{call.title} was refused when it was mined, and would pass now.")
+
+
+def _plain_revert(data: bytes) -> str:
+    what = f"an unknown reason (0x{data[:4].hex()})" if len(data) >= 4 else "no reason"
+    return f"The contract refused the call and gave {what}."
+
+
+@functools.cache
+def _table() -> dict[bytes, dict[str, Any]]:
+    table = {
+        bytes(function_signature_to_4byte_selector("Error(string)")): {
+            "name": "Error", "inputs": [{"name": "message", "type": "string"}],
+        },
+        bytes(function_signature_to_4byte_selector("Panic(uint256)")): {
+            "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}],
+        },
+    }  # fmt: skip
+    for contract in CONTRACTS:
+        table.update(interface(contract).errors)
+    return table
+

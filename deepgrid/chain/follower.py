@@ -1,0 +1,186 @@
+"""Follows the chain and tells which jobs changed; being down costs it time, never a job.
+
+Each new head is only a hint to look. What happened since the cursor is asked of the event log,
+what became of the jobs is read from the contract at that same head, and only then does the cursor
+move. When the hashes of known blocks differ from the chain's, the follower goes back to the last
+common block and reads again whatever changed after it. Claimed jobs are also read every few
+seconds, because a cancel request and a top-up leave no event.
+
+Heads are polled, not subscribed to: one small request every `poll_s` works through restarted
+nodes and proxies, and a subscription would need it all the same as its safety net.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Iterable
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.history import job_of_event
+from deepgrid.chain.index import JobIndex
+from deepgrid.chain.node import Block
+from deepgrid.errors import ChainError, NotFound
+from deepgrid.lifecycle.job import Job
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.3
+SWEEP_S = 5.0
+LONGEST_PAUSE_S = 15.0
+LONGEST_LOG_SPAN = 1000  # blocks; further behind, all hot jobs are read instead of the log
+HASHES_A_STEP = 64
+JOBS_A_SLICE = 1000
+
+
+class Follower:
+    """Keeps `index` at the chain's head while `changes` is being iterated."""
+
+    def __init__(self, chain: Chain, index: JobIndex, *, poll_s: float = POLL_S, sweep_s: float = SWEEP_S) -> None:
+        self._chain = chain
+        self._index = index
+        self._poll_s = poll_s
+        self._sweep_s = sweep_s
+        self._swept_at = 0.0
+        self._known: dict[int, Job] = {}  # hot jobs as last told
+
+    async def changes(self) -> AsyncIterator[list[Job]]:
+        """Batches of changed jobs, for ever.
+
+        The first batch comes as soon as the chain is caught up with and holds every hot job, and
+        what was hot when last seen; it may be empty, the later ones are not. A job that changed
+        several times in between comes once, as it is now.
+        """
+        started, failures = False, 0
+        while True:
+            try:
+                changed = await self._step(first=not started)
+            except (ChainError, NotFound) as error:  # NotFound: the chain went back under our feet
+                failures += 1
+                pause_s = min(LONGEST_PAUSE_S, self._poll_s * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+                log.log(logging.WARNING if failures == 1 else logging.DEBUG, "following the chain: %s", error)
+                await asyncio.sleep(pause_s)
+                continue
+            failures = 0
+            if changed or not started:
+                started = True
+                yield changed
+            else:
+                await asyncio.sleep(self._poll_s)
+
+    async def _step(self, *, first: bool) -> list[Job]:
+        """Go to the present head; returns the jobs that changed."""
+        if first:
+            await self._identify()
+        head = await self._chain.head()
+        known = self._index.blocks()
+        if known.get(head.number) == head.hash and max(known) == head.number and not first:
+            return []
+        ancestor = await self._common(known, head)
+        if ancestor is None:
+            return await self._read_everything(head, again=bool(known))
+        blocks = await self._blocks_after(ancestor, known, head)
+        ids = set(self._index.touched_after(ancestor))
+        if head.number - ancestor <= LONGEST_LOG_SPAN:
+            ids |= await self._in_log(ancestor + 1, head.number)
+        else:
+            count = await self._chain.job_count(head.number)
+            ids.update(self._index.hot(), range(self._index.last_id() + 1, count + 1))
+        if first:
+            ids.update(self._index.hot())
+        ids |= self._due_for_sweep()
+        changed = await self._read(ids, head)
+        self._index.advance(ancestor, blocks)
+        return changed
+
+    async def _identify(self) -> None:
+        """Make sure that the index is of this grid, in this life of its chain."""
+        (genesis,) = await self._chain.blocks([0])
+        birth = "" if genesis is None else genesis.hash
+        self._index.belong_to(f"{self._chain.chain_id} {self._chain.book.meta_scheduler} {birth}")
+
+    # -- where on the chain ------------------------------------------------------------------
+
+    async def _common(self, known: dict[int, str], head: Block) -> int | None:
+        """Number of the highest known block that is still on the chain; None when there is none."""
+        if known.get(head.number) == head.hash:
+            return head.number
+        if known.get(head.number - 1) == head.parent_hash:
+            return head.number - 1
+        numbers = sorted((number for number in known if number <= head.number), reverse=True)
+        for some in (numbers[:1], numbers[1:]):
+            for number, block in zip(some, await self._chain.blocks(some), strict=True):
+                if block is not None and block.hash == known[number]:
+                    return number
+        return None
+
+    async def _blocks_after(self, ancestor: int, known: dict[int, str], head: Block) -> list[Block]:
+        """The last blocks up to `head`, checked to be one chain that continues from `ancestor`."""
+        if head.number == ancestor:
+            return []
+        first = max(ancestor + 1, head.number - HASHES_A_STEP + 1)
+        parent = known[ancestor] if first == ancestor + 1 else None
+        chained: list[Block] = []
+        for block in [*await self._chain.blocks(list(range(first, head.number))), head]:
+            if block is None or parent not in (None, block.parent_hash):
+                raise ChainError("The chain went back while its blocks were read.")
+            chained.append(block)
+            parent = block.hash
+        return chained
+
+    # -- what changed ------------------------------------------------------------------------
+
+    async def _in_log(self, first: int, last: int) -> set[int]:
+        if first > last:
+            return set()
+        jobs = (job_of_event(event) for event in await self._chain.events(first, last))
+        return {job_id for job_id in jobs if job_id is not None}
+
+    def _due_for_sweep(self) -> set[int]:
+        now = asyncio.get_running_loop().time()
+        if now - self._swept_at < self._sweep_s:
+            return set()
+        self._swept_at = now
+        return set(self._index.claimed())
+
+    async def _read(self, ids: Iterable[int], head: Block) -> list[Job]:
+        """Read these jobs at `head` and store them; returns those that are news."""
+        wanted = sorted(ids)
+        if not wanted:
+            return []
+        count = await self._chain.job_count(head.number)
+        self._index.drop(job_id for job_id in wanted if job_id > count)
+        jobs = await self._chain.jobs([job_id for job_id in wanted if job_id <= count], head.number)
+        changed = [job for job in jobs if self._known.get(job.id) != job]
+        self._index.put(jobs, head.number)
+        for job in changed:
+            self._remember(job)
+        return changed
+
+    async def _read_everything(self, head: Block, *, again: bool) -> list[Job]:
+        """A new index, or a chain that went back beyond all known blocks: read every job there is."""
+        if again:
+            log.warning("no known block is on the chain any more; reading all jobs")
+            await self._identify()
+        was_hot = set(self._index.hot())
+        count = await self._chain.job_count(head.number)
+        self._index.drop(job_id for job_id in was_hot if job_id > count)
+        news: list[Job] = []
+        for start in range(1, count + 1, JOBS_A_SLICE):
+            ids = list(range(start, min(count, start + JOBS_A_SLICE - 1) + 1))
+            jobs = await self._chain.jobs(ids, head.number)
+            news += [job for job in jobs if job.status.hot or job.id in was_hot]
+            self._index.put((job for job in jobs if job.id not in was_hot), head.number)
+        self._index.put(news, head.number)
+        self._known.clear()
+        for job in news:
+            self._remember(job)
+        self._index.advance(-1, [head])
+        return news
+
+    def _remember(self, job: Job) -> None:
+        if job.status.hot:
+            self._known[job.id] = job
+        else:
+            self._known.pop(job.id, None)

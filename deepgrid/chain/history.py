@@ -1,0 +1,107 @@
+"""What happened to one job, from the contract's events, and how its deposit was divided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepgrid.chain.abi import Event
+from deepgrid.errors import ChainError
+from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.chain.client import Chain
+
+BLOCKS_PER_QUERY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of a job's state; `before` is None for its request. `at` is the block's time, unix seconds."""
+
+    before: JobStatus | None
+    after: JobStatus
+    at: int
+    block: int
+    tx_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How a job's deposit was divided: paid + cut + refunded = locked, all in wei. `at` in unix seconds."""
+
+    job_id: int
+    provider: str
+    customer: str
+    billed_minutes: int
+    paid_wei: int
+    cut_wei: int
+    refunded_wei: int
+    at: int
+    block: int
+    tx_hash: str
+
+
+async def history(chain: Chain, job_id: int, times: dict[str, int]) -> list[Transition]:
+    """Transitions of the job whose struct JobTime is `times`.
+
+    The events are not indexed, so the blocks between its request and its last change are read.
+    """
+    last = times["blockNumberStateChange"]
+    first = await _first_block_at(chain, times["submit"], chain.book.first_block, last)
+    events: list[Event] = []
+    for start in range(first, last + 1, BLOCKS_PER_QUERY):
+        names = ("NewJobRequestEvent", "JobTransitionEvent")
+        events += await chain.events(start, min(last, start + BLOCKS_PER_QUERY - 1), names)
+    own = [event for event in events if job_of_event(event) == job_id]
+    time_of = await _times(chain, own)
+    return [
+        Transition(
+            before=JobStatus(event.args["from"]) if "from" in event.args else None,
+            after=JobStatus(event.args.get("to", JobStatus.PENDING)),
+            at=time_of[event.block], block=event.block, tx_hash=event.tx_hash,
+        )
+        for event in own
+    ]  # fmt: skip
+
+
+async def settlement(chain: Chain, job_id: int, times: dict[str, int]) -> Settlement | None:
+    """The settlement of the job whose struct JobTime is `times`: an end is a job's last change."""
+    if times["end"] == 0:
+        return None
+    block = times["blockNumberStateChange"]
+    events = await chain.events(block, block, ("JobSettledEvent",))
+    own = next((event for event in events if job_of_event(event) == job_id), None)
+    if own is None:
+        raise ChainError(f"The node does not show the settlement of job {job_id} in block {block}.")
+    return Settlement(
+        job_id=job_id, provider=own.args["provider"], customer=own.args["customer"],
+        billed_minutes=own.args["billedMinutes"], paid_wei=own.args["paid"], cut_wei=own.args["cut"],
+        refunded_wei=own.args["refunded"], at=times["end"], block=block, tx_hash=own.tx_hash,
+    )  # fmt: skip
+
+
+def job_of_event(event: Event) -> int | None:
+    """Id of the job that an event is about, None for events about no job."""
+    coded = event.args.get("jobId")
+    return None if coded is None else int.from_bytes(coded, "big")
+
+
+async def _times(chain: Chain, events: list[Event]) -> dict[int, int]:
+    numbers = sorted({event.block for event in events})
+    blocks = await chain.blocks(numbers)
+    if None in blocks:
+        raise ChainError("The chain went back while a job's history was read.")
+    return {block.number: block.timestamp for block in blocks if block is not None}
+
+
+async def _first_block_at(chain: Chain, time: int, low: int, high: int) -> int:
+    """Number of the first block between `low` and `high` that is not older than `time`."""
+    while low < high:
+        middle = (low + high) // 2
+        (block,) = await chain.blocks([middle])
+        if block is not None and block.timestamp < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,105 @@
+"""One transaction on its way: what it calls, how it is signed, what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from eth_account.signers.local import LocalAccount
+
+PLAIN_TRANSFER_GAS = 21_000
+# A replacement must pay at least a tenth more than what it replaces, by the rule of the common nodes.
+BUMP_NUMERATOR, BUMP_DENOMINATOR = 9, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call to `to` (None: a deployment) with ABI-coded `data`; `title` is how messages name it."""
+
+    title: str
+    to: str | None
+    data: str
+
+    def as_params(self, sender: str) -> dict[str, Any]:
+        """The call as eth_call and eth_estimateGas take it."""
+        params = {"from": sender, "data": self.data}
+        return params if self.to is None else {**params, "to": self.to}
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A mined transaction that succeeded. `logs` are raw, `contract` is what it deployed."""
+
+    tx_hash: str
+    block: int
+    block_hash: str
+    gas_used: int
+    logs: list[dict[str, Any]]
+    contract: str | None
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> Receipt:
+        return cls(
+            tx_hash=raw["transactionHash"], block=int(raw["blockNumber"], 16), block_hash=raw["blockHash"],
+            gas_used=int(raw["gasUsed"], 16), logs=raw["logs"], contract=raw.get("contractAddress"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fees:
+    """EIP-1559 fees in wei per gas."""
+
+    base: int
+    tip: int
+    limit: int
+
+    @classmethod
+    def for_base(cls, base: int, tip: int) -> Fees:
+        """Fees that stay valid through several blocks of rising base fee."""
+        return cls(base, tip, 2 * base + tip)
+
+    def bumped(self, old: Fees) -> Fees:
+        """These fees, raised so that they replace a transaction that offers `old`."""
+        tip, limit = (-(-fee * BUMP_NUMERATOR // BUMP_DENOMINATOR) for fee in (old.tip, old.limit))
+        return Fees(self.base, max(self.tip, tip), max(self.limit, limit))
+
+
+@dataclass(eq=False)
+class Outgoing:
+    """A transaction and who waits for it. It has a nonce once it is signed, a hash for each signing."""
+
+    call: Call
+    gas: int | None
+    waiter: asyncio.Future[Receipt] | None
+    nonce: int = -1
+    fees: Fees = Fees(0, 0, 0)
+    raw: str = ""
+    hashes: list[str] = field(default_factory=list)
+    reached: bool = False  # the node has answered that it has it
+    missing_since: float | None = None
+
+    @property
+    def awaited(self) -> bool:
+        return self.waiter is not None and not self.waiter.done()
+
+    def succeed(self, receipt: Receipt) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(receipt)
+
+    def fail(self, error: Exception) -> None:
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_exception(error)
+
+    def sign(self, account: LocalAccount, chain_id: int, nonce: int, fees: Fees) -> None:
+        """Sign for `nonce`; a second signing (other fees) adds a second hash by which it may be mined."""
+        assert self.gas is not None
+        fields: dict[str, Any] = {
+            "type": 2, "chainId": chain_id, "nonce": nonce, "gas": self.gas, "value": 0, "data": self.call.data,
+            "maxFeePerGas": fees.limit, "maxPriorityFeePerGas": fees.tip,
+        }  # fmt: skip
+        if self.call.to is not None:
+            fields["to"] = self.call.to
+        signed = account.sign_transaction(fields)
+        self.nonce, self.fees, self.raw = nonce, fees, f"0x{bytes(signed.raw_transaction).hex()}"
+        self.hashes.append(f"0x{bytes(signed.hash).hex()}")

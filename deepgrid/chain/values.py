@@ -1,0 +1,135 @@
+"""The contracts' structs as the values of `deepgrid.lifecycle.job`, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepgrid.errors import InputError
+from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices
+from deepgrid.lifecycle.states import JobStatus
+
+NOBODY = "0x" + 40 * "0"
+LONGEST_NAME_BYTES = 32
+
+# An operator is two ASCII bytes on chain, padded with zeros.
+OPERATORS = {
+    "<": b"<\0",
+    "<=": b"<=",
+    "==": b"==",
+    ">=": b">=",
+    ">": b">\0",
+    "!=": b"!=",
+    "in": b"in",
+}
+_OPERATOR_OF = {coded: text for text, coded in OPERATORS.items()}
+
+
+def coded_id(job_id: int) -> bytes:
+    """A job's id as on chain. Raises InputError when it is no such number."""
+    if not 0 <= job_id < 2**256:
+        raise InputError(f"{job_id} is not the id of a job.")
+    return job_id.to_bytes(32, "big")
+
+
+def coded_name(name: str) -> bytes:
+    """A job's name as on chain. Raises InputError when it has more than 32 bytes."""
+    coded = name.encode()
+    if len(coded) > LONGEST_NAME_BYTES:
+        raise InputError(f"The job's name has {len(coded)} bytes; at most {LONGEST_NAME_BYTES} fit on chain.")
+    return coded
+
+
+def coded_definition(definition: JobDefinition) -> tuple[Any, ...]:
+    """The struct JobDefinition. Raises InputError for an unknown operator."""
+    unknown = [condition.op for condition in definition.affinity if condition.op not in OPERATORS]
+    if unknown:
+        raise InputError(f"{unknown[0]!r} is not an operator of affinities.", next_step=f"Use {' '.join(OPERATORS)}.")
+    return (
+        definition.gpus,
+        definition.mem_per_cpu_mb,
+        definition.cpus_per_task,
+        definition.ntasks,
+        definition.batch_location_hash,
+        definition.storage_type,
+        coded_labels(definition.uses),
+        [((wanted.key, wanted.value), OPERATORS[wanted.op]) for wanted in definition.affinity],
+    )
+
+
+def coded_labels(labels: tuple[Label, ...]) -> list[tuple[str, str]]:
+    return [(label.key, label.value) for label in labels]
+
+
+def coded_hardware(hardware: Hardware) -> tuple[Any, ...]:
+    return (
+        hardware.nodes,
+        list(hardware.gpus_per_node),
+        list(hardware.cpus_per_node),
+        list(hardware.mem_per_node_mb),
+    )
+
+
+def coded_prices(prices: Prices) -> tuple[int, int, int]:
+    return prices.gpu_wei_per_minute, prices.cpu_wei_per_minute, prices.mem_wei_per_mb_minute
+
+
+def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
+    """A Job from the structs Job and JobTerms."""
+    cost, time = raw["cost"], raw["time"]
+    return Job(
+        id=int.from_bytes(raw["jobId"], "big"),
+        status=JobStatus(raw["status"]),
+        customer=raw["customerAddr"],
+        provider=_somebody(raw["providerAddr"]),
+        definition=definition_of(raw["definition"]),
+        name=raw["jobName"].rstrip(b"\0").decode(errors="replace"),
+        locked_wei=cost["maxCost"],
+        final_cost_wei=cost["finalCost"],
+        submitted_at=time["submit"],
+        assigned_at=terms["assignedAt"],
+        claimed_at=terms["claimedAt"],
+        started_at=time["start"],
+        ended_at=time["end"],
+        cancel_requested_at=time["cancelRequestTimestamp"],
+        has_cancel_request=raw["hasCancelRequest"],
+        rate_wei_per_minute=terms["ratePerMinute"],
+        cut_percent=terms["cutPercent"],
+        granted_minutes=terms["limitMinutes"],
+        last_refuser=_somebody(terms["lastRefuser"]),
+        delegate_spending=cost["delegateSpendingAuthority"],
+        last_error=raw["lastError"],
+        exit_status=raw["exitCode"],
+    )
+
+
+def definition_of(raw: dict[str, Any]) -> JobDefinition:
+    """A JobDefinition from its struct. An operator that nobody knows counts as equality, as clients have it."""
+    return JobDefinition(
+        gpus=raw["gpus"],
+        mem_per_cpu_mb=raw["memPerCpu"],
+        cpus_per_task=raw["cpusPerTask"],
+        ntasks=raw["ntasks"],
+        batch_location_hash=raw["batchLocationHash"],
+        storage_type=raw["storageType"],
+        uses=labels_of(raw["uses"]),
+        affinity=tuple(
+            Affinity(item["label"]["key"], _OPERATOR_OF.get(item["op"], "=="), item["label"]["value"])
+            for item in raw["affinity"]
+        ),
+    )
+
+
+def labels_of(raw: list[dict[str, str]]) -> tuple[Label, ...]:
+    return tuple(Label(label["key"], label["value"]) for label in raw)
+
+
+def hardware_of(raw: dict[str, Any]) -> Hardware:
+    return Hardware(tuple(raw["gpusPerNode"]), tuple(raw["cpusPerNode"]), tuple(raw["memPerNode"]))
+
+
+def prices_of(raw: dict[str, int]) -> Prices:
+    return Prices(raw["gpuPricePerMin"], raw["cpuPricePerMin"], raw["memPricePerMin"])
+
+
+def _somebody(address: str) -> str | None:
+    return None if address == NOBODY else address

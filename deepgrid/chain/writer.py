@@ -1,0 +1,175 @@
+"""What one may do on the grid, one typed method each; every one waits until it is mined.
+
+Raises ContractError for what a contract refuses, InputError for what cannot be said on chain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.client import Chain
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call, Receipt
+from deepgrid.chain.values import (
+    coded_definition,
+    coded_hardware,
+    coded_id,
+    coded_labels,
+    coded_name,
+    coded_prices,
+    definition_of,
+)
+from deepgrid.errors import ChainError, ContractError
+from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
+from deepgrid.lifecycle.states import JobStatus
+
+LONGEST_ERROR_BYTES = 500  # what is stored on chain costs gas by the byte
+
+# Gas of calls that cannot be estimated, because they follow another one in the same block.
+APPROVE_GAS = 100_000
+REQUEST_GAS = 1_000_000
+REQUEST_GAS_PER_LABEL = 150_000
+REQUEST_GAS_PER_TEXT_BYTE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job just claimed: it may run `granted_minutes`."""
+
+    job_id: int
+    customer: str
+    granted_minutes: int
+    definition: JobDefinition
+    tx_hash: str
+
+
+class Writer:
+    """The grid as one changes it with one key."""
+
+    def __init__(self, chain: Chain, sender: Sender) -> None:
+        self.chain = chain
+        self.sender = sender
+
+    @property
+    def address(self) -> str:
+        return self.sender.address
+
+    # -- customer ----------------------------------------------------------------------------
+
+    async def approve(self, amount_wei: int) -> Receipt:
+        """Let the grid lock up to `amount_wei` of one's credits."""
+        return await self._send("Credit", "approve", self.chain.book.meta_scheduler, amount_wei)
+
+    async def request_job(
+        self, definition: JobDefinition, locked_wei: int, name: str, delegate: bool = False,
+        *, approve_first: int | None = None,
+    ) -> int:  # fmt: skip
+        """Ask for a job and lock `locked_wei` for it; returns its id.
+
+        `delegate` lets the grid top the job up from one's allowance. With `approve_first` (wei) the
+        allowance is set in the same go, both transactions back to back.
+        """
+        args = (coded_definition(definition), locked_wei, coded_name(name), delegate)
+        if approve_first is None:
+            receipt = await self._send("MetaScheduler", "requestNewJob", *args)
+        else:
+            spender = self.chain.book.meta_scheduler
+            _, receipt = await asyncio.gather(
+                self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
+                self._send("MetaScheduler", "requestNewJob", *args, gas=_request_gas(definition)),
+            )
+        return int.from_bytes(self._event(receipt, "NewJobRequestEvent").args["jobId"], "big")
+
+    async def cancel_job(self, job_id: int) -> Receipt:
+        """Cancel one's job: at once before its claim, from then on by request to its provider."""
+        return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
+
+    async def transfer(self, to: str, amount_wei: int) -> Receipt:
+        """Give credits away."""
+        return await self._send("Credit", "transfer", to, amount_wei)
+
+    # -- operator ----------------------------------------------------------------------------
+
+    async def meta_schedule(self, job_id: int, provider: str) -> Receipt:
+        """Assign a pending job to a provider; fixes its price."""
+        return await self._send("MetaScheduler", "metaSchedule", coded_id(job_id), provider)
+
+    async def approve_provider(self, provider: str) -> Receipt:
+        """Put a provider's proposal in force."""
+        return await self._send("ProviderManager", "approve", provider)
+
+    async def mint(self, to: str, amount_wei: int) -> Receipt:
+        """Create credits."""
+        return await self._send("Credit", "mint", to, amount_wei)
+
+    # -- provider ----------------------------------------------------------------------------
+
+    async def register(self, hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> Receipt:
+        """Propose oneself as a provider, or a change of what one offers; the operator approves it."""
+        return await self._send(
+            "ProviderManager", "register", coded_hardware(hardware), coded_prices(prices), coded_labels(labels)
+        )
+
+    async def claim_next(self) -> Claimed | None:
+        """Claim the job that waits longest for this provider; None when none waits."""
+        try:
+            receipt = await self._send("MetaScheduler", "claimNextJob")
+        except ContractError as error:
+            if error.name == "NoJob":
+                return None
+            raise
+        args = self._event(receipt, "ClaimJobEvent").args
+        return Claimed(
+            job_id=int.from_bytes(args["jobId"], "big"), customer=args["customer"],
+            granted_minutes=args["maxDurationMinute"], definition=definition_of(args["definition"]),
+            tx_hash=receipt.tx_hash,
+        )  # fmt: skip
+
+    async def refuse_job(self, job_id: int) -> Receipt:
+        """Give an assigned or claimed job back before it runs."""
+        return await self._send("MetaScheduler", "refuseJob", coded_id(job_id))
+
+    async def set_running(self, job_id: int, elapsed_minutes: int) -> Receipt:
+        """Report that a claimed job has been running for `elapsed_minutes`."""
+        return await self._set_status(job_id, JobStatus.RUNNING, elapsed_minutes, "", 0)
+
+    async def settle(
+        self, job_id: int, status: JobStatus, minutes: int, error: str = "", exit_status: int = 0
+    ) -> Receipt:
+        """Report a job's end, billing `minutes`; `error` (cut at 500 bytes) is for the customer.
+
+        `exit_status` is Slurm's wait status (768 for exit code 3).
+        """
+        return await self._set_status(job_id, status, minutes, error, exit_status)
+
+    async def _set_status(
+        self, job_id: int, status: JobStatus, minutes: int, error: str, exit_status: int
+    ) -> Receipt:  # fmt: skip
+        short = error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
+        function = "providerSetJobStatus"
+        return await self._send("MetaScheduler", function, coded_id(job_id), int(status), minutes, short, exit_status)
+
+    # -- sending -----------------------------------------------------------------------------
+
+    async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
+        data = interface(contract).encode(function, *args)
+        return await self.sender.send(Call(function, self.chain.address_of(contract), data), gas=gas)
+
+    def _event(self, receipt: Receipt, name: str) -> Event:
+        contract = interface("MetaScheduler")
+        address = self.chain.book.meta_scheduler.lower()
+        events = (contract.event(log) for log in receipt.logs if log["address"].lower() == address)
+        for event in events:
+            if event is not None and event.name == name:
+                return event
+        raise ChainError(f"Transaction {receipt.tx_hash} has no {name}: another contract is at {address}.")
+
+
+def _request_gas(definition: JobDefinition) -> int:
+    """Gas that is enough for any request of this size; what is not used is not paid."""
+    labels: list[Label | Affinity] = [*definition.uses, *definition.affinity]
+    text = len(definition.batch_location_hash) + sum(len((label.key + label.value).encode()) for label in labels)
+    return REQUEST_GAS + REQUEST_GAS_PER_LABEL * len(labels) + REQUEST_GAS_PER_TEXT_BYTE * text

@@ -1,0 +1,79 @@
+"""A development chain for tests: a real anvil on a free port, stopped with everything it wrote."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import contracts
+
+BINARY = Path(contracts.__file__).parent / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
+START_WITHIN_S = 30.0
+GAS_MONEY_WEI = 10**21
+
+
+class Anvil:
+    """`block_time_s` None mines each transaction at once. `keep_state` survives a restart, even a kill."""
+
+    def __init__(self, folder: Path, *, block_time_s: int | None = None, keep_state: bool = False) -> None:
+        self._log = folder / "anvil.log"
+        self._options = ["--accounts", "1", "--hardfork", "cancun", "--threads", "1"]
+        if block_time_s is not None:
+            self._options += ["--block-time", str(block_time_s)]
+        if keep_state:
+            self._options += ["--state", str(folder / "state.json"), "--state-interval", "1"]
+        else:
+            self._options += ["--prune-history", "300"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start, on the same port as before if it ran before; returns when it answers."""
+        argv = [str(BINARY), *self._options, "--port", str(self.port)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_WITHIN_S
+        while (found := re.search(rb"Listening on 127\.0\.0\.1:(\d+)", self._log.read_bytes())) is None:
+            assert self._process.poll() is None, self._log.read_text(errors="replace")
+            assert time.monotonic() < deadline, "anvil does not start"
+            time.sleep(0.02)
+        self.port = int(found[1])
+
+    def stop(self) -> None:
+        """End as a node ends in good order: with its state written."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(START_WITHIN_S)
+            self._process = None
+
+    def kill(self) -> None:
+        """End as by a power cut."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(START_WITHIN_S)
+        self._process = None
+
+    def call(self, method: str, *params: Any) -> Any:
+        """One request, outside of the code under test."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
+        answer = httpx.post(self.url, json=body, timeout=30, trust_env=False).json()
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def fund(self, address: str) -> None:
+        """Give an account money for gas."""
+        self.call("anvil_setBalance", address, hex(GAS_MONEY_WEI))
+
+    def pass_time(self, seconds: int) -> None:
+        """Let the chain's clock jump ahead, and mine a block there."""
+        self.call("evm_increaseTime", seconds)
+        self.call("evm_mine")

@@ -1,0 +1,55 @@
+"""Fixtures: development chains with the real contracts, and people who use them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from tests.chain.anvil import Anvil
+from tests.chain.grid import Grid, People, build, gather_people
+
+_label = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    """One grid for all tests that do not hurt the chain; each transaction is mined at once."""
+    folder = tmp_path_factory.mktemp("chain")
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
+
+
+@pytest.fixture
+def own_grid(tmp_path: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    """A grid of one test: its chain may be reorganised, its node restarted. Keeps its state; 1 s blocks."""
+    folder = tmp_path_factory.mktemp("own")
+    anvil = Anvil(folder, block_time_s=1, keep_state=True)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
+
+
+@pytest.fixture
+async def chain(grid: Grid) -> AsyncIterator[Chain]:
+    async with await Chain.connect(grid.book) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def people(grid: Grid, chain: Chain) -> People:
+    return await gather_people(grid, chain, f"t{next(_label)}")
+
+
+@pytest.fixture
+async def own_people(own_grid: Grid) -> AsyncIterator[People]:
+    async with await Chain.connect(own_grid.book) as connected:
+        yield await gather_people(own_grid, connected, "own")
