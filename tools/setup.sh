@@ -36,8 +36,9 @@ ensure_installed() {
     flock 9
     install_packages "${packages[@]}"
     node_is_current || install_node &
+    local node_job=$!
     python_is_current || install_python
-    wait $! || exit 1
+    wait "$node_job"
   ) 9>.grid/setup.lock
 }
 
@@ -118,7 +119,7 @@ node_stamp() { sha256sum <contracts/package-lock.json; }
 node_is_current() { [ "$(cat contracts/node_modules/stamp 2>/dev/null)" = "$(node_stamp)" ]; }
 
 install_node() {
-  node -e 'process.exit(parseInt(process.versions.node) < 18)' || die "node 18 or later is needed; $(command -v node) is older"
+  node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' || die "node 18 or later is needed; $(command -v node) is older"
   say "installing npm packages into contracts/node_modules"
   npm ci --prefix contracts --no-audit --no-fund >>"$setup_log" 2>&1 ||
     die "the npm packages could not be installed: is there a network, or a registry? The log is $setup_log"

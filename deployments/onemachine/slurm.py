@@ -20,7 +20,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.login import LoginSettings
 from deployments.onemachine import slurm_files as files
 from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.onemachine.slurm_ports import PortBook
+from deployments.onemachine.ports import PortBook
 from deployments.onemachine.slurm_steps import kill_steps
 
 PARTITION = "main"
@@ -91,7 +91,10 @@ class SlurmSite:
             table.wait_ready(daemon)
 
     def stop(self, table: ProcessTable) -> None:
-        """Stop everything, running jobs included; nothing is left but files under the state folder."""
+        """Stop everything, running jobs included (as failures of their nodes); only files of the state folder stay."""
+        for cluster in self.clusters:
+            if table.alive(f"{cluster}-slurmctld"):
+                self._fail_nodes(cluster)
         names = [daemon.name for daemon in reversed(self.daemons())]
         nodes = [node for spec in self.clusters.values() for node in spec.node_names]
         for name in [name for name in names if name.endswith("-sshd") or name in nodes]:
@@ -100,6 +103,12 @@ class SlurmSite:
         for name in names:
             table.stop(name)
         shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def _fail_nodes(self, cluster: str) -> None:
+        """Without it, the controller would believe in the killed jobs until their time limit."""
+        command = ["scontrol", "update", "nodename=ALL", "state=down", "reason=stopped"]
+        env = {**os.environ, **self.environment(cluster)}
+        subprocess.run(command, env=env, capture_output=True, check=False, timeout=60)
 
     def login(self, cluster: str) -> LoginSettings:
         """Settings of the cluster's login node, for its supervisor; call after `prepare`."""

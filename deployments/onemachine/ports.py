@@ -6,6 +6,8 @@ import fcntl
 import hashlib
 import json
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
@@ -21,16 +23,35 @@ class PortBook:
 
     def port(self, name: str) -> int:
         """The port called `name`, chosen at the first call. Raises ConfigurationError when none is free."""
+        with self._open() as ports:
+            if name not in ports:
+                ports[name] = self._choose(name, set(ports.values()))
+            return ports[name]
+
+    def known(self, name: str) -> int | None:
+        """The port called `name` if it was chosen already."""
+        with self._open() as ports:
+            return ports.get(name)
+
+    def forget_taken(self, serves: Callable[[str], bool]) -> None:
+        """Forget the ports that strangers took meanwhile; `serves` tells by name which of ours are in use by us."""
+        with self._open() as ports:
+            for name in [name for name, port in ports.items() if not serves(name) and not _free(port)]:
+                del ports[name]
+
+    @contextmanager
+    def _open(self) -> Iterator[dict[str, int]]:
+        """The ports, held alone, and written back when they changed."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with open(self._file, "a+") as book:
             fcntl.flock(book, fcntl.LOCK_EX)
             book.seek(0)
-            ports: dict[str, int] = json.loads(book.read() or "{}")
-            if name not in ports:
-                ports[name] = self._choose(name, set(ports.values()))
+            before: dict[str, int] = json.loads(book.read() or "{}")
+            ports = dict(before)
+            yield ports
+            if ports != before:
                 book.truncate(0)
                 book.write(json.dumps(ports, indent=1))
-        return ports[name]
 
     def _choose(self, name: str, taken: set[int]) -> int:
         seed = hashlib.sha256(f"{self._file.resolve()}:{name}".encode()).digest()
@@ -45,6 +66,8 @@ class PortBook:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe:
+        # Connections of a server that has just ended do not count, only one that listens.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:

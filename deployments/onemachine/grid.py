@@ -1,0 +1,156 @@
+"""The one-machine grid: what `./run up` does, in which order, and what `./run down` undoes.
+
+Every step looks up whether it is done already, so a second `up` completes a half-finished one and
+starts again what died. Everything is kept under the state folder; nothing else is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from functools import cached_property
+from pathlib import Path
+
+from deployments.onemachine.anvil import Anvil
+from deployments.onemachine.clusters import OFFERS
+from deployments.onemachine.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.ports import PortBook
+from deployments.onemachine.postgres import Postgres
+from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.processes import Daemon, ProcessTable
+from deployments.onemachine.slurm import SlurmSite
+from deployments.onemachine.steps import Report, Step, run_steps
+from deployments.onemachine.view import Row
+
+
+class Grid:
+    """One grid with all its state in one folder."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state.resolve()
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.table = ProcessTable(self.state)
+        self.ports = PortBook(self.state / "ports.json")
+        self.keys = KeyRing(self.state / "keys")
+        self.notes: list[str] = []
+
+    def up(self, report: Report) -> bool:
+        """Start everything; returns False when all of it was up already. Raises GridError, and is safe to repeat."""
+        with self._alone():
+            if self.is_up():
+                return False
+            self._marker.unlink(missing_ok=True)
+            self.ports.forget_taken(self.table.alive)
+            run_steps(self.steps(), report)
+            self.anvil.keep()
+            self._marker.touch()
+            return True
+
+    def down(self) -> list[str]:
+        """Stop everything that was started and still runs; returns the names of what was recorded."""
+        with self._alone():
+            self._marker.unlink(missing_ok=True)
+            names = self.table.names()
+            run_steps(self._stops(names))
+            return names
+
+    def is_up(self) -> bool:
+        """Whether the last `up` went through and nothing died since."""
+        return self._marker.exists() and all(row.pid for row in self.rows())
+
+    def rows(self) -> list[Row]:
+        """All processes that were started, in that order."""
+        return [
+            Row(name, self.table.pid(name), self._address(name), self.table.log_path(name))
+            for name in self.table.names()
+        ]
+
+    # -- starting ----------------------------------------------------------------------------
+
+    def steps(self) -> list[Step]:
+        """What `up` consists of."""
+        return [
+            Step("keys", lambda: self.keys.make([ADMIN, OPERATOR, CUSTOMER, *(offer.name for offer in OFFERS)])),
+            Step("chain", self._start_chain),
+            Step("postgres", self._start_postgres),
+            Step("prefect", self._start_prefect, ("postgres",)),
+            Step("slurm", self._start_slurm),
+        ]
+
+    @cached_property
+    def anvil(self) -> Anvil:
+        return Anvil(self.state / "anvil", self.ports.port("anvil"))
+
+    @cached_property
+    def postgres(self) -> Postgres:
+        return Postgres(self.state / "postgres", self.ports.port("postgres"))
+
+    @cached_property
+    def prefect(self) -> PrefectServer:
+        return PrefectServer(self.state / "prefect", self.ports.port("prefect-server"))
+
+    @cached_property
+    def slurm(self) -> SlurmSite:
+        return SlurmSite(self.state, [offer.spec for offer in OFFERS], self.ports.port)
+
+    def _start_chain(self) -> None:
+        if not self.table.alive("anvil"):
+            self.notes += [note] if (note := self.anvil.prepare()) else []
+        self._serve(self.anvil.daemon())
+
+    def _start_postgres(self) -> None:
+        if not self.table.alive("postgres"):
+            self.postgres.prepare()
+        self._serve(self.postgres.daemon())
+        for name in ("prefect", "services"):
+            self.postgres.create_database(name)
+
+    def _start_prefect(self) -> None:
+        self._serve(self.prefect.daemon(self.postgres.url("prefect")))
+
+    def _start_slurm(self) -> None:
+        self.slurm.start(self.table)
+        self.notes += self.slurm.notes
+
+    def _serve(self, daemon: Daemon) -> None:
+        self.table.start(daemon)
+        self.table.wait_ready(daemon)
+
+    # -- stopping ----------------------------------------------------------------------------
+
+    def _stops(self, names: Sequence[str]) -> list[Step]:
+        """Stops everybody before those whom they need; what died already is only forgotten."""
+        slurm = {daemon.name for daemon in self.slurm.daemons()}
+        base = ("prefect-server", "anvil", "postgres")
+        clients = [name for name in names if name not in slurm and name not in base]
+        steps = [Step(name, lambda name=name: self.table.stop(name)) for name in clients]  # type: ignore[misc]
+        if slurm.intersection(names):
+            steps.append(Step("slurm", lambda: self.slurm.stop(self.table), tuple(clients)))
+        for name, needs in (
+            ("prefect-server", clients),
+            ("anvil", clients),
+            ("postgres", [*clients, "prefect-server"]),
+        ):
+            steps.append(Step(name, lambda name=name: self.table.stop(name), tuple(needs)))  # type: ignore[misc]
+        return steps
+
+    # -- state -------------------------------------------------------------------------------
+
+    @property
+    def _marker(self) -> Path:
+        """Stands while the last `up` went through."""
+        return self.state / "up"
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One `up` or `down` at a time; the second waits."""
+        with open(self.state / "lock", "w") as lock:
+            flock(lock, LOCK_EX)
+            yield
+
+    def _address(self, name: str) -> str:
+        port = self.ports.known(name)
+        if port is None:
+            return ""
+        return self.prefect.ui_url if name == "prefect-server" else f"127.0.0.1:{port}"

@@ -1,0 +1,151 @@
+"""A PostgreSQL server of the grid's own: loopback only, one password, its data under the state folder.
+
+PostgreSQL refuses to run as root; then it runs as Debian's account `postgres`, with the one capability
+that lets it pass through folders closed to others, since a checkout may lie below one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from deepgrid.errors import ConfigurationError
+from deployments.onemachine.probes import HOST
+from deployments.onemachine.processes import Daemon
+
+ACCOUNT = "postgres"
+# Numbers of the capabilities by which a process passes through closed folders, the weaker first.
+PASSAGES = {"dac_read_search": 2, "dac_override": 1}
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",  # a path of one may have 108 bytes, and a checkout may lie deep
+    "synchronous_commit": "off",  # a crash may cost the last moment of Prefect's history, never consistency
+    "max_connections": "200",
+    "logging_collector": "off",
+}
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """The server with its data in `folder`/data; `prepare` before `daemon` is started."""
+
+    folder: Path
+    port: int
+
+    def prepare(self) -> None:
+        """Create the password and the data folder at the first call. Raises ConfigurationError with initdb's words."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self._password_file.exists():
+            draft = self._password_file.with_suffix(".draft")
+            draft.touch(mode=0o600)
+            draft.write_text(secrets.token_hex(16))
+            draft.rename(self._password_file)
+        if not self._data.exists():
+            self._create_data()
+        self._drop_stale_lock()
+
+    def daemon(self) -> Daemon:
+        """The server's process; ready when it accepts connections."""
+        settings = [f"{name}={value}" for name, value in {**SETTINGS, "port": str(self.port)}.items()]
+        argv = [self._binary("postgres"), "-D", str(self._data), *(part for one in settings for part in ("-c", one))]
+        return Daemon("postgres", as_account(argv), ready=self._is_ready, stop_signal=signal.SIGINT)
+
+    def create_database(self, name: str) -> None:
+        """Create a database unless it exists; the server must be ready."""
+        argv = [
+            self._binary("psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--set", f"name={name}",
+            "--host", HOST, "--port", str(self.port), "--username", ACCOUNT, "postgres",
+        ]  # fmt: skip
+        statement = (
+            "SELECT format('CREATE DATABASE %I', :'name')"
+            " WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'name') \\gexec"
+        )
+        env = {**os.environ, "PGPASSWORD": self._password}
+        done = subprocess.run(argv, input=statement, env=env, capture_output=True, text=True, cwd="/", check=False)
+        if done.returncode:
+            raise ConfigurationError(f"PostgreSQL did not create the database {name}: {done.stderr.strip()}")
+
+    def url(self, database: str) -> str:
+        """Address of a database for SQLAlchemy with asyncpg; holds the password, so never log it."""
+        return f"postgresql+asyncpg://{ACCOUNT}:{self._password}@{HOST}:{self.port}/{database}"
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def _password_file(self) -> Path:
+        return self.folder / "password"
+
+    @cached_property
+    def _password(self) -> str:
+        return self._password_file.read_text()
+
+    def _create_data(self) -> None:
+        """Under another name first, so that an interrupted initdb leaves nothing that looks finished."""
+        draft = self.folder / "draft"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        draft.chmod(0o700)
+        password = draft.with_suffix(".password")
+        shutil.copy(self._password_file, password)
+        if os.getuid() == 0:
+            shutil.chown(draft, ACCOUNT, ACCOUNT)
+            shutil.chown(password, ACCOUNT, ACCOUNT)
+        argv = [
+            self._binary("initdb"), "--pgdata", str(draft), "--username", ACCOUNT, "--pwfile", str(password),
+            "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions",
+        ]  # fmt: skip
+        done = subprocess.run(as_account(argv), capture_output=True, text=True, cwd="/", check=False)
+        password.unlink()
+        if done.returncode:
+            raise ConfigurationError(f"PostgreSQL's data folder could not be created: {done.stderr.strip()}")
+        draft.rename(self._data)
+
+    def _drop_stale_lock(self) -> None:
+        """Remove the lock of a killed server once its process id belongs to another program."""
+        lock = self._data / "postmaster.pid"
+        try:
+            pid = int(lock.read_text().split()[0])
+            stale = Path(f"/proc/{pid}/comm").read_text().strip() != "postgres"
+        except (FileNotFoundError, IndexError, ValueError):
+            return  # no lock, or nobody has that id: the server sees that for itself
+        if stale:
+            lock.unlink(missing_ok=True)
+
+    def _is_ready(self) -> bool:
+        argv = [self._binary("pg_isready"), "--quiet", "--host", HOST, "--port", str(self.port)]
+        return subprocess.run(argv, check=False, cwd="/").returncode == 0
+
+    @staticmethod
+    def _binary(name: str) -> str:
+        """A program of the newest PostgreSQL that Debian installed."""
+        found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
+        if not found:
+            raise ConfigurationError("PostgreSQL is not installed.", next_step="Run `./run setup`.")
+        return str(found[-1])
+
+
+def as_account(argv: Sequence[str]) -> list[str]:
+    """`argv` itself, or as root: run by the account `postgres` with at most one capability."""
+    if os.getuid() != 0:
+        return list(argv)
+    return ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups", *_passage(), "--", *argv]
+
+
+def _passage() -> list[str]:
+    """Options that hand over the capability to pass through closed folders, where we have it ourselves."""
+    status = Path("/proc/self/status").read_text()
+    ours = int(status.split("CapEff:")[1].split()[0], 16)
+    for name, number in PASSAGES.items():
+        if ours >> number & 1:
+            only = f"-all,+{name}"
+            return [f"--inh-caps={only}", f"--ambient-caps={only}", f"--bounding-set={only}"]
+    return []

@@ -1,0 +1,44 @@
+"""The grid's Prefect server, with its UI, on the grid's PostgreSQL."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployments.onemachine.probes import HOST, answers
+from deployments.onemachine.processes import Daemon
+
+QUIET = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+}
+
+
+@dataclass(frozen=True)
+class PrefectServer:
+    """The server at `port`; its settings and its clients' lie in `home`, its data in the database."""
+
+    home: Path
+    port: int
+
+    def daemon(self, database_url: str) -> Daemon:
+        """The server's process; ready when its API answers, which at the first start takes the migrations."""
+        argv = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
+        env = {
+            **QUIET,
+            "PREFECT_HOME": str(self.home),
+            "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
+            "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        }
+        ready_within_s = 180.0
+        return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), ready_within_s, env)
+
+    def environment(self) -> dict[str, str]:
+        """What every client of this server needs."""
+        return {**QUIET, "PREFECT_HOME": str(self.home), "PREFECT_API_URL": f"{self.ui_url}/api"}
+
+    @property
+    def ui_url(self) -> str:
+        return f"http://{HOST}:{self.port}"
