@@ -8,7 +8,7 @@ import subprocess
 from deepgrid.errors import InputError, ServiceError
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 def check_script(text: str) -> None:

@@ -55,6 +55,8 @@ def _sentence(item: Any) -> str:
         return f"must be at least {context['ge']}"
     if kind == "less_than_equal":
         return f"must be at most {context['le']}"
+    if kind == "too_long":
+        return f"must not have more than {context['max_length']} entries"
     return _SENTENCES.get(kind, str(item["msg"]))
 
 

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 LARGEST = 2**31 - 1  # Slurm's counts have 32 bits, and no product of three may leave exact integers elsewhere
 LONGEST_BYTES = 120_000  # one argument or variable has at most 128 KiB, its name included
+MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB a step
 
 # Bash sets these itself, fixes them or evaluates what is assigned: a value would not arrive, or would run.
 SHELL_NAMES = frozenset(
@@ -61,7 +62,7 @@ def _none_is_empty(value: object) -> object:
 
 Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
 CountOrNone = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
-Flag = Annotated[bool, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True), BeforeValidator(lambda value: False if value is None else value)]
 Text = Annotated[str, Field(strict=True), AfterValidator(_sendable)]
 EnvName = Annotated[Text, AfterValidator(_env_name)]
 AbsolutePath = Annotated[Text, AfterValidator(_absolute)]
@@ -180,9 +181,9 @@ class Job(Model):
     LATER = frozenset({"input", "inputMode", "output", "continuousOutputSync", "virtualNetworks"})
 
     resources: JobResources
-    enable_logging: Flag | None = None
+    enable_logging: Flag = False
     env: Env = ()
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = Field(max_length=MOST_STEPS)
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Job:

@@ -30,7 +30,7 @@ runs = st.builds(
 jobs = st.builds(
     Job,
     resources=st.just(JobResources(tasks=2, cpus_per_task=1, mem_per_cpu=10, gpus=0)),
-    enable_logging=st.none() | st.booleans(),
+    enable_logging=st.booleans(),
     env=env,
     steps=st.lists(st.builds(Step, name=st.none() | texts, run=st.none() | runs), max_size=3).map(tuple),
 )

@@ -142,6 +142,21 @@ def test_broken_yaml_is_named_with_line_and_column(text: str, place: str) -> Non
     assert faults(text)[0].startswith(place)
 
 
+def test_a_job_has_a_thousand_steps_at_most() -> None:
+    assert len(job("[" + "{}," * 1000 + "]").steps) == 1000
+    assert faults(RESOURCES + "steps: [" + "{}," * 1001 + "]") == [
+        "job.yaml:2:8: steps: must not have more than 1000 entries"
+    ]
+
+
+def test_logging_is_off_unless_asked_for() -> None:
+    assert [job("[]", head).enable_logging for head in ("", "enableLogging:\n", "enableLogging: true\n")] == [
+        False,
+        False,
+        True,
+    ]
+
+
 def bomb(levels: int) -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
