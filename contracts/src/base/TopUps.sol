@@ -58,7 +58,7 @@ abstract contract TopUps is Escrow, Constants {
         _toppedUp[record.provider].push(uint64(uint256(jobId)));
     }
 
-    /// Whole minutes left of what the job bought; those that began since its start count as used.
+    /// Minutes left of what the job bought; only full minutes since its start count as used.
     function _remainingMinutes(Record storage record) private view returns (uint256) {
         uint256 bought = _limitMinutes(record);
         if (record.startedAt == 0) return bought;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {HardwareTotals, JobDefinition, ProviderPrices} from "../src/Types.sol";
+import {Billing} from "../src/libraries/Billing.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// The formulas, at their edges and against plain arithmetic where that does not overflow.
+contract BillingTest is Grid {
+    function test_the_check_value_of_the_rate() external pure {
+        ProviderPrices memory p = ProviderPrices(8.5 ether, 0.95 ether, 0.00008 ether);
+        vm.assertEq(Billing.ratePerMinute(definition(), p), 14.68 ether, "1 GPU, 3 tasks, 2 CPUs, 1000 MB");
+    }
+
+    function testFuzz_the_rate_is_the_plain_formula(
+        uint32 gpus,
+        uint32 ntasks,
+        uint16 cpus,
+        uint16 mem,
+        uint64 gpuPrice,
+        uint32 cpuPrice,
+        uint32 memPrice
+    ) external pure {
+        JobDefinition memory job = sized(gpus, ntasks, cpus, mem);
+        uint256 expected =
+            uint256(gpus) * gpuPrice + uint256(ntasks) * (uint256(cpus) * cpuPrice + uint256(mem) * cpus * memPrice);
+        vm.assertEq(Billing.ratePerMinute(job, ProviderPrices(gpuPrice, cpuPrice, memPrice)), expected, "rate");
+    }
+
+    function testFuzz_no_job_and_no_price_overflow(
+        uint64 gpus,
+        uint64 ntasks,
+        uint64 cpus,
+        uint64 mem,
+        ProviderPrices memory p,
+        HardwareTotals memory totals
+    ) external pure {
+        JobDefinition memory job = sized(gpus, ntasks, cpus, mem);
+        Billing.ratePerMinute(job, p);
+        Billing.fits(job, totals);
+        p = ProviderPrices(type(uint256).max, type(uint256).max, type(uint256).max);
+        bool nothing = gpus == 0 && (ntasks == 0 || cpus == 0);
+        vm.assertEq(Billing.ratePerMinute(job, p), nothing ? 0 : type(uint128).max, "saturated");
+    }
+
+    function test_the_limit_is_whole_minutes_up_to_a_year() external pure {
+        vm.assertEq(Billing.limitMinutes(199, 100), 1, "floor");
+        vm.assertEq(Billing.limitMinutes(99, 100), 0, "less than a minute");
+        vm.assertEq(Billing.limitMinutes(1, 0), 525_600, "free");
+        vm.assertEq(Billing.limitMinutes(type(uint128).max, 1), 525_600, "cheap");
+    }
+
+    function test_started_minutes() external pure {
+        uint256[7] memory elapsed = [uint256(0), 1, 59, 60, 61, 120, 121];
+        uint256[7] memory expected = [uint256(1), 1, 1, 1, 2, 2, 3];
+        for (uint256 i; i < elapsed.length; ++i) {
+            vm.assertEq(Billing.startedMinutes(1000, 1000 + elapsed[i]), expected[i], "minutes");
+        }
+        vm.assertEq(Billing.startedMinutes(1000, 10), 1, "time that ran backwards");
+    }
+
+    function test_the_exact_hardware_fits_and_one_less_does_not() external pure {
+        JobDefinition memory job = sized(2, 3, 4, 5);
+        vm.assertTrue(Billing.fits(job, HardwareTotals(2, 12, 60)), "exact");
+        vm.assertTrue(!Billing.fits(job, HardwareTotals(1, 12, 60)), "gpus");
+        vm.assertTrue(!Billing.fits(job, HardwareTotals(2, 11, 60)), "cpus");
+        vm.assertTrue(!Billing.fits(job, HardwareTotals(2, 12, 59)), "memory");
+    }
+
+    function sized(uint64 gpus, uint64 ntasks, uint64 cpus, uint64 mem) private pure returns (JobDefinition memory d) {
+        (d.gpus, d.ntasks, d.cpusPerTask, d.memPerCpu) = (gpus, ntasks, cpus, mem);
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {CustomerOnly, JobHotStatusOnly} from "../src/Errors.sol";
+import {ClaimNextCancellingJobEvent, JobSettledEvent, JobTransitionEvent} from "../src/Events.sol";
+import {Job, JobStatus} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// Cancelling: at once before the claim, a request after it; the table of docs/contracts.md.
+contract CancelTest is Grid {
+    function test_before_the_claim_it_ends_at_once_with_a_full_refund() external {
+        for (uint256 i; i < 2; ++i) {
+            bytes32 id = jobIn(JobStatus(i));
+            uint256 before = credit.balanceOf(customer);
+            vm.expectEmit(address(grid));
+            emit JobTransitionEvent(id, JobStatus(i), JobStatus.CANCELLED);
+            cancel(id);
+            vm.assertEq(credit.balanceOf(customer) - before, 1000 ether, "refund");
+            vm.assertEq(grid.getClaimableJobQueueSize(provider), 0, "off the queue");
+            vm.assertEq(grid.get(id).time.end, block.timestamp, "end");
+        }
+    }
+
+    function test_from_the_claim_on_it_is_a_request_that_the_provider_is_told_once() external {
+        for (uint256 i = 2; i < 4; ++i) {
+            bytes32 id = jobIn(JobStatus(i));
+            vm.prank(customer);
+            grid.setDelegateSpendingAuthority(id, true);
+            uint256 first = block.timestamp;
+            cancel(id);
+            skip(1 minutes);
+            cancel(id);
+            Job memory job = grid.get(id);
+            checkStatus(id, JobStatus(i));
+            vm.assertTrue(job.hasCancelRequest, "requested");
+            vm.assertTrue(!job.cost.delegateSpendingAuthority, "the authority to spend has ended");
+            vm.assertEq(job.time.cancelRequestTimestamp, first, "the first request counts");
+            vm.assertEq(grid.getCancellingJobQueueSize(provider), 1, "queued once");
+            vm.expectEmit(address(grid));
+            emit ClaimNextCancellingJobEvent(customer, provider, id);
+            vm.prank(provider);
+            grid.claimNextCancellingJob();
+            vm.assertTrue(!grid.hasCancellingJob(provider), "taken");
+            report(id, JobStatus.CANCELLED, 0);
+        }
+    }
+
+    function test_answered_while_it_waits_in_slurm_it_costs_nothing() external {
+        bytes32 id = claimed(1000 ether);
+        cancel(id);
+        vm.expectEmit(address(grid));
+        emit JobSettledEvent(id, provider, customer, 0, 0, 0, 1000 ether);
+        report(id, JobStatus.CANCELLED, 3);
+    }
+
+    function test_answered_while_running_it_costs_what_ran_or_the_fee() external {
+        checkBill({locked: 1000 ether, ran: 12 minutes, reported: 12, billed: 12});
+        checkBill({locked: 1000 ether, ran: 2 minutes, reported: 2, billed: 5});
+        checkBill({locked: 1000 ether, ran: 2 minutes, reported: 0, billed: 5});
+        // 100 credits buy 6 minutes; 60 % more rate and they would buy less than the fee
+        grid.setCancellationFeeMinute(10);
+        checkBill({locked: 100 ether, ran: 2 minutes, reported: 2, billed: 6});
+        grid.setCancellationFeeMinute(0);
+        checkBill({locked: 1000 ether, ran: 2 minutes, reported: 0, billed: 0});
+    }
+
+    function test_the_fee_is_for_requested_cancellations_only() external {
+        bytes32 id = running(1000 ether);
+        skip(2 minutes);
+        report(id, JobStatus.CANCELLED, 2);
+        vm.assertEq(grid.get(id).cost.finalCost, 2 * RATE, "cancelled by the provider");
+        id = running(1000 ether);
+        skip(2 minutes);
+        cancel(id);
+        report(id, JobStatus.FINISHED, 2);
+        vm.assertEq(grid.get(id).cost.finalCost, 2 * RATE, "finished before the request arrived");
+    }
+
+    function test_time_after_the_answer_was_due_is_not_billed() external {
+        bytes32 id = running(1000 ether);
+        skip(20 minutes);
+        cancel(id);
+        skip(5 hours);
+        report(id, JobStatus.CANCELLED, 320);
+        vm.assertEq(grid.get(id).cost.finalCost, 30 * RATE, "20 minutes and the time for the answer");
+    }
+
+    function test_unanswered_the_customer_closes_with_a_full_refund() external {
+        for (uint256 i = 2; i < 4; ++i) {
+            bytes32 id = jobIn(JobStatus(i));
+            skip(1 hours);
+            cancel(id);
+            skip(10 minutes - 1);
+            cancel(id);
+            checkStatus(id, JobStatus(i));
+            skip(1);
+            vm.expectEmit(address(grid));
+            emit JobSettledEvent(id, provider, customer, 0, 0, 0, 1000 ether);
+            cancel(id);
+            checkStatus(id, JobStatus.CANCELLED);
+            vm.assertEq(manager.getRecord(provider).timedOut, i - 1, "counted against the provider");
+            vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.CANCELLED));
+            report(id, JobStatus.FINISHED, 60);
+        }
+        vm.assertEq(grid.getCancellingJobQueueSize(provider), 0, "nothing stays queued");
+    }
+
+    function test_a_refusal_answers_the_request() external {
+        bytes32 id = claimed(1000 ether);
+        cancel(id);
+        vm.prank(provider);
+        grid.refuseJob(id);
+        checkStatus(id, JobStatus.CANCELLED);
+        vm.assertEq(manager.getRecord(provider).refused, 0, "not counted as a refusal");
+    }
+
+    function test_only_the_customer_cancels_and_only_a_hot_job() external {
+        bytes32 id = running(1000 ether);
+        vm.expectRevert(abi.encodeWithSelector(CustomerOnly.selector, stranger, customer));
+        vm.prank(stranger);
+        grid.cancelJob(id);
+        report(id, JobStatus.FAILED, 1);
+        vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.FAILED));
+        cancel(id);
+    }
+
+    function checkBill(uint256 locked, uint256 ran, uint64 reported, uint64 billed) private {
+        bytes32 id = running(locked);
+        skip(ran);
+        cancel(id);
+        report(id, JobStatus.CANCELLED, reported);
+        vm.assertEq(grid.get(id).cost.finalCost, billed * RATE, "cost");
+    }
+}

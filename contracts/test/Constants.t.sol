@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
+import {InvalidConstant} from "../src/Errors.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// The owner's figures: defaults, bounds, and that nobody else sets them.
+contract ConstantsTest is Grid {
+    function test_defaults() external view {
+        vm.assertEq(grid.minimumAmount(), 100 ether, "minimumAmount");
+        vm.assertEq(grid.billDurationDeltaMinute(), 15, "billDurationDeltaMinute");
+        vm.assertEq(grid.cancellationFeeMinute(), 5, "cancellationFeeMinute");
+        vm.assertEq(grid.claimJobTimeout(), 10, "claimJobTimeout");
+        vm.assertEq(grid.deepsquareCut(), 20, "deepsquareCut");
+        vm.assertEq(grid.topUpSliceDurationMin(), 30, "topUpSliceDurationMin");
+        vm.assertEq(grid.owner(), address(this), "owner");
+    }
+
+    function test_setters_take_what_is_within_bounds_from_the_owner_only() external {
+        check(grid.setMinimumAmount.selector, grid.minimumAmount.selector, 0, type(uint128).max);
+        check(grid.setDeepsquareCut.selector, grid.deepsquareCut.selector, 0, 100);
+        check(grid.setBillDurationDeltaMinute.selector, grid.billDurationDeltaMinute.selector, 0, 1440);
+        check(grid.setCancellationFeeMinute.selector, grid.cancellationFeeMinute.selector, 0, 60);
+        check(grid.setClaimJobTimeout.selector, grid.claimJobTimeout.selector, 1, 10_080);
+        check(grid.setTopUpSliceDurationMin.selector, grid.topUpSliceDurationMin.selector, 1, 1440);
+    }
+
+    function check(bytes4 setter, bytes4 getter, uint256 least, uint256 most) private {
+        checkSet(setter, getter, least);
+        checkSet(setter, getter, most);
+        checkRefused(setter, most + 1, abi.encodeWithSelector(InvalidConstant.selector, most + 1, least, most));
+        if (least > 0) checkRefused(setter, 0, abi.encodeWithSelector(InvalidConstant.selector, 0, least, most));
+        vm.prank(operator);
+        checkRefused(setter, most, abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, operator));
+    }
+
+    function checkSet(bytes4 setter, bytes4 getter, uint256 value) private {
+        (bool passed,) = address(grid).call(abi.encodeWithSelector(setter, value));
+        vm.assertTrue(passed, "set");
+        (, bytes memory answer) = address(grid).call(abi.encodeWithSelector(getter));
+        vm.assertEq(abi.decode(answer, (uint256)), value, "as set");
+    }
+
+    function checkRefused(bytes4 setter, uint256 value, bytes memory refusal) private {
+        (bool passed, bytes memory answer) = address(grid).call(abi.encodeWithSelector(setter, value));
+        vm.assertTrue(!passed, "refused");
+        vm.assertEq(answer, refusal, "why");
+    }
+}

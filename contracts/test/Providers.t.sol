@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {
+    AlreadyDone,
+    ArrayLengthMismatch,
+    Banned,
+    InvalidNodesCount,
+    InvalidTotalCpus,
+    InvalidTotalMem,
+    NoProvider,
+    OutOfBounds,
+    WaitingApprovalOnly
+} from "../src/Errors.sol";
+import {ProviderManager} from "../src/ProviderManager.sol";
+import {
+    Fault,
+    HardwareTotals,
+    Label,
+    Provider,
+    ProviderEntry,
+    ProviderHardware,
+    ProviderPrices,
+    ProviderRecord
+} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// Proposal, approval, removal, ban, and the list of providers.
+contract ProvidersTest is Grid {
+    function test_a_proposal_waits_until_it_is_approved() external {
+        vm.expectEmit(address(manager));
+        emit ProviderManager.ProviderWaitingForApproval(rival);
+        propose(rival, 1 ether);
+        vm.assertTrue(manager.isWaitingForApproval(rival), "waiting");
+        vm.assertTrue(!manager.isValidForScheduling(rival), "not yet");
+        vm.assertEq(manager.getProvider(rival).addr, address(0), "nothing approved");
+        checkVersion(manager.getWaitingForApprovalProvider(rival), 1 ether);
+        vm.expectEmit(address(manager));
+        emit ProviderManager.ProviderApproved(rival);
+        approve(rival);
+        vm.assertTrue(!manager.isWaitingForApproval(rival), "done");
+        vm.assertTrue(manager.isValidForScheduling(rival), "valid");
+        vm.assertEq(manager.getWaitingForApprovalProvider(rival).addr, address(0), "nothing waits");
+        checkVersion(manager.getProvider(rival), 1 ether);
+        vm.assertEq(abi.encode(manager.getProviderHardware(rival)), abi.encode(hardware(2, 4, 16, 64_000)), "hardware");
+        vm.assertEq(manager.getProviderPrices(rival).cpuPricePerMin, 1 ether, "prices");
+        vm.assertEq(abi.encode(manager.getProviderLabels(rival)), abi.encode(labels()), "labels");
+    }
+
+    function test_a_newer_proposal_leaves_the_approved_version_in_force() external {
+        propose(provider, 2 ether);
+        propose(provider, 3 ether);
+        vm.assertTrue(manager.isValidForScheduling(provider), "still valid");
+        checkVersion(manager.getProvider(provider), 1 ether);
+        checkVersion(manager.getWaitingForApprovalProvider(provider), 3 ether);
+        (ProviderPrices memory offered,) = manager.offer(provider);
+        vm.assertEq(offered.cpuPricePerMin, 1 ether, "in force");
+        approve(provider);
+        checkVersion(manager.getProvider(provider), 3 ether);
+    }
+
+    function test_a_smaller_version_replaces_a_larger_one_without_remains() external {
+        Label[] memory none;
+        vm.prank(provider);
+        manager.register(hardware(1, 0, 2, 500), prices(), none);
+        approve(provider);
+        vm.assertEq(manager.getProvider(provider).labels.length, 0, "labels");
+        vm.assertEq(manager.getProvider(provider).providerHardware.cpusPerNode.length, 1, "nodes");
+        (, HardwareTotals memory totals) = manager.offer(provider);
+        vm.assertEq(totals.gpus, 0, "gpus");
+        vm.assertEq(totals.cpus, 2, "cpus");
+        vm.assertEq(totals.mem, 500, "mem");
+    }
+
+    function test_hardware_is_checked() external {
+        checkRefused(hardware(0, 0, 0, 0), InvalidNodesCount.selector);
+        checkRefused(hardware(2, 1, 0, 10), InvalidTotalCpus.selector);
+        checkRefused(hardware(2, 1, 1, 0), InvalidTotalMem.selector);
+        for (uint256 i; i < 3; ++i) {
+            ProviderHardware memory odd = hardware(2, 1, 1, 1);
+            uint64[] memory three = new uint64[](3);
+            if (i == 0) odd.gpusPerNode = three;
+            else if (i == 1) odd.cpusPerNode = three;
+            else odd.memPerNode = three;
+            checkRefused(odd, ArrayLengthMismatch.selector);
+        }
+    }
+
+    function test_only_a_waiting_proposal_is_approved() external {
+        vm.expectRevert(WaitingApprovalOnly.selector);
+        approve(rival);
+        vm.expectRevert(WaitingApprovalOnly.selector);
+        approve(provider);
+    }
+
+    function test_a_removed_provider_is_gone_and_may_come_back() external {
+        propose(provider, 2 ether);
+        vm.expectEmit(address(manager));
+        emit ProviderManager.ProviderRemoved(provider);
+        remove(provider);
+        vm.assertTrue(!manager.isValidForScheduling(provider), "not valid");
+        vm.assertTrue(!manager.isWaitingForApproval(provider), "not waiting");
+        vm.assertEq(manager.getProvider(provider).addr, address(0), "no version");
+        vm.assertEq(manager.elementCount(), 0, "not listed");
+        vm.expectRevert(NoProvider.selector);
+        remove(provider);
+        join(provider);
+        vm.assertTrue(manager.isValidForScheduling(provider), "back");
+    }
+
+    function test_a_banned_provider_is_out_until_the_ban_is_lifted() external {
+        propose(provider, 2 ether);
+        vm.expectEmit(address(manager));
+        emit ProviderManager.ProviderBanChanged(provider, true);
+        ban(provider);
+        vm.assertTrue(manager.isBanned(provider), "banned");
+        vm.assertTrue(manager.getProvider(provider).isBanned, "shown");
+        vm.assertTrue(!manager.isValidForScheduling(provider), "not valid");
+        vm.expectRevert(Banned.selector);
+        propose(provider, 1 ether);
+        vm.expectRevert(Banned.selector);
+        approve(provider);
+        vm.expectRevert(AlreadyDone.selector);
+        ban(provider);
+        remove(provider);
+        vm.assertTrue(manager.isBanned(provider), "survives removal");
+        vm.expectEmit(address(manager));
+        emit ProviderManager.ProviderBanChanged(provider, false);
+        unban(provider);
+        vm.expectRevert(AlreadyDone.selector);
+        unban(provider);
+        join(provider);
+    }
+
+    function test_an_unbanned_provider_is_in_force_as_before() external {
+        ban(provider);
+        unban(provider);
+        vm.assertTrue(manager.isValidForScheduling(provider), "valid");
+        checkVersion(manager.getProvider(provider), 1 ether);
+    }
+
+    function test_roles() external {
+        bytes memory refusal = missingRole(stranger, manager.METASCHEDULER_ROLE());
+        bytes4[4] memory moves =
+            [manager.approve.selector, manager.remove.selector, manager.ban.selector, manager.unban.selector];
+        for (uint256 i; i < moves.length; ++i) {
+            checkDenied(abi.encodeWithSelector(moves[i], provider), refusal);
+        }
+        refusal = missingRole(stranger, manager.METASCHEDULER_CONTRACT_ROLE());
+        checkDenied(abi.encodeCall(manager.incJobCount, (provider)), refusal);
+        checkDenied(abi.encodeCall(manager.incFaultCount, (provider, Fault.REFUSED)), refusal);
+    }
+
+    function test_counters() external {
+        manager.grantRole(manager.METASCHEDULER_CONTRACT_ROLE(), address(this));
+        manager.incJobCount(provider);
+        for (uint256 i; i < 2; ++i) {
+            manager.incFaultCount(provider, Fault.REFUSED);
+        }
+        for (uint256 i; i < 3; ++i) {
+            manager.incFaultCount(provider, Fault.PANICKED);
+        }
+        for (uint256 i; i < 4; ++i) {
+            manager.incFaultCount(provider, Fault.TIMED_OUT);
+        }
+        vm.assertEq(abi.encode(manager.getRecord(provider)), abi.encode(ProviderRecord(1, 2, 3, 4)), "record");
+    }
+
+    function test_pages_show_every_provider_once_in_order() external {
+        for (uint160 i = 1; i < 6; ++i) {
+            propose(address(0x5000 + i), i);
+        }
+        remove(address(0x5002));
+        (bytes32[] memory data, uint256 length, uint256 cursor) = manager.fetchPage(0, 3);
+        vm.assertEq(length, 3, "full page");
+        vm.assertEq(
+            abi.encodePacked(data), abi.encodePacked([provider, address(0x5001), address(0x5003)]), "first page"
+        );
+        (data, length, cursor) = manager.fetchPage(cursor, 3);
+        vm.assertEq(length, 2, "rest");
+        vm.assertEq(cursor, 0, "no more");
+        (ProviderEntry[] memory page, uint256 next) = manager.providers(0, 100);
+        vm.assertEq(page.length, manager.elementCount(), "all");
+        vm.assertEq(next, 0, "no more");
+        vm.assertTrue(page[0].approved && !page[0].waitingForApproval, "approved");
+        vm.assertTrue(!page[1].approved && page[1].waitingForApproval, "proposed");
+        checkVersion(page[0].provider, 1 ether);
+        checkVersion(page[1].provider, 1);
+        vm.expectRevert(OutOfBounds.selector);
+        manager.fetchPage(3, 3); // number 3 was removed
+        vm.expectRevert(OutOfBounds.selector);
+        manager.providers(uint256(type(uint64).max) + 2, 3);
+    }
+
+    function propose(address who, uint256 cpuPrice) private {
+        vm.prank(who);
+        manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(8 ether, cpuPrice, 0.0001 ether), labels());
+    }
+
+    function approve(address who) private {
+        vm.prank(operator);
+        manager.approve(who);
+    }
+
+    function remove(address who) private {
+        vm.prank(operator);
+        manager.remove(who);
+    }
+
+    function ban(address who) private {
+        vm.prank(operator);
+        manager.ban(who);
+    }
+
+    function unban(address who) private {
+        vm.prank(operator);
+        manager.unban(who);
+    }
+
+    function checkVersion(Provider memory shown, uint256 cpuPrice) private pure {
+        vm.assertTrue(shown.addr != address(0), "there is one");
+        vm.assertEq(abi.encode(shown.providerHardware), abi.encode(hardware(2, 4, 16, 64_000)), "hardware");
+        vm.assertEq(shown.providerPrices.cpuPricePerMin, cpuPrice, "price");
+        vm.assertEq(abi.encode(shown.labels), abi.encode(labels()), "labels");
+    }
+
+    function checkRefused(ProviderHardware memory bad, bytes4 selector) private {
+        vm.expectRevert(selector);
+        vm.prank(rival);
+        manager.register(bad, prices(), labels());
+    }
+
+    function checkDenied(bytes memory call, bytes memory refusal) private {
+        vm.prank(stranger);
+        (bool passed, bytes memory answer) = address(manager).call(call);
+        vm.assertTrue(!passed, "denied");
+        vm.assertEq(answer, refusal, "for want of the role");
+    }
+}

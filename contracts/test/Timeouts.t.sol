@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {JobHotStatusOnly, SameStatusError, TimeoutTooEarly} from "../src/Errors.sol";
+import {JobRefusedEvent, JobSettledEvent} from "../src/Events.sol";
+import {JobStatus} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// Taking a job from a provider that does not act: who may, from when, and what becomes of the job.
+contract TimeoutsTest is Grid {
+    // 200 credits buy 13 minutes
+    uint256 private constant BOUGHT = 13 minutes;
+
+    function test_anyone_takes_an_unclaimed_job_back_once_its_time_is_over() external {
+        bytes32 id = assigned(200 ether);
+        uint256 due = block.timestamp + 10 minutes;
+        checkTooEarly(id, stranger, due);
+        vm.expectEmit(address(grid));
+        emit JobRefusedEvent(id, provider, customer);
+        vm.prank(stranger);
+        grid.timeoutJob(id);
+        checkStatus(id, JobStatus.PENDING);
+        vm.assertEq(grid.jobTerms(id).lastRefuser, provider, "last refuser");
+        vm.assertEq(manager.getRecord(provider).timedOut, 1, "counted");
+        vm.assertTrue(!grid.hasNextClaimableJob(provider), "off the queue");
+    }
+
+    function test_the_role_takes_a_claimed_job_from_a_silent_provider() external {
+        bytes32 id = claimed(200 ether);
+        checkTooEarly(id, operator, block.timestamp + BOUGHT + 10 minutes);
+        vm.prank(operator);
+        grid.timeoutJob(id);
+        checkStatus(id, JobStatus.PENDING);
+
+        id = running(200 ether);
+        checkTooEarly(id, operator, block.timestamp + BOUGHT + 10 minutes);
+        vm.expectEmit(address(grid));
+        emit JobSettledEvent(id, provider, customer, 0, 0, 0, 200 ether);
+        vm.prank(operator);
+        grid.timeoutJob(id);
+        checkStatus(id, JobStatus.PANICKED);
+        vm.assertEq(manager.getRecord(provider).timedOut, 2, "counted");
+        vm.assertEq(manager.getRecord(provider).panicked, 0, "once");
+    }
+
+    function test_an_unanswered_cancel_request_is_silence_too() external {
+        bytes32 id = claimed(200 ether);
+        skip(1 minutes);
+        cancel(id);
+        checkTooEarly(id, operator, block.timestamp + 10 minutes);
+        vm.prank(operator);
+        grid.timeoutJob(id);
+        checkStatus(id, JobStatus.CANCELLED);
+    }
+
+    function test_the_role_takes_jobs_from_a_banned_or_removed_provider_at_once() external {
+        bytes32 first = running(200 ether);
+        bytes32 second = claimed(200 ether);
+        vm.prank(operator);
+        manager.ban(provider);
+        vm.prank(operator);
+        grid.timeoutJob(first);
+        checkStatus(first, JobStatus.PANICKED);
+        vm.prank(operator);
+        manager.unban(provider);
+        vm.prank(operator);
+        manager.remove(provider);
+        vm.prank(operator);
+        grid.timeoutJob(second);
+        checkStatus(second, JobStatus.PENDING);
+    }
+
+    function test_the_customer_waits_for_bought_time_and_a_long_grace() external {
+        for (uint256 i = 2; i < 4; ++i) {
+            bytes32 id = i == 2 ? claimed(200 ether) : running(200 ether);
+            checkTooEarly(id, customer, block.timestamp + BOUGHT + 1 days);
+            vm.prank(customer);
+            grid.timeoutJob(id);
+            checkStatus(id, i == 2 ? JobStatus.PENDING : JobStatus.PANICKED);
+        }
+    }
+
+    function test_a_top_up_gives_the_provider_more_time() external {
+        bytes32 id = running(200 ether);
+        vm.prank(customer);
+        grid.topUpJob(id, 146 ether);
+        checkTooEarly(id, operator, block.timestamp + 23 minutes + 10 minutes);
+    }
+
+    function test_nobody_else_times_out_a_claimed_job() external {
+        bytes32 id = running(200 ether);
+        skip(365 days);
+        bytes memory refusal = missingRole(stranger, grid.METASCHEDULER_ROLE());
+        vm.expectRevert(refusal);
+        vm.prank(stranger);
+        grid.timeoutJob(id);
+    }
+
+    function test_a_job_without_a_provider_cannot_time_out() external {
+        bytes32 id = request(200 ether);
+        vm.expectRevert(SameStatusError.selector);
+        vm.prank(operator);
+        grid.timeoutJob(id);
+        cancel(id);
+        vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.CANCELLED));
+        vm.prank(operator);
+        grid.timeoutJob(id);
+    }
+
+    /// One second before `due` it is too early; leaves the clock at `due`.
+    function checkTooEarly(bytes32 id, address caller, uint256 due) private {
+        vm.warp(due - 1);
+        vm.expectRevert(abi.encodeWithSelector(TimeoutTooEarly.selector, due));
+        vm.prank(caller);
+        grid.timeoutJob(id);
+        vm.warp(due);
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {InvalidJob, OutOfBounds} from "../src/Errors.sol";
+import {Job, JobStatus, JobTerms} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// How clients find jobs, and that each page is a slice of the whole.
+contract ViewsTest is Grid {
+    function test_everything_is_found_from_the_metascheduler() external view {
+        vm.assertEq(address(grid.credit()), address(credit), "credit");
+        vm.assertEq(address(grid.providerManager()), address(manager), "provider manager");
+        vm.assertEq(grid.jobs(), address(grid), "jobs");
+        vm.assertEq(grid.providerJobQueues(), address(grid), "queues");
+        vm.assertEq(grid.constants(), address(grid), "constants");
+        vm.assertTrue(grid.enableRequestNewJob(), "open");
+        vm.assertEq(grid.METASCHEDULER_ROLE(), keccak256("METASCHEDULER_ROLE"), "role");
+    }
+
+    function test_an_unknown_job_is_an_error() external {
+        bytes32[] memory ids = new bytes32[](2);
+        ids[0] = request(100 ether);
+        ids[1] = bytes32(uint256(2));
+        vm.expectRevert(InvalidJob.selector);
+        grid.get(0);
+        vm.expectRevert(InvalidJob.selector);
+        grid.jobTerms(ids[1]);
+        vm.expectRevert(InvalidJob.selector);
+        grid.getMany(ids);
+    }
+
+    function test_many_jobs_at_once_are_the_same_as_one_by_one() external {
+        bytes32[] memory ids = new bytes32[](3);
+        (ids[0], ids[1], ids[2]) = (running(300 ether), request(100 ether), assigned(200 ether));
+        (Job[] memory many, JobTerms[] memory terms) = grid.getMany(ids);
+        for (uint256 i; i < 3; ++i) {
+            vm.assertEq(abi.encode(many[i]), abi.encode(grid.get(ids[i])), "job");
+            vm.assertEq(abi.encode(terms[i]), abi.encode(grid.jobTerms(ids[i])), "terms");
+        }
+    }
+
+    function testFuzz_pages_of_a_customer_are_slices(uint8 count, uint8 from, uint8 howMany) external {
+        count %= 12;
+        endow(stranger, 10_000 ether);
+        for (uint256 i; i < count; ++i) {
+            request(100 ether);
+            vm.prank(stranger);
+            grid.requestNewJob(definition(), 100 ether, "", false);
+        }
+        bytes32[] memory all = grid.getByCustomer(customer);
+        vm.assertEq(all.length, count, "all");
+        bytes32[] memory page = grid.getByCustomerPaged(customer, from, howMany);
+        uint256 left = from < count ? count - from : 0;
+        vm.assertEq(page.length, howMany < left ? howMany : left, "length");
+        for (uint256 i; i < page.length; ++i) {
+            vm.assertEq(page[i], all[from + i], "slice");
+        }
+        vm.assertEq(grid.getByCustomerPaged(customer, type(uint256).max, type(uint256).max).length, 0, "beyond");
+    }
+
+    function test_a_provider_pages_through_the_jobs_it_has_claimed() external {
+        bytes32[] memory ids = new bytes32[](5);
+        for (uint256 i; i < 5; ++i) {
+            ids[i] = i % 2 == 0 ? claimed(200 ether) : running(200 ether);
+        }
+        bytes32 unclaimed = assigned(200 ether);
+        report(ids[1], JobStatus.FINISHED, 1);
+        vm.prank(provider);
+        grid.refuseJob(ids[4]);
+        (bytes32[] memory page, bytes32 cursor) = grid.hotJobsOf(provider, 0, 2);
+        vm.assertEq(page.length, 2, "full");
+        vm.assertEq(page[0], ids[0], "first");
+        vm.assertEq(page[1], ids[2], "ended ones are gone");
+        (page, cursor) = grid.hotJobsOf(provider, cursor, 2);
+        vm.assertEq(page.length, 1, "rest");
+        vm.assertEq(page[0], ids[3], "last");
+        vm.assertEq(cursor, 0, "no more");
+        vm.expectRevert(OutOfBounds.selector);
+        grid.hotJobsOf(provider, ids[1], 2);
+        vm.expectRevert(OutOfBounds.selector);
+        grid.hotJobsOf(provider, unclaimed, 2);
+        (page,) = grid.hotJobsOf(rival, 0, 2);
+        vm.assertEq(page.length, 0, "nobody else's");
+    }
+}
