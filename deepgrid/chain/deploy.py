@@ -6,6 +6,7 @@ roles that are missing.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from eth_utils.address import to_checksum_address
@@ -41,9 +42,11 @@ async def deploy(rpc_url: str, admin: Wallet, operator: str, standing: AddressBo
         sender = Sender(node, admin)
         found = await _standing(node, standing) if standing is not None else None
         grid = found or await _deploy_all(node, sender)
-        await _grant(node, sender, grid.meta_scheduler, "METASCHEDULER_ROLE", operator)
-        await _grant(node, sender, grid.provider_manager, "METASCHEDULER_ROLE", operator)
-        await _grant(node, sender, grid.provider_manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler)
+        await asyncio.gather(
+            _grant(node, sender, grid.meta_scheduler, "METASCHEDULER_ROLE", operator),
+            _grant(node, sender, grid.provider_manager, "METASCHEDULER_ROLE", operator),
+            _grant(node, sender, grid.provider_manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler),
+        )
         return grid
 
 
@@ -56,8 +59,7 @@ async def _standing(node: Node, book: AddressBook) -> Deployment | None:
 
 async def _deploy_all(node: Node, sender: Sender) -> Deployment:
     first_block = (await node.head()).number + 1
-    credit = await _create(sender, "Credit")
-    provider_manager = await _create(sender, "ProviderManager")
+    credit, provider_manager = await asyncio.gather(_create(sender, "Credit"), _create(sender, "ProviderManager"))
     meta_scheduler = await _create(sender, "MetaScheduler", credit, provider_manager)
     return Deployment(node.chain_id, credit, provider_manager, meta_scheduler, first_block)
 

@@ -18,13 +18,13 @@ GAS_MONEY_WEI = 10**21
 
 
 class Anvil:
-    """`block_time_s` None mines each transaction at once. `keep_state` survives a restart, even a kill."""
+    """Mines each transaction at once, or with `idle` only when told to. `keep_state` survives a kill."""
 
-    def __init__(self, folder: Path, *, block_time_s: int | None = None, keep_state: bool = False) -> None:
+    def __init__(self, folder: Path, *, idle: bool = False, keep_state: bool = False) -> None:
         self._log = folder / "anvil.log"
         self._options = ["--accounts", "1", "--hardfork", "cancun", "--threads", "1"]
-        if block_time_s is not None:
-            self._options += ["--block-time", str(block_time_s)]
+        if idle:
+            self._options += ["--no-mining"]
         if keep_state:
             self._options += ["--state", str(folder / "state.json"), "--state-interval", "1"]
         else:
@@ -72,6 +72,16 @@ class Anvil:
     def fund(self, address: str) -> None:
         """Give an account money for gas."""
         self.call("anvil_setBalance", address, hex(GAS_MONEY_WEI))
+
+    def mine_every_second(self) -> None:
+        """From now on, and after a restart, blocks come every second instead of with each transaction."""
+        self.call("evm_setAutomine", False)
+        self.call("evm_setIntervalMining", 1)
+        self._options += ["--block-time", "1"]
+
+    def mine(self, blocks: int = 1) -> None:
+        """Mine blocks with what waits."""
+        self.call("anvil_mine", hex(blocks))
 
     def pass_time(self, seconds: int) -> None:
         """Let the chain's clock jump ahead, and mine a block there."""

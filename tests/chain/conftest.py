@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,10 +28,11 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 
 
 @pytest.fixture
-def own_grid(tmp_path: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
-    """A grid of one test: its chain may be reorganised, its node restarted. Keeps its state; 1 s blocks."""
-    folder = tmp_path_factory.mktemp("own")
-    anvil = Anvil(folder, block_time_s=1, keep_state=True)
+def own_grid(tmp_path: Path) -> Iterator[Grid]:
+    """A grid of one test: its chain may be reorganised, its node restarted; it keeps its state."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    anvil = Anvil(folder, keep_state=True)
     anvil.start()
     try:
         yield build(anvil, folder / "keys")
@@ -51,5 +53,8 @@ async def people(grid: Grid, chain: Chain) -> People:
 
 @pytest.fixture
 async def own_people(own_grid: Grid) -> AsyncIterator[People]:
+    """People on a chain of their own, with a block every second."""
     async with await Chain.connect(own_grid.book) as connected:
-        yield await gather_people(own_grid, connected, "own")
+        people = await gather_people(own_grid, connected, "own")
+        own_grid.anvil.mine_every_second()
+        yield people

@@ -1,0 +1,162 @@
+"""Refusals become sentences: of the contracts, of the node, of the network."""
+
+from __future__ import annotations
+
+import asyncio
+import string
+
+import pytest
+from eth_abi.abi import encode
+
+from deepgrid.chain.abi import CODEC, CONTRACTS, interface, selector
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.errors import SENTENCES, contract_error, role_hash
+from deepgrid.chain.rpc import Rpc
+from deepgrid.errors import ChainError, ConfigurationError, ContractError, InputError
+from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
+from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import CREDIT, DEFINITION, PRICES, Grid, People
+
+ERRORS = {item["name"]: item for name in CONTRACTS for item in interface(name).errors.values()}
+WHO = "0x" + "ab" * 20
+
+
+def _revert(name: str, *args: object) -> bytes:
+    item = ERRORS[name]
+    return selector(item) + encode([field["type"] for field in item["inputs"]], args)
+
+
+def test_every_sentence_fits_its_error() -> None:
+    for name, (sentence, _) in SENTENCES.items():
+        fields = {field for _, field, _, _ in string.Formatter().parse(sentence) if field}
+        assert name in ERRORS, f"{name} is no error of the contracts"
+        assert fields <= {item["name"] for item in ERRORS[name]["inputs"]}, name
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (_revert("InsufficientFunds", 5 * 10**17, 100 * CREDIT), "0.5 credits are not enough: 100 are required."),
+        (_revert("InvalidTransition", 3, 0), "A job that is running cannot become pending."),
+        (_revert("JobHotStatusOnly", 7), "The job is over: it is out of credits."),
+        (_revert("AccessControlUnauthorizedAccount", WHO, role_hash("MINTER_ROLE")), "lacks the role MINTER_ROLE."),
+        (_revert("AccessControlUnauthorizedAccount", WHO, b"\1" * 32), "lacks the role 0x0101"),
+        (selector({"name": "Error", "type": "error", "inputs": [{"name": "", "type": "string"}]})
+         + encode(["string"], ["out of luck"]), "The contract refused: out of luck."),
+        (bytes.fromhex("4e487b71") + encode(["uint256"], [0x11]), "a number overflowed"),
+        (bytes.fromhex("4e487b71") + encode(["uint256"], [0x77]), "0x77"),
+        (b"\xde\xad\xbe\xef", "an unknown reason (0xdeadbeef)"),
+        (b"", "no reason"),
+        (selector(ERRORS["InsufficientFunds"]) + b"\0", "cannot be read"),
+    ],
+)  # fmt: skip
+def test_decoding(data: bytes, message: str) -> None:
+    assert message in contract_error(data).message
+
+
+async def test_refusals_come_typed_with_their_arguments(people: People) -> None:
+    customer, provider, operator = people.customer, people.provider, people.operator
+
+    async def refused(coroutine: object) -> ContractError:
+        with pytest.raises(ContractError) as caught:
+            await coroutine  # type: ignore[misc]
+        return caught.value
+
+    few = await refused(customer.request_job(DEFINITION, 5, "few"))
+    assert (few.name, few.args_by_name) == ("InsufficientFunds", {"available": 5, "required": 100 * CREDIT})
+    empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=1, ntasks=1, batch_location_hash="")
+    assert (await refused(customer.request_job(empty, 100 * CREDIT, ""))).name == "InvalidJobDefinition"
+    assert (await refused(customer.transfer(WHO, 10**30))).name == "ERC20InsufficientBalance"
+    job_id = await people.request()
+    assert (await refused(customer.meta_schedule(job_id, provider.address))).name == "AccessControlUnauthorizedAccount"
+    assert (await refused(operator.meta_schedule(job_id, customer.address))).name == "ProviderNotJoined"
+    assert (await refused(provider.cancel_job(job_id))).name == "CustomerOnly"
+    assert (await refused(provider.set_running(job_id, 0))).name == "JobProviderOnly"
+    await customer.cancel_job(job_id)
+    assert (await refused(customer.cancel_job(job_id))).name == "JobHotStatusOnly"
+    assert (await refused(customer.cancel_job(10**6))).name == "InvalidJob"
+    no_nodes = Hardware((), (), ())
+    assert (await refused(provider.register(no_nodes, PRICES, ()))).name == "InvalidNodesCount"
+    assert (await refused(operator.approve_provider(provider.address))).name == "WaitingApprovalOnly"
+
+
+async def test_what_cannot_be_said_on_chain_is_bad_input(people: People) -> None:
+    for definition, amount, name in (
+        (DEFINITION, -1, "x"),
+        (DEFINITION, 2**256, "x"),
+        (DEFINITION, CREDIT, "x" * 33),
+        (JobDefinition(2**64, 1, 1, 1, ""), CREDIT, "x"),
+    ):
+        with pytest.raises(InputError):
+            await people.customer.request_job(definition, amount, name)
+    with pytest.raises(InputError):
+        await people.chain.job(-1)
+    with pytest.raises(InputError):
+        await people.operator.approve_provider("somebody")
+
+
+async def test_strings_of_strangers_do_not_make_pages_unreadable(people: People) -> None:
+    definition = JobDefinition(1, 1, 1, 1, "ok", uses=(Label("\x1b[31m", "é"),))
+    job_id = await people.customer.request_job(definition, 100 * CREDIT, "", approve_first=100 * CREDIT)
+    assert (await people.chain.job(job_id)).definition == definition
+    spoilt = CODEC.encode(["bytes"], [b"\xff\xfeabc"])
+    assert CODEC.decode(["string"], spoilt) == ("\ufffd\ufffdabc",)
+
+
+async def test_wrong_chain_and_missing_contract(grid: Grid) -> None:
+    with pytest.raises(ConfigurationError, match="Wrong chain: .* 31337"):
+        await Chain.connect(grid.book.model_copy(update={"chain_id": 1}))
+    with pytest.raises(ConfigurationError, match="no Credit contract"):
+        await Chain.connect(grid.book.model_copy(update={"credit": WHO}))
+
+
+async def test_node_that_is_down_is_transient(grid: Grid) -> None:
+    book = grid.book.model_copy(update={"rpc_url": "http://127.0.0.1:1/secret-token"})
+    with pytest.raises(ChainError) as down:
+        await Chain.connect(book)
+    assert down.value.transient and "secret-token" not in str(down.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "transient"),
+    [
+        (429, "slow down", True),
+        (502, "<html>", True),
+        (403, "who are you", False),
+        (200, "<html>", True),
+        (200, "3", True),
+        (200, "{}", True),
+        (200, '[{"id": 99}]', True),
+        (200, '{"id": null, "error": {"code": -32005, "message": "limit exceeded"}}', True),
+        (200, '{"id": null, "error": {"code": -32601, "message": "no such method"}}', False),
+    ],
+)
+async def test_nodes_that_answer_nonsense(status: int, body: str, transient: bool) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status} Whatever\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write((head + body).encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        rpc = Rpc(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        try:
+            with pytest.raises(ChainError) as failed:
+                await rpc.batch([("eth_blockNumber", []), ("eth_chainId", [])])
+            assert failed.value.transient is transient
+        finally:
+            await rpc.close()
+
+
+async def test_another_contract_at_the_address_is_named(people: People) -> None:
+    swapped = people.chain.book.model_copy(update={"provider_manager": people.chain.book.credit})
+    async with await Chain.connect(AddressBook.model_validate(swapped.model_dump())) as chain:
+        with pytest.raises((ChainError, ContractError)):
+            await chain.providers()
+
+
+def test_states_on_chain_have_words() -> None:
+    for status in JobStatus:
+        assert status.words in contract_error(_revert("JobHotStatusOnly", int(status))).message

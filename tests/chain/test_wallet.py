@@ -1,0 +1,108 @@
+"""Key files are private, never overwritten, and never shown."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+from eth_account.messages import encode_typed_data
+
+from deepgrid.chain.wallet import Wallet
+from deepgrid.errors import ConfigurationError
+
+KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
+ADDRESS = "0x2c7536E3605D9C16a7a3D7b1898e529396a65c23"
+
+
+def _file(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "key"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("text", [KEY, f"0x{KEY}", f"0X{KEY.upper()}\n", f"  0x{KEY}  \n"])
+def test_hex_keys(tmp_path: Path, text: str) -> None:
+    assert Wallet.load(_file(tmp_path, text)).address == ADDRESS
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o660, 0o666, 0o601])
+def test_key_others_can_reach_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+    path = _file(tmp_path, KEY, mode)
+    with pytest.raises(ConfigurationError) as refused:
+        Wallet.load(path)
+    assert refused.value.next_step == f"Run `chmod 600 {path}`."
+    assert KEY not in str(refused.value)
+
+
+def test_missing_file_folder_and_pipe(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no key file"):
+        Wallet.load(tmp_path / "absent")
+    with pytest.raises(ConfigurationError, match="is a folder"):
+        Wallet.load(tmp_path)
+    with pytest.raises(ConfigurationError, match="not a regular file"):
+        Wallet.load("/dev/null")
+
+
+@pytest.mark.parametrize(
+    "text", ["", KEY[:-1], KEY + "0", "g" * 64, "0" * 64, "f" * 64, f"{KEY}\n{KEY}", "{", "\udcff" * 3]
+)
+def test_other_content_is_refused_and_not_repeated(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPGRID_KEY_PASSWORD", "x")
+    path = tmp_path / "key"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    path.chmod(0o600)
+    with pytest.raises(ConfigurationError) as refused:
+        Wallet.load(path)
+    assert KEY[:16] not in str(refused.value)
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+def test_encrypted_keystore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = _file(tmp_path, json.dumps(Account.encrypt(KEY, "open sesame", kdf="pbkdf2", iterations=10)))
+    monkeypatch.delenv("DEEPGRID_KEY_PASSWORD", raising=False)
+    with pytest.raises(ConfigurationError, match="DEEPGRID_KEY_PASSWORD"):
+        Wallet.load(path)
+    monkeypatch.setenv("DEEPGRID_KEY_PASSWORD", "wrong")
+    with pytest.raises(ConfigurationError, match="does not open"):
+        Wallet.load(path)
+    monkeypatch.setenv("DEEPGRID_KEY_PASSWORD", "open sesame")
+    assert Wallet.load(path).address == ADDRESS
+
+
+def test_created_key_is_private_and_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "home" / "key"
+    umask = os.umask(0)
+    try:
+        wallet = Wallet.create(path)
+    finally:
+        os.umask(umask)
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert Wallet.load(path).address == wallet.address
+    content = path.read_text()
+    with pytest.raises(ConfigurationError, match="never overwritten"):
+        Wallet.create(path)
+    assert path.read_text() == content
+    assert [entry.name for entry in path.parent.iterdir()] == ["key"]
+
+
+def test_nothing_shows_the_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    wallet = Wallet.load(_file(tmp_path, KEY))
+    assert repr(wallet) == str(wallet) == f"Wallet({ADDRESS})"
+    assert KEY not in f"{vars(wallet)} {wallet.account!r} {caplog.text}"
+
+
+def test_typed_signature_recovers_to_the_signer(tmp_path: Path) -> None:
+    wallet = Wallet.load(_file(tmp_path, KEY))
+    domain = {"name": "deepgrid", "chainId": 31337}
+    types = {"Request": [{"name": "path", "type": "string"}, {"name": "issued", "type": "uint256"}]}
+    message = {"path": "/x", "issued": 7}
+    signature = wallet.sign_typed(domain, types, message)
+    assert len(signature) == 132
+    signed = encode_typed_data(domain, types, message)
+    assert Account.recover_message(signed, signature=signature) == ADDRESS
