@@ -1,9 +1,35 @@
-"""Settings of a cluster's login node."""
+"""One SSH transport to a cluster's login node, and the same for a supervisor that runs on it.
+
+Both run a command given as a list of arguments, with bytes on standard input, bounded in time and
+in output. A fault of the network is SlurmUnreachable (nothing may be concluded); a host key that is not
+the expected one, or a refused key, is ConfigurationError and stops the work. Neither arguments nor
+standard input ever appear in an error: they may hold a customer's script.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
+
+import paramiko
+
+from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+
+OUTPUT_LIMIT_BYTES = 16 * 2**20
+KEEP_ALIVE_S = 15
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
+CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +49,239 @@ class LoginSettings:
     partition: str = "main"
     job_account: str | None = None
     connect_timeout_s: float = 10.0
-    command_timeout_s: float = 30.0
+    command_timeout_s: float = 60.0
     max_channels: int = 8
+
+    def __post_init__(self) -> None:
+        # Slurm expands `%` in file names, and the path stands in scripts and in listings.
+        if not re.fullmatch(r"/[\w/.+@-]*", self.grid_root, re.ASCII):
+            raise ConfigurationError(
+                f"The grid's folder {self.grid_root!r} must be an absolute path of plain characters."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command said and how it ended; -1 stands for an exit status that never came."""
+
+    exit_status: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Runner(Protocol):
+    """Something that runs commands on a login node."""
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None
+    ) -> CommandResult: ...
+
+    async def close(self) -> None: ...
+
+
+class Login:
+    """Commands over one transport, opened at first use and again, after a growing pause, when it broke."""
+
+    def __init__(self, settings: LoginSettings) -> None:
+        self.settings = settings
+        self._client: paramiko.SSHClient | None = None
+        self._opening = threading.Lock()
+        self._pause_s = 0.0
+        self._not_before = 0.0
+        self._threads = ThreadPoolExecutor(settings.max_channels, thread_name_prefix=f"ssh-{settings.host}")
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        """Run one command; its exit status is the caller's to judge.
+
+        Raises SlurmUnreachable when no answer came in `timeout_s` (default: the settings'),
+        ConfigurationError when the login node is not the one expected or refuses us, SlurmError when the
+        answer was too large.
+        """
+        deadline = time.monotonic() + (timeout_s or self.settings.command_timeout_s)
+        given_up = threading.Event()
+        work = asyncio.get_running_loop().run_in_executor(
+            self._threads, self._run, shlex.join(argv), stdin, deadline, given_up
+        )
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            given_up.set()
+            work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else will look
+            raise
+
+    async def close(self) -> None:
+        """Close the transport; commands under way fail as unreachable."""
+        self._drop(self._client)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, command: str, stdin: bytes, deadline: float, given_up: threading.Event) -> CommandResult:
+        client = self._open()
+        try:
+            transport = client.get_transport()
+            if transport is None:
+                raise EOFError
+            channel = transport.open_session(timeout=self.settings.connect_timeout_s)
+            try:
+                return _converse(channel, command, stdin, deadline, given_up)
+            finally:
+                channel.close()
+        except TimeoutError:
+            raise self._unreachable("did not answer in time") from None
+        except (OSError, EOFError, paramiko.SSHException) as fault:
+            self._drop(client)
+            raise self._unreachable(f"broke the connection ({type(fault).__name__})") from None
+
+    def _open(self) -> paramiko.SSHClient:
+        with self._opening:
+            if self._client is not None:
+                transport = self._client.get_transport()
+                if transport is not None and transport.is_active():
+                    return self._client
+                self._drop(self._client)
+            if time.monotonic() < self._not_before:
+                raise self._unreachable("cannot be reached; the next attempt comes in a moment")
+            try:
+                self._client = self._connect()
+            except Exception:
+                self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+                self._not_before = time.monotonic() + self._pause_s
+                raise
+            self._pause_s = 0.0
+            return self._client
+
+    def _connect(self) -> paramiko.SSHClient:
+        settings, client = self.settings, paramiko.SSHClient()
+        client.set_missing_host_key_policy(_RefuseUnknownHost())
+        limit = settings.connect_timeout_s
+        try:
+            client.load_host_keys(str(settings.known_hosts_file))
+            client.connect(
+                settings.host, settings.port, settings.user, pkey=_read_key(settings.key_file), timeout=limit,
+                banner_timeout=limit, auth_timeout=limit, allow_agent=False, look_for_keys=False,
+            )  # fmt: skip
+        except BaseException as fault:
+            client.close()
+            raise self._explain(fault) from None
+        transport = client.get_transport()
+        if transport is not None:
+            transport.set_keepalive(KEEP_ALIVE_S)
+        return client
+
+    def _explain(self, fault: BaseException) -> BaseException:
+        """Our error for what went wrong while connecting."""
+        where = f"{self.settings.host}:{self.settings.port}"
+        if isinstance(fault, paramiko.BadHostKeyException):
+            return ConfigurationError(
+                f"The login node {where} shows another host key than the one in {self.settings.known_hosts_file}.",
+                next_step="Ask the cluster's administrator why before you change that file.",
+            )
+        if isinstance(fault, paramiko.AuthenticationException):
+            return ConfigurationError(
+                f"The login node {where} refuses the key of {self.settings.user}.",
+                next_step=f"Put the public half of {self.settings.key_file} into its authorized_keys.",
+            )
+        if isinstance(fault, FileNotFoundError):
+            return ConfigurationError(f"{fault.filename} does not exist.")
+        if isinstance(fault, (OSError, EOFError, paramiko.SSHException)):
+            return self._unreachable(f"cannot be reached ({type(fault).__name__})")
+        return fault
+
+    def _unreachable(self, what: str) -> SlurmUnreachable:
+        return SlurmUnreachable(f"The login node {self.settings.host}:{self.settings.port} {what}.")
+
+    def _drop(self, client: paramiko.SSHClient | None) -> None:
+        if client is not None:
+            client.close()
+        if self._client is client:
+            self._client = None
+
+
+def _read_key(path: Path) -> paramiko.PKey:
+    if path.stat().st_mode & 0o077:
+        raise ConfigurationError(f"Others can read the key file {path}.", next_step=f"Run chmod 600 {path}.")
+    try:
+        return paramiko.PKey.from_path(path)
+    except (paramiko.SSHException, ValueError, TypeError):
+        raise ConfigurationError(f"{path} is not a private key without passphrase.") from None
+
+
+class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
+        raise ConfigurationError(
+            f"The host key of {hostname} ({key.get_name()} {key.fingerprint}) is in no known_hosts file of ours.",
+            next_step="Compare it with the cluster's administrator, then add it.",
+        )
+
+
+def _converse(
+    channel: paramiko.Channel, command: str, stdin: bytes, deadline: float, given_up: threading.Event
+) -> CommandResult:
+    channel.settimeout(_left(deadline))
+    channel.exec_command(command)
+    with suppress(TimeoutError, OSError):  # a command may end without reading all
+        channel.sendall(stdin)
+    with suppress(OSError):
+        channel.shutdown_write()
+    out = _drain(channel.recv, channel, deadline, given_up)
+    err = _drain(channel.recv_stderr, channel, deadline, given_up)
+    if not channel.status_event.wait(_left(deadline)):
+        raise TimeoutError
+    return CommandResult(channel.exit_status, out, err)
+
+
+def _drain(
+    receive: Callable[[int], bytes], channel: paramiko.Channel, deadline: float, given_up: threading.Event
+) -> bytes:
+    """All bytes of one stream up to its end."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        channel.settimeout(min(_left(deadline), 1.0))
+        try:
+            piece = receive(CHUNK)
+        except TimeoutError:
+            if given_up.is_set():
+                raise
+            continue
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+        if size > OUTPUT_LIMIT_BYTES:
+            raise SlurmError(f"A command on the login node said more than {OUTPUT_LIMIT_BYTES} bytes.")
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class LocalLogin:
+    """The same on the login node itself, without SSH."""
+
+    def __init__(self, settings: LoginSettings) -> None:
+        self.settings = settings
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        """As `Login.run`; a command that takes too long is killed with its children."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+        try:
+            async with asyncio.timeout(timeout_s or self.settings.command_timeout_s):
+                out, err = await process.communicate(stdin)
+        except TimeoutError:
+            raise SlurmUnreachable("A Slurm command did not answer in time.") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        if len(out) + len(err) > OUTPUT_LIMIT_BYTES:
+            raise SlurmError(f"A Slurm command said more than {OUTPUT_LIMIT_BYTES} bytes.")
+        return CommandResult(process.returncode or 0, out, err)
+
+    async def close(self) -> None:
+        """Nothing is held open."""

@@ -1,0 +1,136 @@
+"""A Slurm cluster as the supervisor sees it: every question and every side effect, over one login.
+
+Errors: SlurmUnreachable means that nothing may be concluded; SlurmError that Slurm said no for good.
+All effects are keyed by the claim (`JobKey`) and may be repeated.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+
+from deepgrid.errors import SlurmError, SlurmUnreachable
+from deepgrid.lifecycle.job import Hardware, JobKey
+from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.slurm import submit as protocol
+from deepgrid.slurm.commands import OUR_COMMENTS, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
+from deepgrid.slurm.login import LoginSettings, Runner
+from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
+from deepgrid.slurm.submit import Submission, SubmitRequest
+
+DAY_S = 86400
+NAMES_AT_ONCE = 500  # bounds one command line
+
+_OUTPUT = (files("deepgrid.slurm") / "output.sh").read_text()
+
+
+class Cluster:
+    """Slurm behind `login`, with the paths and accounts of `settings`."""
+
+    def __init__(self, login: Runner, settings: LoginSettings) -> None:
+        self._login = login
+        self.settings = settings
+
+    async def health(self) -> None:
+        """Raise SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs."""
+        if not Sinfo.is_up(await self._ask(Sinfo.argv(self.settings.partition))):
+            raise SlurmError(f"The partition {self.settings.partition} does not exist or is down.")
+
+    async def hardware(self, *, responding_only: bool = True) -> Hardware:
+        """Nodes of the partition, in the order of their names. Raises SlurmError when there is none."""
+        text = await self._ask(Sinfo.argv(self.settings.partition))
+        hardware = Sinfo.parse(text, responding_only=responding_only)
+        if not hardware.nodes:
+            raise SlurmError(f"The partition {self.settings.partition} has no responding node.")
+        return hardware
+
+    async def submit(self, key: JobKey, script: str, request: SubmitRequest) -> Submission:
+        """Submit `script` once for this claim, or find the job that an earlier call submitted.
+
+        Raises SlurmError when Slurm refuses the job, now or before, or when the claim was cancelled;
+        SlurmUnreachable when it is open whether Slurm has it: call again.
+        """
+        body = protocol.guarded(script, protocol.job_folder(self.settings, key))
+        command = protocol.submit_command(self.settings, key, request, body)
+        word, text = await self._protocol(command, body)
+        return Submission(int(text), adopted=word == "adopted")
+
+    async def test_only(self, request: SubmitRequest) -> None:
+        """Raise SlurmError, with Slurm's reason, when such a job could never run on the partition."""
+        await self._ask(protocol.trial_arguments(self.settings, request))
+
+    async def cancel(self, key: JobKey) -> None:
+        """Make sure that the claim's job never starts from now on, and end it if it waits or runs.
+
+        Returns when Slurm took the request; that the job is gone is for the monitor to see.
+        """
+        await self._protocol(protocol.protocol(self.settings, "tombstone", key))
+
+    async def set_time_limit(self, key: JobKey, minutes: int) -> bool:
+        """Set the job's absolute time limit; False when the job is no longer there to be limited."""
+        word, _ = await self._protocol(protocol.protocol(self.settings, "limit", key, minutes))
+        return word == "set"
+
+    async def acknowledge(self, key: JobKey) -> None:
+        """Move the claim's completion record from the spool to the job's folder, where it stays."""
+        await self._protocol(protocol.protocol(self.settings, "acknowledge", key))
+
+    async def queue(self) -> dict[str, SlurmJob]:
+        """All jobs of any grid in the queue of the job account, by comment."""
+        account = self.settings.job_account or self.settings.user
+        rows = Squeue.parse(await self._ask(Squeue.argv(account)))
+        return {row.comment: as_job(row) for row in rows if row.comment.startswith(OUR_COMMENTS)}
+
+    async def look(self, keys: Iterable[JobKey]) -> Look:
+        """Queue and spool in one command, however many jobs there are."""
+        done = await self._login.run(look_command(self.settings), stdin=look_input(keys))
+        return parse_look(self.settings, done.stdout)
+
+    async def accounts(self, keys: Sequence[JobKey]) -> list[Row]:
+        """What accounting knows of these claims, and of others of the same jobs; empty where it is disabled."""
+        rows: list[Row] = []
+        account = self.settings.job_account or self.settings.user
+        for first in range(0, len(keys), NAMES_AT_ONCE):
+            some = keys[first : first + NAMES_AT_ONCE]
+            since = min(key.claimed_at for key in some) - DAY_S  # the chain's clock is not the cluster's
+            argv = Sacct.argv(account, sorted({key.name for key in some}), since)
+            done = await self._login.run(argv)
+            complaint = done.stderr.decode(errors="replace")
+            if done.exit_status and Sacct.DISABLED not in complaint:
+                raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(complaint)}.")
+            rows += Sacct.parse(done.stdout.decode(errors="replace"))
+        return rows
+
+    async def records(self, keys: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
+        """The ends of those claims that have ended, by the completion hook, else by accounting."""
+        look = await self.look(keys)
+        ends = {key: end for key in keys if (end := look.ended(key))}
+        missing = [key for key in keys if key not in ends and look.queued(key) is None]
+        rows = await self.accounts(missing) if missing else []
+        return ends | {key: end for key in missing if (end := look.accounted(key, rows)[0])}
+
+    async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
+        """What each job wrote from its offset on, at most `limit` bytes a job; jobs with nothing new are left out."""
+        lines = "".join(f"{key.folder} {offset}\n" for key, offset in offsets.items())
+        argv = ["sh", "-c", _OUTPUT, "deepgrid", self.settings.grid_root, str(limit)]
+        done = await self._login.run(argv, stdin=lines.encode())
+        answers = [line.split(" ") for line in done.stdout.decode(errors="replace").splitlines()]
+        if not answers or answers.pop() != ["end"]:
+            raise SlurmUnreachable("The login node gave half an answer.")
+        keys = {key.folder: key for key in offsets}
+        return {keys[folder]: base64.b64decode(text) for folder, text in answers if folder in keys}
+
+    async def _protocol(self, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
+        done = await self._login.run(command, stdin=stdin)
+        return protocol.parse_answer(done.stdout)
+
+    async def _ask(self, argv: Sequence[str]) -> str:
+        """Output of a command that succeeds; its complaint as SlurmError, or SlurmUnreachable when Slurm was silent."""
+        done = await self._login.run(argv)
+        if not done.exit_status:
+            return done.stdout.decode(errors="replace")
+        complaint = first_complaint(done.stderr.decode(errors="replace")) or f"{argv[0]} failed"
+        if done.exit_status in (124, 137, -1) or is_silence(done.stderr.decode(errors="replace")):
+            raise SlurmUnreachable(f"Slurm does not answer: {complaint}.")
+        raise SlurmError(f"Slurm refused: {complaint}.")

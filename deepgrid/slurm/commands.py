@@ -1,0 +1,219 @@
+"""Slurm's commands: argument lists out, parsed answers in. Nothing here runs anything.
+
+Parsers never fail on what they do not know: a row that lacks columns is left out, an unknown state is kept
+as a word that no phase follows from. Times are asked for as unix seconds (`SLURM_TIME_FORMAT=%s`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from deepgrid.lifecycle.job import Hardware
+from deepgrid.lifecycle.slurm_state import Phase
+
+OUR_COMMENTS = "deepgrid:"
+IN_OUR_TIME = ("env", "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "timeout", "-k", "5", "20")
+
+# Complaints of a Slurm that cannot be asked just now, as an extended regular expression.
+SILENCE = (
+    "[Uu]nable to (contact|connect)|[Tt]imed out|[Tt]imeout|[Cc]onnection (refused|failure)|[Zz]ero [Bb]ytes|"
+    "[Tt]ry again|[Tt]emporarily un|standby mode|[Cc]redential|[Tt]ransport endpoint|[Cc]ommunication|[Mm]unge"
+)
+
+_QUEUED = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+_RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
+# In the order of Slurm's numbers, which completion records use.
+_BY_NUMBER = (
+    "PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED",
+    "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
+)  # fmt: skip
+FINAL = frozenset(_BY_NUMBER[3:])
+
+
+def phase_of(state: str) -> Phase:
+    """Where a job in Slurm's `state` stands; UNKNOWN for words that this code has never heard of."""
+    if state in _QUEUED:
+        return Phase.QUEUED
+    if state in _RUNNING:
+        return Phase.RUNNING
+    return Phase.ENDED if state in FINAL else Phase.UNKNOWN
+
+
+def wait_status(code: int, signal: int) -> int:
+    """Exit code 3 -> 768, signal 9 -> 9: what the chain calls an exit status."""
+    return signal if signal else code << 8
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One job as one source shows it. `slurm_id`, `user`, `name` and `comment` say whose it is.
+
+    `user` is a name, or a number in completion records; `comment` is empty where accounting keeps none.
+    Times are unix seconds or None; `started_at` is None for a job that never started.
+    """
+
+    slurm_id: int
+    user: str
+    name: str
+    comment: str
+    state: str
+    started_at: int | None = None
+    ended_at: int | None = None
+    exit_status: int = 0
+    reason: str = ""
+
+
+class Squeue:
+    """The queue of one Unix account, all partitions."""
+
+    # The comment comes last: it is the only field that may hold a bar.
+    FORMAT = "%A|%u|%T|%S|%r|%j|%k"
+
+    @classmethod
+    def argv(cls, user: str) -> list[str]:
+        return ["squeue", "-h", "-a", "-u", user, "-o", cls.FORMAT]
+
+    @staticmethod
+    def parse(text: str) -> list[Row]:
+        rows = []
+        for slurm_id, user, state, start, reason, name, comment in _columns(text, 7):
+            started_at = _seconds(start) if phase_of(state) is Phase.RUNNING else None  # else it is a forecast
+            reason = "" if reason == "None" else reason
+            rows.append(Row(int(slurm_id), user, name, comment, state, started_at, reason=reason))
+        return rows
+
+
+class Sacct:
+    """Accounting of given job names, every record of each: Slurm reuses ids, and jobs can run twice."""
+
+    FIELDS = "JobIDRaw,User,State,ExitCode,Start,End,NodeList,JobName,Comment"
+    DISABLED = "storage is disabled"
+
+    @classmethod
+    def argv(cls, user: str, names: Sequence[str], since: int) -> list[str]:
+        """`since` in unix seconds bounds the search."""
+        start = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "-u", user, "--name", ",".join(names)]
+        return [*IN_OUR_TIME, *argv, "-S", start, "-o", cls.FIELDS]
+
+    @staticmethod
+    def parse(text: str) -> list[Row]:
+        rows = []
+        for slurm_id, user, state, code, start, end, nodes, name, comment in _columns(text, 9):
+            state = state.split()[0] if state else ""  # "CANCELLED by 0"
+            started_at = None if nodes in ("", "None assigned") else _seconds(start)
+            exit_status = wait_status(*_pair(code))
+            rows.append(Row(int(slurm_id), user, name, comment, state, started_at, _seconds(end), exit_status))
+        return rows
+
+
+class Completions:
+    """Records of the completion hook: `key=value` lines, an empty line after each record."""
+
+    @staticmethod
+    def parse(text: str) -> list[Row]:
+        rows = []
+        for block in text.split("\n\n"):
+            field = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+            number, state, raw = (_number(field.get(k)) for k in ("job_id", "job_state", "exit_code"))
+            if number is None or state is None:
+                continue
+            state &= 0xFF  # above are flags: completing, resizing ...
+            code, signal = (raw or 0) >> 8 & 0xFF, (raw or 0) & 0x7F
+            # A process has one or the other; with both, it is an error number of Slurm's own.
+            reason = "JobLaunchFailure" if code and signal else ""
+            started = field.get("nodes", "") not in ("", "nil", "(null)", "None assigned")
+            rows.append(Row(
+                number, field.get("user_id", ""), field.get("name", ""), field.get("comment", ""),
+                _BY_NUMBER[state] if state < len(_BY_NUMBER) else f"STATE_{state}",
+                _seconds(field.get("start_time", "")) if started else None, _seconds(field.get("end_time", "")),
+                wait_status(code, signal), reason,
+            ))  # fmt: skip
+        return rows
+
+
+class Sinfo:
+    """The partition's nodes."""
+
+    @staticmethod
+    def argv(partition: str) -> list[str]:
+        return [*IN_OUR_TIME, "sinfo", "-h", "-N", "-p", partition, "-o", "%N|%c|%m|%G|%T|%a"]
+
+    @staticmethod
+    def parse(text: str, *, responding_only: bool = True) -> Hardware:
+        """One figure a node, ordered by node name; a node that does not respond (`*`) counts only when asked for."""
+        nodes = {}
+        for name, cpus, memory, gres, state, _ in _columns(text, 6, numeric=False):
+            if not (responding_only and "*" in state):
+                nodes[_natural(name)] = (count_gpus(gres), int(cpus), memory_mb(memory))
+        figures = [nodes[name] for name in sorted(nodes)]
+        gpus, cpus_each, memories = zip(*figures, strict=True) if figures else ((), (), ())
+        return Hardware(gpus, cpus_each, memories)
+
+    @staticmethod
+    def is_up(text: str) -> bool:
+        """Whether the partition takes jobs."""
+        return any(row[5] == "up" for row in _columns(text, 6, numeric=False))
+
+
+def count_gpus(gres: str) -> int:
+    """GPUs in a node's `Gres`: `gpu:a100:4(S:0-1),gpu:2` -> 6."""
+    bare = re.sub(r"\([^)]*\)", "", gres)
+    counts = [re.fullmatch(r"gpu(?::[^:]+)??(?::(\d+))?", item.strip()) for item in bare.split(",")]
+    return sum(int(found[1] or 1) for found in counts if found)
+
+
+def memory_mb(text: str) -> int:
+    """Slurm's memory figure in MB: `64000`, `64000M`, `62.50G`, `1T`, `8000+`; 0 when it is none of these."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)\+?", text.strip())
+    if not found:
+        return 0
+    scale = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]]
+    return int(float(found[1]) * scale)
+
+
+def first_complaint(text: str) -> str:
+    """The first line that Slurm said, without the command's name before it."""
+    for line in text.splitlines():
+        if bare := re.sub(r"^(\w+: )?((error|fatal): )?", "", line.strip()):
+            return bare
+    return ""
+
+
+def is_silence(complaint: str) -> bool:
+    """Whether Slurm could not be asked, rather than said no."""
+    return re.search(SILENCE, complaint) is not None
+
+
+def _columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[str]]:
+    """Rows of `count` columns; with `numeric`, only those that begin with a number."""
+    for line in text.splitlines():
+        row = [column.strip() for column in line.split("|", count - 1)]
+        if len(row) == count and (not numeric or row[0].isdigit()):
+            yield row
+
+
+def _pair(text: str) -> tuple[int, int]:
+    """Exit code and signal of `3:0`; zeros when it is something else."""
+    code, _, signal = text.partition(":")
+    return _number(code) or 0, _number(signal) or 0
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(float(text or ""))
+    except ValueError:
+        return None
+
+
+def _seconds(text: str) -> int | None:
+    """Unix seconds, or None for `Unknown`, `None`, `N/A` and 0."""
+    return _number(text) or None
+
+
+def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Sorts `n2` before `n10`."""
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

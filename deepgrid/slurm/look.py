@@ -1,0 +1,122 @@
+"""One look at the cluster, and what follows from it for one claim. Pure: text in, values out.
+
+Whose job a row is: name, comment and Unix account must be the claim's, and its Slurm id the one that the
+submit protocol recorded, where it did (Slurm can hand out an id twice). A claim that sbatch refused has
+no job, although Slurm keeps a record of the refusal.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.slurm.commands import FINAL, Completions, Row, Squeue, first_complaint, phase_of
+from deepgrid.slurm.login import LoginSettings
+
+_LOOK = (files("deepgrid.slurm") / "look.sh").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The queue and the spool at one moment. `ids` has the Slurm ids recorded by the submit protocol, by comment."""
+
+    queue: tuple[Row, ...]
+    completions: tuple[Row, ...]
+    account: str
+    user_id: str
+    ids: dict[str, int] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
+
+    def queued(self, key: JobKey) -> SlurmJob | None:
+        """The claim's job in the queue."""
+        rows = [row for row in self._of(key, self.queue) if row.user == self.account]
+        return as_job(rows[0]) if rows else None
+
+    def ended(self, key: JobKey) -> SlurmJob | None:
+        """The claim's end by the completion hook: the first final record."""
+        return first_end(row for row in self._of(key, self.completions) if row.user == self.user_id)
+
+    def accounted(self, key: JobKey, rows: Iterable[Row]) -> tuple[SlurmJob | None, bool]:
+        """The claim's end by accounting, and whether accounting knows the job at all."""
+        known = [row for row in self._of(key, rows, blank_comment=True) if row.user == self.account]
+        return first_end(known), bool(known)
+
+    def _of(self, key: JobKey, rows: Iterable[Row], *, blank_comment: bool = False) -> list[Row]:
+        slurm_id = self.ids.get(key.comment)
+        if slurm_id is None and key.comment in self.refused:
+            return []
+        return sorted(
+            (
+                row
+                for row in rows
+                if row.name == key.name
+                and (row.comment == key.comment or (blank_comment and not row.comment and row.slurm_id == slurm_id))
+                and slurm_id in (None, row.slurm_id)
+            ),
+            key=lambda row: row.slurm_id,
+        )
+
+
+def first_end(rows: Iterable[Row]) -> SlurmJob | None:
+    """The earliest record of a final state with a known end: later ones are of a second start or of a correction."""
+    ends = [row for row in rows if row.state in FINAL and row.ended_at is not None]
+    return as_job(min(ends, key=lambda row: row.ended_at or 0)) if ends else None
+
+
+def as_job(row: Row) -> SlurmJob:
+    """A row as the lifecycle sees it."""
+    return SlurmJob(
+        phase_of(row.state), row.slurm_id, row.state, row.started_at, row.ended_at, row.exit_status, row.reason
+    )
+
+
+def look_command(settings: LoginSettings) -> list[str]:
+    """The command that looks; the claims to look at are its standard input."""
+    account = settings.job_account or settings.user
+    return ["sh", "-c", _LOOK, "deepgrid", settings.grid_root, account, *Squeue.argv(account)]
+
+
+def look_input(keys: Iterable[JobKey]) -> bytes:
+    return "".join(f"{key.folder} {key.comment}\n" for key in keys).encode()
+
+
+def parse_look(settings: LoginSettings, answer: bytes) -> Look:
+    """Raises SlurmUnreachable when Slurm did not answer or the answer is not whole."""
+    lines = [line.split(" ") for line in answer.decode(errors="replace").splitlines()]
+    if not lines or lines[-1] != ["end"]:
+        raise SlurmUnreachable("The login node gave half an answer.")
+    queue: list[Row] = []
+    completions: list[Row] = []
+    ids, refused, user_id = {}, set(), ""
+    for word, *fields in lines:
+        if word == "queue":
+            if fields[0] != "0":
+                raise SlurmUnreachable(f"Slurm does not answer: {first_complaint(_decoded(fields[1]))}.")
+            queue = Squeue.parse(_decoded(fields[1]))
+        elif word in ("spool", "record"):
+            completions += Completions.parse(_decoded(fields[0]))
+        elif word == "user":
+            user_id = fields[0]
+        elif word == "job":
+            comment, slurm_id, was_refused = fields
+            if slurm_id.isdigit():
+                ids[comment] = int(slurm_id)
+            if was_refused == "yes":
+                refused.add(comment)
+    account = settings.job_account or settings.user
+    return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused))
+
+
+def _decoded(text: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode(errors="replace")
+    except ValueError:
+        raise SlurmUnreachable("The login node gave an answer that makes no sense.") from None
+
+
+ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason="accounting knows the job, the queue does not")

@@ -1,0 +1,164 @@
+# The side effects on one claim's job, each under the lock of the job's folder; POSIX sh, run on the login node.
+# Arguments: VERB ROOT FOLDER NAME COMMENT ACCOUNT, then those of the verb. Answers one line: a word and its text.
+#
+# ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, intent (when sbatch was first tried), id, refused
+# (sbatch said no), tombstone (must not run), record (of its end). Jobs can write output.log and run/ only.
+set -u
+export LC_ALL=C SLURM_TIME_FORMAT=%s TZ=UTC
+verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 account=$6
+shift 6
+user=${account:-$(id -un)}
+umask 077
+
+answer() {
+  printf '%s\n' "$*"
+  exit 0
+}
+
+# put FILE TEXT: whole and on disk, or not there.
+put() {
+  if ! { printf '%s\n' "$2" > "$folder/$1.new" && sync "$folder/$1.new" && mv "$folder/$1.new" "$folder/$1"; }; then
+    answer later "the login node could not write $folder/$1"
+  fi
+  sync "$folder"
+}
+
+# The three places that may know this claim's job. Each prints Slurm ids, or fails with a reason.
+queued() {
+  rows=$(timeout 20 squeue -h -a -u "$user" -n "$name" -o '%A|%k' < /dev/null 2>&1) || {
+    printf '%s\n' "$rows" | head -n 1
+    return 1
+  }
+  printf '%s\n' "$rows" | while IFS='|' read -r id text; do
+    if [ "$text" = "$comment" ]; then echo "$id"; fi
+  done
+}
+
+records() {
+  find "$root/spool" -maxdepth 1 -name '[0-9]*' -exec grep -lxF -e "comment=$comment" {} + 2> /dev/null |
+    while read -r file; do
+      if grep -qxF "user_id=$(id -u "$user")" "$file" && grep -qxF "name=$name" "$file"; then echo "$file"; fi
+    done
+}
+
+accounted() {
+  since=$(date -d "@$(($(cat "$folder/intent") - 86400))" +%FT%T)
+  rows=$(timeout 20 sacct -n -P -X -a -D -u "$user" --name "$name" -S "$since" -o JobIDRaw,Comment < /dev/null 2>&1) || {
+    case $rows in *'storage is disabled'*) return 0 ;; esac
+    printf '%s\n' "$rows" | head -n 1
+    return 1
+  }
+  printf '%s\n' "$rows" | while IFS='|' read -r id text; do
+    if [ "$text" = "$comment" ]; then echo "$id"; fi
+  done
+}
+
+# find_job: the first id of an earlier attempt, if there is one.
+find_job() {
+  found=$(queued) || answer later "$found"
+  [ -n "$found" ] || found=$(records | sed 's|.*/||; s|[.].*||')
+  [ -n "$found" ] || found=$(accounted) || answer later "$found"
+  found=$(printf '%s\n' "$found" | sort -n | head -n 1)
+}
+
+# lay_out: what the job may write is made here and given to its account; the folder itself stays ours.
+lay_out() {
+  if ! { mkdir -p "$folder/run" && : >> "$folder/output.log"; }; then
+    answer later "the login node could not write $folder"
+  fi
+  [ -z "$account" ] || chown "$account:" "$folder/output.log" "$folder/run" ||
+    answer later "the login node could not give files to $account"
+}
+
+# submit PATIENCE_S SIZE SILENCE SBATCH...: at most one sbatch that Slurm accepted; the script, SIZE bytes, is on
+# descriptor 8; SILENCE matches complaints that refuse nothing.
+submit() {
+  patience=$1 silence=$3
+  shift 3
+  [ ! -s "$folder/refused" ] || answer refused "$(cat "$folder/refused")"
+  [ ! -e "$folder/tombstone" ] || answer tombstone
+  [ ! -s "$folder/id" ] || answer adopted "$(cat "$folder/id")"
+  if [ -s "$folder/intent" ]; then
+    find_job
+    if [ -n "$found" ]; then
+      put id "$found"
+      answer adopted "$found"
+    fi
+    age=$(($(date +%s) - $(cat "$folder/intent")))
+    [ "$age" -lt 0 ] || [ "$age" -ge "$patience" ] ||
+      answer later "an attempt made $age s ago may still reach Slurm"
+  fi
+  lay_out
+  [ -z "$account" ] || set -- "$@" "--uid=$(id -u "$account")" "--gid=$(id -g "$account")"
+  put intent "$(date +%s)"
+  home=$folder/run
+  id=$(env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash LANG=C.UTF-8 \
+    ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@" <&8 2> "$folder/complaint")
+  status=$?
+  id=${id%%;*} # another cluster's name may follow
+  case $id in
+    '' | *[!0-9]*) complain "$status" ;;
+  esac
+  put id "$id"
+  answer submitted "$id"
+}
+
+# complain STATUS: sbatch gave no id. Its refusals are final and leave no way to start; anything else is looked into later.
+complain() {
+  message=$(sed -n 's/^sbatch: //; s/^error: //; s/^fatal: //; /./{p;q}' "$folder/complaint")
+  case $1 in
+    0 | 124 | 137) answer later "${message:-sbatch did not answer}" ;;
+  esac
+  ! grep -qE "$silence" "$folder/complaint" || answer later "$message"
+  put tombstone "$(date +%s)"
+  put refused "${message:-sbatch failed with status $1}"
+  answer refused "${message:-sbatch failed with status $1}"
+}
+
+# tombstone: nothing of this claim starts from now on, and what waits or runs is cancelled.
+tombstone() {
+  [ -e "$folder/tombstone" ] || put tombstone "$(date +%s)"
+  ids=$(queued) || answer later "$ids"
+  # shellcheck disable=SC2086 # one argument an id
+  [ -z "$ids" ] || message=$(timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
+  answer cancelled "$ids"
+}
+
+# limit MINUTES: the job's time limit, counted from its start; a job that is gone needs none.
+limit() {
+  ids=$(queued) || answer later "$ids"
+  [ -n "$ids" ] || answer absent
+  for id in $ids; do
+    message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
+      *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;
+      *denied* | *'not permitted'*) answer refused "$message" ;;
+      *) answer later "$message" ;;
+    esac
+  done
+  answer set
+}
+
+# acknowledge: the first record of the end is kept with the job, the spool is freed.
+acknowledge() {
+  records | sed 's|.*/||' | sort -t. -k2,2n | while read -r file; do
+    if [ -s "$folder/record" ]; then rm -f "$root/spool/$file"; else mv "$root/spool/$file" "$folder/record"; fi
+  done
+  answer acknowledged
+}
+
+# Others may pass through the folders, to a job's own files, and see nothing else.
+(umask 066 && mkdir -p "$folder") || answer later "the login node could not make $folder"
+if [ "$verb" = submit ]; then
+  # A connection that broke while the script came must not submit half of it.
+  script=$folder/script.$$
+  cat > "$script"
+  if [ "$(wc -c < "$script")" -ne "$2" ]; then
+    rm -f "$script"
+    answer later "the script did not arrive whole"
+  fi
+  exec 8< "$script"
+  rm -f "$script"
+fi
+exec 9> "$folder/lock"
+flock -w 20 9 || answer later "another attempt holds the lock"
+"$verb" "$@"

@@ -1,0 +1,122 @@
+"""One sbatch per claim: the request, the guarded script, and what the login node answers.
+
+The protocol itself is `protocol.sh`, run on the login node under the lock of the job's folder. The payload
+runs at most once per claim, whatever breaks: the guard, first in the script, stops a second start.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from deepgrid.errors import InputError, SlurmError, SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.commands import IN_OUR_TIME, SILENCE
+from deepgrid.slurm.login import LoginSettings
+
+INTENT_PATIENCE_S = 60
+GUARD_STATUS = 125
+
+_PROTOCOL = (files("deepgrid.slurm") / "protocol.sh").read_text()
+_SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """What Slurm is asked for; `gpus` is for the whole job, 0 asks for none."""
+
+    ntasks: int
+    cpus_per_task: int
+    mem_per_cpu_mb: int
+    gpus: int
+    time_limit_minutes: int
+
+    def arguments(self) -> list[str]:
+        """The same as options of sbatch."""
+        options = {"ntasks": self.ntasks, "cpus-per-task": self.cpus_per_task, "time": self.time_limit_minutes}
+        if self.mem_per_cpu_mb:
+            options["mem-per-cpu"] = self.mem_per_cpu_mb
+        if self.gpus:
+            options["gpus"] = self.gpus
+        return [f"--{name}={value}" for name, value in options.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The job at Slurm; `adopted` when an earlier attempt had submitted it."""
+
+    slurm_id: int
+    adopted: bool
+
+
+def job_folder(settings: LoginSettings, key: JobKey) -> str:
+    """The claim's folder on the login node."""
+    return f"{settings.grid_root}/jobs/{key.folder}"
+
+
+def guarded(script: str, folder: str) -> bytes:
+    """`script` with the guard after its first line, which must name a POSIX shell.
+
+    The guard's files: the tombstone, which only the supervisor can write, and `run/started`, which
+    is for the job's own protection and which no bill depends on. `#SBATCH` lines below it have no effect.
+    """
+    body = script.encode()
+    first = _SHELL.match(body)
+    if first is None:
+        raise InputError("A batch script begins with `#!` and the path of a shell.")
+    tombstone, started = shlex.quote(f"{folder}/tombstone"), shlex.quote(f"{folder}/run/started")
+    guard = (
+        f"if [ -e {tombstone} ]; then echo 'deepgrid: cancelled before it started' >&2; exit {GUARD_STATUS}; fi\n"
+        f"mkdir {started} || {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
+    )
+    return first[0] + guard.encode() + body[first.end() :]
+
+
+def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
+    """The sbatch command, to which the protocol adds the job account; the script comes on standard input."""
+    folder = job_folder(settings, key)
+    return [
+        "sbatch", "--parsable", "--no-requeue", f"--job-name={key.name}", f"--comment={key.comment}",
+        f"--output={folder}/output.log", "--open-mode=append", f"--chdir={folder}/run",
+        f"--partition={settings.partition}", *request.arguments(),
+    ]  # fmt: skip
+
+
+def trial_arguments(settings: LoginSettings, request: SubmitRequest) -> list[str]:
+    """The sbatch command that only asks whether such a job could ever run."""
+    account = [f"--uid={settings.job_account}"] if settings.job_account else []
+    options = [f"--partition={settings.partition}", *account, *request.arguments()]
+    return [*IN_OUR_TIME, "sbatch", "--test-only", *options, "--wrap=:"]
+
+
+def protocol(settings: LoginSettings, verb: str, key: JobKey, *arguments: object) -> list[str]:
+    """The command that runs one verb of `protocol.sh` for one claim."""
+    fixed = [verb, settings.grid_root, key.folder, key.name, key.comment, settings.job_account or ""]
+    return ["sh", "-c", _PROTOCOL, "deepgrid", *fixed, *map(str, arguments)]
+
+
+def submit_command(settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes) -> Sequence[str]:
+    """The command that submits `script`, to be given on standard input."""
+    sbatch = sbatch_arguments(settings, key, request)
+    return protocol(settings, "submit", key, INTENT_PATIENCE_S, len(script), SILENCE, *sbatch)
+
+
+def parse_answer(stdout: bytes) -> tuple[str, str]:
+    """Word and text of the protocol's answer.
+
+    Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`.
+    """
+    lines = stdout.decode(errors="replace").splitlines()
+    if not lines:
+        raise SlurmUnreachable("The login node gave no answer.")
+    word, _, text = lines[-1].partition(" ")
+    if word == "later":
+        raise SlurmUnreachable(f"Slurm is not available: {text or 'no reason given'}.")
+    if word == "refused":
+        raise SlurmError(f"Slurm refused: {text}.")
+    if word == "tombstone":
+        raise SlurmError("This claim was cancelled or refused; it is not submitted again.")
+    return word, text
