@@ -7,17 +7,13 @@ import os
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from deepgrid.errors import GridError
 from deployments.onemachine.grid import Grid
-from deployments.onemachine.view import show_table
+from deployments.onemachine.view import table
 
 STATE_VARIABLE = "DEEPGRID_STATE"
 FOREIGN = ("PREFECT_", "SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "PG", "DEEPGRID_", "MYSQL_")
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-console = Console(highlight=False)
 
 
 def main() -> int:
@@ -32,27 +28,27 @@ def main() -> int:
     try:
         return {"up": up, "down": down, "status": status}[command](grid)
     except GridError as error:
-        console.print(f"run: {error}", style="red", markup=False)
+        print(f"run: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        console.print("run: interrupted; ./run down stops what was started")
+        print("run: interrupted; ./run down stops what was started", file=sys.stderr)
         return 130
 
 
 def up(grid: Grid) -> int:
     """Start what does not run yet and say how to use it."""
-    if not grid.up(lambda name, seconds: console.print(f"  {name} ({seconds:.1f} s)", markup=False)):
-        console.print("The grid is up already.")
-    show_table(grid.rows(), console)
+    if not grid.up(lambda name, seconds: print(f"  {name} ({seconds:.1f} s)")):
+        print("The grid is up already.")
+    print(table(grid.rows()))
     for note in grid.notes:
-        console.print(note, markup=False)
+        print(note)
     return 0
 
 
 def down(grid: Grid) -> int:
     """Stop everything."""
     names = grid.down()
-    console.print(f"Stopped {len(names)} processes." if names else "Nothing runs.")
+    print(f"Stopped {len(names)} processes." if names else "Nothing runs.")
     return 0
 
 
@@ -60,9 +56,9 @@ def status(grid: Grid) -> int:
     """Show what runs; 1 when the grid is not up or something of it died."""
     rows = grid.rows()
     if rows:
-        show_table(rows, console)
+        print(table(rows))
     is_up = grid.is_up()
-    console.print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
+    print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
     return 0 if is_up else 1
 
 

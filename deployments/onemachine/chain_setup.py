@@ -1,10 +1,12 @@
-"""What the one-machine grid puts on its chain: gas for its keys, the contracts, credits, approved providers."""
+"""What the one-machine grid puts on its chain: gas for its keys, the contracts, credits, approved providers.
+
+Running any of it again changes nothing that stands.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
@@ -25,11 +27,18 @@ REGISTRATION_WITHIN_S = 120.0
 POLL_S = 0.2
 
 
-async def set_up_contracts(book_file: Path, rpc_url: str, keys: KeyRing, urls: dict[str, str]) -> AddressBook:
-    """Deploy what is missing, and write the address book with `urls` (its fields that name endpoints)."""
-    await give_gas(rpc_url, [path for path in keys.folder.iterdir() if path.suffix != ".lease"])
+def make_keys(keys: KeyRing) -> None:
+    """Make the key files that are missing."""
+    for name in keys.names:
+        if not keys.file(name).exists():
+            Wallet.create(keys.file(name))
+
+
+async def set_up_contracts(book_file: Path, rpc_url: str, keys: KeyRing, urls: dict[str, str]) -> None:
+    """Deploy what is missing and write the address book; `urls` are its fields that name endpoints."""
+    await _give_gas(rpc_url, keys)
     standing = AddressBook.load(book_file) if book_file.exists() else None
-    admin, operator = keys.wallet(ADMIN), keys.wallet(OPERATOR)
+    admin, operator = Wallet.load(keys.file(ADMIN)), Wallet.load(keys.file(OPERATOR))
     deployment = await deploy(rpc_url, admin, operator.address, standing)
     book = AddressBook(
         chain_id=deployment.chain_id, rpc_url=rpc_url, meta_scheduler=deployment.meta_scheduler,
@@ -37,32 +46,32 @@ async def set_up_contracts(book_file: Path, rpc_url: str, keys: KeyRing, urls: d
         **urls,
     )  # fmt: skip
     book.save(book_file)
-    await give_credits(book, admin, keys.wallet(CUSTOMER).address)
-    return book
+    await _give_credits(book, admin, Wallet.load(keys.file(CUSTOMER)).address)
 
 
-async def give_gas(rpc_url: str, key_files: Iterable[Path]) -> None:
-    """Give each key enough for a long life; only a development chain can do that."""
-    async with await Node.at(rpc_url) as node:
-        addresses = [Wallet.load(file).address for file in key_files]
-        await node.rpc.batch([("anvil_setBalance", [address, hex(GAS_WEI)]) for address in addresses])
-
-
-async def give_credits(book: AddressBook, admin: Wallet, customer: str) -> None:
-    """Mint credits for a customer who has few left."""
-    async with await Chain.connect(book) as chain:
-        if await chain.balance(customer) < LEAST_CREDITS_WEI:
-            await Writer(chain, Sender(chain, admin)).mint(customer, MINTED_WEI)
-
-
-async def approve_providers(book: AddressBook, operator: Wallet, providers: Iterable[str]) -> None:
-    """Wait until each of `providers` has registered, and approve what it proposes.
+async def approve_providers(book_file: Path, keys: KeyRing) -> None:
+    """Wait until every provider has registered, and approve what they propose.
 
     Raises ConfigurationError when one does not register in time.
     """
+    book, operator = AddressBook.load(book_file), Wallet.load(keys.file(OPERATOR))
     async with await Chain.connect(book) as chain:
         writer = Writer(chain, Sender(chain, operator))
-        await asyncio.gather(*(_approve(chain, writer, address) for address in providers))
+        addresses = [Wallet.load(keys.file(name)).address for name in keys.providers]
+        await asyncio.gather(*(_approve(chain, writer, address) for address in addresses))
+
+
+async def _give_gas(rpc_url: str, keys: KeyRing) -> None:
+    """Enough for a long life; only a development chain can do that."""
+    addresses = [Wallet.load(keys.file(name)).address for name in keys.names]
+    async with await Node.at(rpc_url) as node:
+        await node.rpc.batch([("anvil_setBalance", [address, hex(GAS_WEI)]) for address in addresses])
+
+
+async def _give_credits(book: AddressBook, admin: Wallet, customer: str) -> None:
+    async with await Chain.connect(book) as chain:
+        if await chain.balance(customer) < LEAST_CREDITS_WEI:
+            await Writer(chain, Sender(chain, admin)).mint(customer, MINTED_WEI)
 
 
 async def _approve(chain: Chain, writer: Writer, address: str) -> None:

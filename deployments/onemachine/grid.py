@@ -6,6 +6,7 @@ starts again what died. Everything is kept under the state folder; nothing else 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
@@ -14,10 +15,11 @@ from pathlib import Path
 
 from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.clusters import OFFERS
-from deployments.onemachine.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.keys import KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon, ProcessTable
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.steps import Report, Step, run_steps
@@ -32,7 +34,8 @@ class Grid:
         self.state.mkdir(parents=True, exist_ok=True)
         self.table = ProcessTable(self.state)
         self.ports = PortBook(self.state / "ports.json")
-        self.keys = KeyRing(self.state / "keys")
+        self.keys = KeyRing(self.state / "keys", tuple(offer.name for offer in OFFERS))
+        self.book = self.state / "grid.json"
         self.notes: list[str] = []
 
     def up(self, report: Report) -> bool:
@@ -71,8 +74,8 @@ class Grid:
     def steps(self) -> list[Step]:
         """What `up` consists of."""
         return [
-            Step("keys", lambda: self.keys.make([ADMIN, OPERATOR, CUSTOMER, *(offer.name for offer in OFFERS)])),
             Step("chain", self._start_chain),
+            Step("contracts", self._set_up_contracts, ("chain",)),
             Step("postgres", self._start_postgres),
             Step("prefect", self._start_prefect, ("postgres",)),
             Step("slurm", self._start_slurm),
@@ -98,6 +101,19 @@ class Grid:
         if not self.table.alive("anvil"):
             self.notes += [note] if (note := self.anvil.prepare()) else []
         self._serve(self.anvil.daemon())
+
+    def _set_up_contracts(self) -> None:
+        from deployments.onemachine import chain_setup  # slow to import, and `status` does without
+
+        chain_setup.make_keys(self.keys)
+        services_url = f"http://{HOST}:{self.ports.port('services')}"
+        urls = {
+            "ws_url": self.anvil.ws_url,
+            "definitions_url": services_url,
+            "logs_url": services_url,
+            "prefect_ui_url": self.prefect.ui_url,
+        }
+        asyncio.run(chain_setup.set_up_contracts(self.book, self.anvil.rpc_url, self.keys, urls))
 
     def _start_postgres(self) -> None:
         if not self.table.alive("postgres"):

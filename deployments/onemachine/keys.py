@@ -1,12 +1,9 @@
-"""Keys of the one-machine grid's people: a file each under `<state>/keys`, made once."""
+"""Where the keys of the one-machine grid's people lie: a file each under `<state>/keys`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-from deepgrid.chain.wallet import Wallet
 
 ADMIN = "admin"  # deploys the contracts and mints credits
 OPERATOR = "operator"  # assigns jobs, approves providers
@@ -15,18 +12,14 @@ CUSTOMER = "customer"
 
 @dataclass(frozen=True)
 class KeyRing:
-    """The keys in `folder`, by the name of whom they belong to."""
+    """The key files in `folder`, by the name of whom they belong to; a provider's is its cluster's."""
 
     folder: Path
+    providers: tuple[str, ...]
 
-    def make(self, names: Iterable[str]) -> None:
-        """Make the keys that are missing."""
-        for name in names:
-            if not self.file(name).exists():
-                Wallet.create(self.file(name))
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (ADMIN, OPERATOR, CUSTOMER, *self.providers)
 
     def file(self, name: str) -> Path:
         return self.folder / name
-
-    def wallet(self, name: str) -> Wallet:
-        return Wallet.load(self.file(name))

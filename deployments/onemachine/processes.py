@@ -6,6 +6,7 @@ start time, so that a reused process id is never mistaken for ours.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -47,9 +48,14 @@ class ProcessTable:
             folder.mkdir(parents=True, exist_ok=True)
 
     def start(self, daemon: Daemon) -> None:
-        """Start `daemon` unless it runs already; returns at once (see `wait_ready`)."""
+        """Start `daemon` unless it runs already; returns at once (see `wait_ready`).
+
+        What a killed predecessor left in its group (PostgreSQL's children) is ended first.
+        """
         if self.alive(daemon.name):
             return
+        if (predecessor := self._read(daemon.name)) is not None:
+            _end_group(predecessor)
         with open(self.log_path(daemon.name), "ab") as log:
             process = subprocess.Popen(
                 list(daemon.argv), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=daemon.cwd,
@@ -61,7 +67,9 @@ class ProcessTable:
             "stop_signal": int(daemon.stop_signal),
             "stop_within_s": daemon.stop_within_s,
         }
-        self._record(daemon.name).write_text(json.dumps(record))
+        draft = self._record(daemon.name).with_suffix(".draft")
+        draft.write_text(json.dumps(record))
+        draft.rename(self._record(daemon.name))
 
     def wait_ready(self, daemon: Daemon) -> None:
         """Wait until the daemon serves.
@@ -79,7 +87,7 @@ class ProcessTable:
     def stop(self, name: str, sig: signal.Signals | None = None) -> None:
         """Stop one process and what it left in its group; nothing happens when it is gone already.
 
-        With `sig` given (a test's SIGKILL), only the process itself is hit, by that signal.
+        With `sig` given (a test's SIGKILL), only the process itself is hit, by that signal, and stays on record.
         """
         record = self._read(name)
         if record is None:
@@ -90,8 +98,8 @@ class ProcessTable:
             while self.alive(name) and time.monotonic() < deadline:
                 time.sleep(POLL_S)
         if sig is None:
-            _kill_group(record["pid"])
-        self._record(name).unlink(missing_ok=True)
+            _end_group(record)
+            self._record(name).unlink(missing_ok=True)
 
     def alive(self, name: str) -> bool:
         """Whether the recorded process still runs, and is the one that was started."""
@@ -135,14 +143,12 @@ def _born(pid: int) -> int | None:
 
 
 def _kill(pid: int, sig: signal.Signals) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, sig)
-    except ProcessLookupError:
-        pass
 
 
-def _kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
+def _end_group(record: dict) -> None:  # type: ignore[type-arg]
+    """Kill what is left of a process's group, unless its id belongs to somebody else by now."""
+    if _born(record["pid"]) in (None, record["born"]):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(record["pid"], signal.SIGKILL)

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 
 @dataclass(frozen=True)
 class Row:
@@ -20,12 +17,13 @@ class Row:
     log: Path
 
 
-def show_table(rows: Sequence[Row], console: Console) -> None:
-    """Print one line a process."""
-    table = Table("process", "pid", "address", "log", box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(row.name, str(row.pid) if row.pid else "[red]dead[/red]", row.address, str(row.log))
-    console.print(table, soft_wrap=True)
+def table(rows: Sequence[Row]) -> str:
+    """One line a process, columns aligned."""
+    cells = [("PROCESS", "PID", "ADDRESS", "LOG")]
+    cells += [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(3)]
+    aligned = [[text.ljust(width) for text, width in zip(line[:3], widths, strict=True)] for line in cells]
+    return "\n".join("  ".join([*line, log]) for line, (*_, log) in zip(aligned, cells, strict=True))
 
 
 def environment_file(variables: dict[str, str], binaries: Path) -> str:

@@ -1,0 +1,48 @@
+"""What Prefect is to be told of the one-machine grid, as values; free of Prefect."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pydantic import BaseModel
+
+OPERATOR_NAME = "grid"
+REGISTERED = "deepgrid_registered"  # the Prefect variable with the digest of the plan that stands
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class ClusterPlan(BaseModel):
+    """One cluster's blocks; the fields are those of `blocks.Provider` and `blocks.SlurmLogin`."""
+
+    name: str
+    address: str
+    key_file: Path
+    login: dict[str, str | int | None]
+    prices: dict[str, str]
+    labels: dict[str, str]
+    state: Path
+
+
+class Plan(BaseModel):
+    """All of it: paths and addresses, no secret."""
+
+    book: Path
+    operator_address: str
+    operator_key: Path
+    operator_state: Path
+    clusters: list[ClusterPlan]
+
+    @property
+    def pools(self) -> list[str]:
+        """Work pools: one a process that runs flows."""
+        return [f"operator-{OPERATOR_NAME}", *(f"provider-{cluster.name}" for cluster in self.clusters)]
+
+    def digest(self) -> str:
+        """Changes with the plan, and with the code that Prefect keeps a description of."""
+        digest = hashlib.sha256(self.model_dump_json().encode())
+        sources = [path for folder in ("blocks", "flows") for path in (REPOSITORY / folder).rglob("*.py")]
+        for source in sorted([*sources, *(REPOSITORY / "deployments").rglob("prefect.yaml")]):
+            digest.update(source.read_bytes())
+        return digest.hexdigest()
