@@ -1,0 +1,18 @@
+"""A process table in a folder of its own; whatever a test leaves running is ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deployments.onemachine.processes import ProcessTable
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[ProcessTable]:
+    processes = ProcessTable(tmp_path / "state")
+    yield processes
+    for name in processes.names():
+        processes.stop(name)

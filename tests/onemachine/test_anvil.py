@@ -1,0 +1,78 @@
+"""The grid's chain keeps what happened on it, also when it is killed at the worst moment."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.node import Node
+from deployments.onemachine.anvil import CHAIN_ID, Anvil
+from deployments.onemachine.ports import PortBook
+from deployments.onemachine.processes import ProcessTable
+
+SOMEBODY = "0x00000000000000000000000000000000000000aa"
+
+
+@pytest.fixture
+def anvil(tmp_path: Path) -> Anvil:
+    return Anvil(tmp_path / "anvil", PortBook(tmp_path / "ports.json").port("anvil"))
+
+
+def start(anvil: Anvil, table: ProcessTable) -> str:
+    note = anvil.prepare()
+    table.start(anvil.daemon())
+    table.wait_ready(anvil.daemon())
+    return note
+
+
+def give(anvil: Anvil, wei: int) -> None:
+    asyncio.run(call(anvil, "anvil_setBalance", SOMEBODY, hex(wei)))
+
+
+def balance(anvil: Anvil) -> int:
+    return int(asyncio.run(call(anvil, "eth_getBalance", SOMEBODY, "latest")), 16)
+
+
+async def call(anvil: Anvil, method: str, *params: str) -> str:
+    async with await Node.at(anvil.rpc_url) as node:
+        assert node.chain_id == CHAIN_ID
+        return str(await node.rpc.call(method, *params))
+
+
+def test_it_keeps_its_state_over_a_restart(anvil: Anvil, table: ProcessTable) -> None:
+    start(anvil, table)
+    give(anvil, 5)
+    table.stop("anvil")
+    assert start(anvil, table) == ""
+    assert balance(anvil) == 5
+
+
+def test_a_state_file_cut_off_by_a_crash_is_replaced_by_the_kept_one(anvil: Anvil, table: ProcessTable) -> None:
+    start(anvil, table)
+    give(anvil, 5)
+    table.stop("anvil")
+    anvil.keep()
+    state = anvil.folder / "state.json"
+    state.write_bytes(state.read_bytes()[:-20])
+    assert "goes back" in start(anvil, table)
+    assert balance(anvil) == 5
+
+
+def test_without_a_kept_state_the_chain_begins_anew(anvil: Anvil, table: ProcessTable) -> None:
+    anvil.folder.mkdir()
+    (anvil.folder / "state.json").write_text('{"block"')
+    assert "anew" in start(anvil, table)
+    assert balance(anvil) == 0
+
+
+def test_half_a_state_is_never_kept(anvil: Anvil, table: ProcessTable) -> None:
+    start(anvil, table)
+    give(anvil, 5)
+    table.stop("anvil")
+    anvil.keep()
+    (anvil.folder / "state.json").write_text('{"block"')
+    anvil.keep()
+    start(anvil, table)
+    assert balance(anvil) == 5

@@ -1,0 +1,90 @@
+"""The grid's PostgreSQL, the real server: private, and at home wherever the checkout lies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from deployments.onemachine.ports import PortBook
+from deployments.onemachine.postgres import Postgres
+from deployments.onemachine.processes import ProcessTable
+
+
+@pytest.fixture
+def postgres(tmp_path: Path, table: ProcessTable) -> Postgres:
+    """Not started; below a folder that only its owner may pass, as /root is."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    return Postgres(closed / "postgres", PortBook(tmp_path / "ports.json").port("postgres"))
+
+
+def start(postgres: Postgres, table: ProcessTable) -> None:
+    postgres.prepare()
+    table.start(postgres.daemon())
+    table.wait_ready(postgres.daemon())
+
+
+def ask(postgres: Postgres, database: str, question: Callable[[asyncpg.Connection], Awaitable[Any]]) -> Any:
+    async def session() -> Any:
+        connection = await asyncpg.connect(postgres.url(database).replace("+asyncpg", ""))
+        try:
+            return await question(connection)
+        finally:
+            await connection.close()
+
+    return asyncio.run(session())
+
+
+def test_it_serves_below_a_closed_folder_and_keeps_its_data(postgres: Postgres, table: ProcessTable) -> None:
+    start(postgres, table)
+    postgres.create_database("books")
+    postgres.create_database("books")
+    ask(postgres, "books", lambda db: db.execute("CREATE TABLE book (title text); INSERT INTO book VALUES ('Ulysses')"))
+    table.stop("postgres")
+    start(postgres, table)
+    assert ask(postgres, "books", lambda db: db.fetchval("SELECT title FROM book")) == "Ulysses"
+
+
+def test_it_comes_back_after_kill_9(postgres: Postgres, table: ProcessTable) -> None:
+    start(postgres, table)
+    table.stop("postgres", signal.SIGKILL)
+    start(postgres, table)
+    assert ask(postgres, "postgres", lambda db: db.fetchval("SELECT 1")) == 1
+
+
+def test_a_lock_that_names_somebody_elses_process_is_no_obstacle(postgres: Postgres, table: ProcessTable) -> None:
+    start(postgres, table)
+    lock = postgres.folder / "data" / "postmaster.pid"
+    text = lock.read_text()
+    table.stop("postgres")
+    lock.write_text(text.replace(text.split()[0], str(os.getpid()), 1))
+    start(postgres, table)
+    assert table.alive("postgres")
+
+
+def test_an_interrupted_first_start_is_begun_again(postgres: Postgres, table: ProcessTable) -> None:
+    (postgres.folder / "draft").mkdir(parents=True)
+    (postgres.folder / "draft" / "PG_VERSION").write_text("15\n")
+    start(postgres, table)
+    assert ask(postgres, "postgres", lambda db: db.fetchval("SELECT 1")) == 1
+
+
+def test_it_is_private(postgres: Postgres, table: ProcessTable) -> None:
+    start(postgres, table)
+    assert ask(postgres, "postgres", lambda db: db.fetchval("SHOW listen_addresses")) == "127.0.0.1"
+    assert (postgres.folder / "password").stat().st_mode & 0o077 == 0
+    password = (postgres.folder / "password").read_text()
+    assert password not in " ".join(postgres.daemon().argv)
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        ask_with_wrong_password(postgres)
+
+
+def ask_with_wrong_password(postgres: Postgres) -> None:
+    asyncio.run(asyncpg.connect(host="127.0.0.1", port=postgres.port, user="postgres", password="guess"))

@@ -1,0 +1,49 @@
+"""`./run` as a person meets it, where it is cheap: help, mistakes, homes that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [str(REPOSITORY / "run"), *args]
+    clean = {"PATH": os.environ["PATH"], **env}
+    return subprocess.run(command, env=clean, capture_output=True, text=True, cwd="/", check=False, timeout=120)
+
+
+@pytest.mark.parametrize("args", [(), ("help",), ("--help",)])
+def test_help_lists_every_command(args: tuple[str, ...]) -> None:
+    done = run(*args)
+    assert done.returncode == 0
+    for command in ("setup", "demo", "up", "down", "status", "test", "lint", "bench"):
+        assert f"\n  {command} " in done.stdout
+
+
+def test_an_unknown_command_has_exit_status_2_and_names_it() -> None:
+    done = run("fly")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.endswith("run: there is no command 'fly'\n")
+
+
+@pytest.mark.parametrize("home", ["", "/nonexistent", "/proc"])
+def test_status_of_a_grid_that_was_never_up(home: str, tmp_path: Path) -> None:
+    done = run("status", HOME=home, DEEPGRID_STATE=str(tmp_path / "state"))
+    assert (done.returncode, done.stdout, done.stderr) == (1, "The grid is not up.\n", "")
+
+
+def test_down_without_a_grid_is_no_mistake(tmp_path: Path) -> None:
+    done = run("down", HOME=str(tmp_path), DEEPGRID_STATE=str(tmp_path / "state"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Nothing runs.\n", "")
+
+
+def test_an_unknown_bench_has_exit_status_2() -> None:
+    done = run("bench", "nothing", HOME=os.environ.get("HOME", "/"))
+    assert done.returncode == 2
+    assert "there is no bench 'nothing'" in done.stderr
