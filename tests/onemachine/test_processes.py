@@ -37,8 +37,7 @@ def runs(pid: int) -> bool:
 def with_child(note: Path) -> list[str]:
     """A program that starts a child in its group, notes the child's id, and waits."""
     code = (
-        "import subprocess, sys; child = subprocess.Popen(['sleep', '300'])
-"
+        "import subprocess, sys; child = subprocess.Popen(['sleep', '300']); "
         "open(sys.argv[1], 'w').write(str(child.pid)); child.wait()"
     )
     return [sys.executable, "-c", code, str(note)]
