@@ -74,7 +74,8 @@ as_root() {
   fi
 }
 
-python_stamp() { { cat constraints.txt pyproject.toml tools/uv.txt && pwd; } | sha256sum; }
+# The settings of the tools in pyproject.toml change nothing that is installed.
+python_stamp() { { sed '/^\[tool\.ruff/,$d' pyproject.toml && cat constraints.txt tools/uv.txt && pwd; } | sha256sum; }
 
 python_is_current() { [ -x .venv/bin/python ] && [ "$(cat .venv/stamp 2>/dev/null)" = "$(python_stamp)" ]; }
 
