@@ -33,7 +33,7 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
             loop.run_until_complete(main[0])
         except asyncio.CancelledError:
             pass
-        except BaseException as error:  # noqa: BLE001 - handed to the main thread below
+        except BaseException as error:  # handed to the main thread below
             failures.append(error)
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())

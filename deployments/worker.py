@@ -10,26 +10,44 @@ SIGTERM for each flow run that it executes in a main thread.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 import anyio
 import anyio.abc
+from prefect._flow_run_suspension import FlowRunSuspensionRequest
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import AsyncClientContext
 from prefect.exceptions import Abort, Pause
-from prefect.flow_engine import run_flow
+from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 WORKER_TYPE = "deepgrid"
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class InProcessResult(BaseWorkerResult):
     """Outcome of one run; its state was reported by the engine itself."""
+
+
+class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
+    """Prefect's engine without what it starts for each run of a process of its own.
+
+    That is a thread with a websocket which looks for a Suspend from the UI, and whose start and
+    end block the event loop; and a heartbeat thread. A suspended run of this worker goes on.
+    """
+
+    @contextmanager
+    def setup_flow_run_suspension_request(self) -> Generator[FlowRunSuspensionRequest, None, None]:
+        yield self._get_flow_run_suspension_request()
 
 
 class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessResult]):
@@ -38,6 +56,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     type = WORKER_TYPE
     job_configuration = BaseJobConfiguration
     _description = "Runs many flow runs as coroutines of one process. Used by the supervisor and the operator."
+
+    @classmethod
+    def get_default_base_job_template(cls) -> dict[str, Any]:
+        """Nothing about a run is configurable at the pool, so nothing is checked for each run."""
+        return {"job_configuration": {"env": {}}, "variables": {"type": "object", "properties": {}}}
 
     def __init__(self, work_pool_name: str, **options: Any) -> None:
         super().__init__(work_pool_name, **options)
@@ -63,8 +86,12 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     ) -> InProcessResult:
         """Run the flow to its end in this event loop; the engine reports its states."""
         flow = await self._flow_of(flow_run)
+        engine = SharedProcessEngine[Any, Any](flow=flow, flow_run=flow_run, parameters=_parameters(flow, flow_run))
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), suppress(Abort, Pause):
-            await run_flow(flow, flow_run=flow_run, return_type="state")
+            async with engine.start():
+                while engine.is_running():
+                    async with engine.run_context():
+                        await engine.call_flow_fn()
         return InProcessResult(identifier=str(flow_run.id), status_code=0)
 
     async def _submit_run(self, flow_run: FlowRun) -> None:
@@ -100,6 +127,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             deployment = await self.client.read_deployment(deployment_id)
             self._entrypoints[deployment_id] = deployment.entrypoint or ""
         return _flow(self._entrypoints[deployment_id])
+
+
+def _parameters(flow: Flow[..., Any], flow_run: FlowRun) -> dict[str, Any]:
+    args, kwargs = parameters_to_args_kwargs(flow.fn, flow_run.parameters)
+    return get_call_parameters(flow.fn, args, kwargs)
 
 
 @cache

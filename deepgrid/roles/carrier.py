@@ -18,8 +18,8 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.sbatch import render
-from deepgrid.services.client import verify_resources
 from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.workflow import verify_resources
 
 if TYPE_CHECKING:
     from deepgrid.roles.provider import ProviderSession
@@ -43,7 +43,7 @@ class Carrier:
     async def observe(self) -> Observation:
         """Read the truth: the job on chain, the claim at Slurm."""
         job = await self.session.chain.job(self.key.job_id)
-        self._seen = await self.session.monitor.observe(self.key)
+        self._seen = self.session.monitor.observe(self.key)
         now = int(time.time())
         if self._seen.phase is not Phase.ABSENT:
             self._absent_since = None
@@ -84,6 +84,7 @@ class Carrier:
             return
         self._attempt = Attempt()
         self._absent_since = None
+        self.session.monitor.look_now(self.key)
 
     async def wait(self, awaited: Awaited) -> None:
         """Return once something else than waiting for `awaited` is to be done."""
@@ -111,6 +112,7 @@ class Carrier:
     async def cancel_at_slurm(self) -> None:
         """Bar a late start, cancel at Slurm, and wait until Slurm shows it."""
         await self.session.cluster.cancel(self.key)
+        self.session.monitor.look_now(self.key)
         if self._seen.phase in (Phase.QUEUED, Phase.RUNNING):
             self._seen = await self.session.monitor.changed(self.key, self._seen, timeout_s=LOOK_AGAIN_S)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 class OutputReader(Protocol):
     """Reads what jobs wrote since the given offsets (bytes), in one go."""
 
-    async def read_output(self, offsets: dict[JobKey, int], limit: int) -> dict[JobKey, bytes]: ...
+    async def read_output(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, bytes]: ...
 
 
 class LogSink(Protocol):
@@ -66,7 +67,15 @@ class LogShipper:
         finally:
             self._streams.pop(key, None)
 
-    async def run(self) -> None:
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.create_task(self._run(), name="log-shipper")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._loop.cancel()
+        await asyncio.gather(self._loop, return_exceptions=True)
+
+    async def _run(self) -> None:
         """Ship for ever; a fault of the login node or the service only delays."""
         while True:
             if self._streams:

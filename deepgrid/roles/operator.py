@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -44,37 +45,45 @@ class OperatorSession:
         self.settings = settings
         self.chain = chain
         self.sender = Sender(chain, wallet)
-        self.writer = Writer(self.sender)
+        self.writer = Writer(chain, self.sender)
         self.services = ServicesClient(
             chain.book.definitions_url, wallet.account, chain.book.chain_id, chain.book.meta_scheduler
         )
         settings.state.mkdir(parents=True, exist_ok=True)
         self.index = JobIndex(settings.state / "operator.sqlite")
         self._said: dict[int, str] = {}
+        self._refused: dict[int, dict[str, float]] = {}
 
     async def pending(self) -> list[Job]:
         """Jobs that wait for a cluster, as the chain has them now."""
-        jobs = await self.chain.jobs([job.id for job in self.index.pending()])
+        jobs = await self.chain.jobs(self.index.pending())
         return [job for job in jobs if job.status is JobStatus.PENDING]
 
     async def clusters(self) -> list[Cluster]:
         """Approved clusters, with the CPUs that their hot jobs hold or queue for."""
         taken: Counter[str] = Counter()
-        for job in self.index.hot():
+        for job in await self.chain.jobs(self.index.hot()):
             if job.provider is not None:
                 taken[job.provider] += job.definition.ntasks * job.definition.cpus_per_task
         providers = await self.chain.providers()
         return [Cluster(p, taken[p.address]) for p in providers if p.approved and not p.banned]
 
+    def note(self, jobs: Sequence[Job]) -> None:
+        """Learn from changed jobs: who refused what, and what needs no explanation any more."""
+        for job in jobs:
+            if job.status.cold:
+                self._said.pop(job.id, None)
+                self._refused.pop(job.id, None)
+            elif job.status is JobStatus.PENDING and job.last_refuser is not None:
+                self._refused.setdefault(job.id, {})[job.last_refuser] = time.time()
+
     async def refusals(self, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
         """For each job the providers that refused it lately, with the reason that they gave."""
         found: dict[int, dict[str, str]] = {}
-        now = await self.chain.now()
+        self.note([job for job in jobs if job.id not in self._refused])
         for job in jobs:
-            if job.last_refuser is None:
-                continue
-            refused = await self.chain.refusals(job.id)
-            recent = {r.provider for r in refused if now - r.at < REFUSAL_HOLDS_S}
+            refused = self._refused.get(job.id, {})
+            recent = [provider for provider, at in refused.items() if time.time() - at < REFUSAL_HOLDS_S]
             reasons = await self._reasons(job.id) if recent else {}
             found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
         return found
@@ -115,17 +124,16 @@ class OperatorSession:
 async def operator_session(settings: OperatorSettings) -> AsyncIterator[OperatorSession]:
     """Open everything that the operator's flows need, and close it at the end."""
     async with AsyncExitStack() as stack:
-        chain = await stack.enter_async_context(Chain.connect(AddressBook.load(settings.book)))
+        chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book)))
         session = OperatorSession(settings, chain, Wallet.load(settings.key_file))
+        stack.callback(session.index.close)
+        stack.push_async_callback(session.sender.close)
         await stack.enter_async_context(session.services)
-        await stack.enter_async_context(session.sender)
         yield session
 
 
 async def follow_jobs(session: OperatorSession) -> AsyncIterator[list[Job]]:
     """Batches of jobs whenever the chain changed them; the index is up to date at each."""
     async for jobs in Follower(session.chain, session.index).changes():
-        for job in jobs:
-            if job.status.cold:
-                session._said.pop(job.id, None)
+        session.note(jobs)
         yield jobs

@@ -6,10 +6,9 @@ follower of the chain; everything that a flow of the provider needs comes from i
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from deepgrid.chain.index import JobIndex
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.errors import ContractError, GridError
+from deepgrid.errors import GridError, NotFound
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.carrier import Carrier
@@ -29,7 +28,7 @@ from deepgrid.roles.wakeups import Wakeups
 from deepgrid.sbatch import StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import LoginSettings, open_login
+from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
 
 logger = logging.getLogger(__name__)
@@ -57,7 +56,7 @@ class ProviderSession:
         self.chain = chain
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
-        self.writer = Writer(self.sender)
+        self.writer = Writer(chain, self.sender)
         self.cluster = cluster
         self.monitor = SlurmMonitor(cluster)
         self.services = ServicesClient(
@@ -102,12 +101,7 @@ class ProviderSession:
         """Claim the next job of this provider's on-chain queue; None when it is empty."""
         if not await self.chain.next_claimable(self.address):
             return None
-        try:
-            claimed = await self.writer.claim_next()
-        except ContractError as error:
-            if error.name in ("NoJob", "Empty"):
-                return None
-            raise
+        claimed = await self.writer.claim_next()
         return await self.chain.job(claimed.job_id) if claimed else None
 
     async def register(self) -> Provider | None:
@@ -116,7 +110,10 @@ class ProviderSession:
         Returns the provider as registered before the call, None at a first registration.
         """
         hardware = await self.cluster.hardware()
-        current = await self.chain.provider(self.address)
+        try:
+            current = await self.chain.proposal(self.address) or await self.chain.provider(self.address)
+        except NotFound:
+            current = None
         wanted = (hardware, self.settings.prices, self.settings.labels)
         if current is None or (current.hardware, current.prices, current.labels) != wanted:
             await self.writer.register(*wanted)
@@ -127,24 +124,15 @@ class ProviderSession:
 async def provider_session(settings: ProviderSettings) -> AsyncIterator[ProviderSession]:
     """Open everything that a provider's flows need, and close it at the end."""
     async with AsyncExitStack() as stack:
-        chain = await stack.enter_async_context(Chain.connect(AddressBook.load(settings.book)))
-        login = await stack.enter_async_context(open_login(settings.login))
+        chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book)))
+        login = Login(settings.login)
+        stack.push_async_callback(login.close)
         session = ProviderSession(settings, chain, Wallet.load(settings.key_file), Cluster(login, settings.login))
+        stack.push_async_callback(session.sender.close)
+        stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)
-        await stack.enter_async_context(session.sender)
-        for loop in (session.monitor.run, session.logs.run):
-            await _background(stack, loop)
+        await stack.enter_async_context(session.logs)
         yield session
-
-
-async def _background(stack: AsyncExitStack, loop: Callable[[], Awaitable[None]]) -> None:
-    task = asyncio.ensure_future(loop())
-
-    async def stop() -> None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    stack.push_async_callback(stop)
 
 
 async def follow_own_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
@@ -154,9 +142,10 @@ async def follow_own_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
     """
     session.settings.state.mkdir(parents=True, exist_ok=True)
     index = JobIndex(session.settings.state / f"{session.settings.cluster}.sqlite")
-    async for jobs in Follower(session.chain, index).changes():
-        session.wakeups.wake(job.id for job in jobs)
-        yield [job for job in jobs if job.provider == session.address]
+    with closing(index):
+        async for jobs in Follower(session.chain, index).changes():
+            session.wakeups.wake(job.id for job in jobs)
+            yield [job for job in jobs if job.provider == session.address]
 
 
 def carried_states() -> frozenset[JobStatus]:

@@ -26,13 +26,17 @@ _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """What Slurm is asked for; `gpus` is for the whole job, 0 asks for none."""
+    """What Slurm is asked for; `gpus` is for the whole job, 0 asks for none.
+
+    Without `ship_output` the job's output lies where nobody reads it for the customer's log.
+    """
 
     ntasks: int
     cpus_per_task: int
     mem_per_cpu_mb: int
     gpus: int
     time_limit_minutes: int
+    ship_output: bool = True
 
     def arguments(self) -> list[str]:
         """The same as options of sbatch."""
@@ -78,9 +82,10 @@ def guarded(script: str, folder: str) -> bytes:
 def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
     """The sbatch command, to which the protocol adds the job account; the script comes on standard input."""
     folder = job_folder(settings, key)
+    output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
     return [
         "sbatch", "--parsable", "--no-requeue", f"--job-name={key.name}", f"--comment={key.comment}",
-        f"--output={folder}/output.log", "--open-mode=append", f"--chdir={folder}/run",
+        f"--output={output}", "--open-mode=append", f"--chdir={folder}/run",
         f"--partition={settings.partition}", *request.arguments(),
     ]  # fmt: skip
 

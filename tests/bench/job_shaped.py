@@ -8,7 +8,7 @@ async def step(number: int) -> None:
     """Stands for one side effect."""
 
 
-@flow(name="job_shaped")
+@flow(name="job_shaped", persist_result=False)
 async def job_shaped(number: int) -> None:
     """Fetch, submit, await start, report, await end, settle: six tasks."""
     for part in range(6):
