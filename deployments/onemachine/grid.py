@@ -10,17 +10,18 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from deployments.onemachine.anvil import Anvil
-from deployments.onemachine.clusters import OFFERS
+from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.keys import KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon, ProcessTable
+from deployments.onemachine.roles import Roles
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.steps import Report, Step, run_steps
 from deployments.onemachine.view import Row
@@ -79,6 +80,11 @@ class Grid:
             Step("postgres", self._start_postgres),
             Step("prefect", self._start_prefect, ("postgres",)),
             Step("slurm", self._start_slurm),
+            Step("services", lambda: self._serve(self.roles.services()), ("contracts", "postgres")),
+            Step("deployments", self._tell_prefect, ("contracts", "prefect", "slurm")),
+            Step("operator", lambda: self._serve(self.roles.operator()), ("deployments",)),
+            *(Step(f"supervisor {offer.name}", partial(self._supervise, offer), ("deployments",)) for offer in OFFERS),
+            Step("approval", self._approve_providers, tuple(f"supervisor {offer.name}" for offer in OFFERS)),
         ]
 
     @cached_property
@@ -96,6 +102,12 @@ class Grid:
     @cached_property
     def slurm(self) -> SlurmSite:
         return SlurmSite(self.state, [offer.spec for offer in OFFERS], self.ports.port)
+
+    @cached_property
+    def roles(self) -> Roles:
+        return Roles(
+            self.state, self.book, self.keys, self.prefect, self.postgres, self.slurm, self.ports.port("services")
+        )
 
     def _start_chain(self) -> None:
         if not self.table.alive("anvil"):
@@ -129,6 +141,19 @@ class Grid:
         self.slurm.start(self.table)
         self.notes += self.slurm.notes
 
+    def _tell_prefect(self) -> None:
+        self.roles.make_storage()
+        self.roles.write_environments()
+        self.roles.tell_prefect(self.table.log_path("registration"))
+
+    def _supervise(self, offer: Offer) -> None:
+        self._serve(self.roles.supervisor(offer))
+
+    def _approve_providers(self) -> None:
+        from deployments.onemachine import chain_setup
+
+        asyncio.run(chain_setup.approve_providers(self.book, self.keys))
+
     def _serve(self, daemon: Daemon) -> None:
         self.table.start(daemon)
         self.table.wait_ready(daemon)
@@ -140,7 +165,7 @@ class Grid:
         slurm = {daemon.name for daemon in self.slurm.daemons()}
         base = ("prefect-server", "anvil", "postgres")
         clients = [name for name in names if name not in slurm and name not in base]
-        steps = [Step(name, lambda name=name: self.table.stop(name)) for name in clients]  # type: ignore[misc]
+        steps = [Step(name, partial(self.table.stop, name)) for name in clients]
         if slurm.intersection(names):
             steps.append(Step("slurm", lambda: self.slurm.stop(self.table), tuple(clients)))
         for name, needs in (
@@ -148,7 +173,7 @@ class Grid:
             ("anvil", clients),
             ("postgres", [*clients, "prefect-server"]),
         ):
-            steps.append(Step(name, lambda name=name: self.table.stop(name), tuple(needs)))  # type: ignore[misc]
+            steps.append(Step(name, partial(self.table.stop, name), tuple(needs)))
         return steps
 
     # -- state -------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from deployments.onemachine.probes import HOST, answers
+from deployments.onemachine.probes import HOST, answers, ask_json
 from deployments.onemachine.processes import Daemon
 
 QUIET = {
@@ -38,6 +39,17 @@ class PrefectServer:
     def environment(self) -> dict[str, str]:
         """What every client of this server needs."""
         return {**QUIET, "PREFECT_HOME": str(self.home), "PREFECT_API_URL": f"{self.ui_url}/api"}
+
+    def variable(self, name: str) -> object:
+        """Value of a Prefect variable, None without one."""
+        found = ask_json(self.port, "GET", f"/api/variables/name/{name}")
+        return found["value"] if found else None
+
+    def worker_seen(self, pool: str, since: datetime) -> bool:
+        """Whether a worker of the work pool reported since that time."""
+        workers = ask_json(self.port, "POST", f"/api/work_pools/{pool}/workers/filter") or []
+        seen = [worker["last_heartbeat_time"] for worker in workers]
+        return any(time is not None and datetime.fromisoformat(time) >= since for time in seen)
 
     @property
     def ui_url(self) -> str:

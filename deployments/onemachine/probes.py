@@ -1,12 +1,14 @@
-"""Whether something on this machine serves; never raises, never asks a proxy."""
+"""Whether something on this machine serves, and what it says; never raises, never asks a proxy."""
 
 from __future__ import annotations
 
 import http.client
+import json
 import socket
+from typing import Any
 
 HOST = "127.0.0.1"
-PROBE_TIMEOUT_S = 2.0
+PROBE_TIMEOUT_S = 5.0
 
 
 def listens(port: int) -> bool:
@@ -18,11 +20,27 @@ def listens(port: int) -> bool:
 
 def answers(port: int, path: str) -> bool:
     """Whether an HTTP GET on the loopback port is answered with a 2xx status."""
+    return _ask(port, "GET", path) is not None
+
+
+def ask_json(port: int, method: str, path: str) -> Any:
+    """What a JSON API on the loopback port answers, with an empty object as the body; None without a good answer."""
+    answer = _ask(port, method, path, b"{}", {"Content-Type": "application/json"})
+    try:
+        return None if answer is None else json.loads(answer)
+    except ValueError:
+        return None
+
+
+def _ask(
+    port: int, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+) -> bytes | None:
     connection = http.client.HTTPConnection(HOST, port, timeout=PROBE_TIMEOUT_S)
     try:
-        connection.request("GET", path)
-        return 200 <= connection.getresponse().status < 300
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.read() if 200 <= answer.status < 300 else None
     except (OSError, http.client.HTTPException):
-        return False
+        return None
     finally:
         connection.close()

@@ -19,8 +19,8 @@ from typing import Any
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.login import LoginSettings
 from deployments.onemachine import slurm_files as files
-from deployments.onemachine.processes import Daemon, ProcessTable
 from deployments.onemachine.ports import PortBook
+from deployments.onemachine.processes import Daemon, ProcessTable
 from deployments.onemachine.slurm_steps import kill_steps
 
 PARTITION = "main"

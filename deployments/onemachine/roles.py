@@ -1,0 +1,125 @@
+"""The people of the one-machine grid: the processes of operator and providers, and what Prefect is told of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.sbatch import StoragePaths
+from deployments.onemachine.clusters import OFFERS, Offer
+from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.postgres import Postgres
+from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.probes import HOST, answers
+from deployments.onemachine.processes import Daemon
+from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.slurm import SlurmSite
+from deployments.onemachine.view import environment_file
+
+BINARIES = Path(sys.executable).parent
+SERVED_WITHIN_S = 120.0
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Needs everything else up; `state` is the grid's folder, `book` its address book."""
+
+    state: Path
+    book: Path
+    keys: KeyRing
+    prefect: PrefectServer
+    postgres: Postgres
+    slurm: SlurmSite
+    services_port: int
+
+    def services(self) -> Daemon:
+        """The Job Definition and log services."""
+        env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_DATABASE_URL": self.postgres.url("services")}
+        argv = [*_dps("services", "serve"), "--host", HOST, "--port", str(self.services_port)]
+        argv += ["--secret-file", str(self.state / "services" / "secret")]
+        return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
+
+    def operator(self) -> Daemon:
+        """The meta-scheduler's process."""
+        return self._flow_runner("operator", _dps("operator", "serve", OPERATOR_NAME), f"operator-{OPERATOR_NAME}")
+
+    def supervisor(self, offer: Offer) -> Daemon:
+        """The process of one cluster's provider; registered on chain when it is ready."""
+        name = f"supervisor-{offer.name}"
+        return self._flow_runner(name, _dps("provider", "serve", offer.name), f"provider-{offer.name}")
+
+    def tell_prefect(self, log: Path) -> None:
+        """Register pools, blocks and deployments unless Prefect has just these. Raises ConfigurationError."""
+        plan = self._plan()
+        if self.prefect.variable(REGISTERED) == plan.digest():
+            return
+        argv = [sys.executable, "-m", "deployments.onemachine.registration"]
+        env = {**os.environ, **self.prefect.environment()}
+        with open(log, "ab") as output:
+            done = subprocess.run(
+                argv, input=plan.model_dump_json().encode(), env=env, stdout=output, stderr=output, check=False
+            )
+        if done.returncode:
+            raise ConfigurationError("Prefect could not be told of the grid.", next_step=f"Read {log}.")
+
+    def make_storage(self) -> None:
+        """Folders for the jobs' volumes, as a provider makes them."""
+        for offer in OFFERS:
+            for root in StoragePaths.under(self._storage(offer)).roots:
+                Path(root).mkdir(parents=True, exist_ok=True)
+                Path(root).chmod(0o1777)
+
+    def write_environments(self) -> None:
+        """A file to source for each person: `<state>/customer.env` and so on."""
+        book = {"DEEPGRID_BOOK": str(self.book)}
+        self._write_environment(CUSTOMER, book)
+        self._write_environment(OPERATOR, {**book, **self.prefect.environment()})
+        for offer in OFFERS:
+            settings = {**book, **self.prefect.environment(), **self.slurm.environment(offer.name)}
+            self._write_environment(offer.name, settings)
+
+    def _write_environment(self, name: str, settings: dict[str, str]) -> None:
+        variables = {**settings, "DPS_KEY_FILE": str(self.keys.file(name))}
+        (self.state / f"{name}.env").write_text(environment_file(variables, BINARIES))
+
+    def _flow_runner(self, name: str, argv: list[str], pool: str) -> Daemon:
+        since = datetime.now(UTC)
+        env = self.prefect.environment()
+        return Daemon(name, argv, lambda: self.prefect.worker_seen(pool, since), SERVED_WITHIN_S, env)
+
+    def _plan(self) -> Plan:
+        from deepgrid.chain.wallet import Wallet  # slow to import
+
+        def address(name: str) -> str:
+            return Wallet.load(self.keys.file(name)).address
+
+        return Plan(
+            book=self.book, operator_address=address(OPERATOR), operator_key=self.keys.file(OPERATOR),
+            operator_state=self.state / "operator",
+            clusters=[self._cluster_plan(offer, address(offer.name)) for offer in OFFERS],
+        )  # fmt: skip
+
+    def _cluster_plan(self, offer: Offer, address: str) -> ClusterPlan:
+        login = self.slurm.login(offer.name)
+        block = {
+            "host": login.host, "port": login.port, "user": login.user, "key_file": str(login.key_file),
+            "known_hosts_file": str(login.known_hosts_file), "grid_root": login.grid_root,
+            "storage_root": self._storage(offer), "partition": login.partition, "job_account": login.job_account,
+        }  # fmt: skip
+        prices = {name: str(wei) for name, wei in asdict(offer.prices).items()}
+        return ClusterPlan(
+            name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
+            labels=offer.labels, state=self.state / f"supervisor-{offer.name}",
+        )  # fmt: skip
+
+    def _storage(self, offer: Offer) -> str:
+        return str(self.state / "storage" / offer.name)
+
+
+def _dps(*words: str) -> list[str]:
+    return [str(BINARIES / "dps"), *words]
