@@ -91,7 +91,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             async with engine.start():
                 while engine.is_running():
                     async with engine.run_context():
-                        await engine.call_flow_fn()
+                        await engine.call_flow_fn()  # type: ignore[unused-coroutine]
         return InProcessResult(identifier=str(flow_run.id), status_code=0)
 
     async def _submit_run(self, flow_run: FlowRun) -> None:
