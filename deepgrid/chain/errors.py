@@ -179,4 +179,3 @@ def _table() -> dict[bytes, dict[str, Any]]:
     for contract in CONTRACTS:
         table.update(interface(contract).errors)
     return table
-

@@ -150,7 +150,7 @@ class Follower:
         if not wanted:
             return []
         count = await self._chain.job_count(head.number)
-        self._index.drop(job_id for job_id in wanted if job_id > count)
+        self._forget([job_id for job_id in wanted if job_id > count])
         jobs = await self._chain.jobs([job_id for job_id in wanted if job_id <= count], head.number)
         changed = [job for job in jobs if self._known.get(job.id) != job]
         self._index.put(jobs, head.number)
@@ -165,7 +165,7 @@ class Follower:
             await self._identify()
         was_hot = set(self._index.hot())
         count = await self._chain.job_count(head.number)
-        self._index.drop(job_id for job_id in was_hot if job_id > count)
+        self._forget([job_id for job_id in was_hot if job_id > count])
         news: list[Job] = []
         for start in range(1, count + 1, JOBS_A_SLICE):
             ids = list(range(start, min(count, start + JOBS_A_SLICE - 1) + 1))
@@ -184,3 +184,9 @@ class Follower:
             self._known[job.id] = job
         else:
             self._known.pop(job.id, None)
+
+    def _forget(self, job_ids: list[int]) -> None:
+        """Jobs that a reorganisation took away."""
+        self._index.drop(job_ids)
+        for job_id in job_ids:
+            self._known.pop(job_id, None)

@@ -31,6 +31,7 @@ from deepgrid.errors import ChainError, GridError
 log = logging.getLogger(__name__)
 
 POLL_S = 0.1
+LONGEST_PAUSE_S = 2.0
 LEASE_WAIT_S = 60.0
 HOLD_S = 5.0  # a busy sender lets other processes in this often,
 LET_IN_S = 0.2  # for this long
@@ -40,6 +41,8 @@ MARGIN_PERCENT = 30  # estimates look at the latest block; what runs in the next
 LARGEST_GAS = 2**24  # EIP-7825's limit of a transaction
 RECENT = 256  # mined transactions remembered for the case that the chain goes back
 RENUMBER_ATTEMPTS = 3
+
+STOPPED = ChainError("Sending was stopped; what was sent may still be mined.")
 
 
 class Sender:
@@ -87,6 +90,7 @@ class Sender:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._fail_all(STOPPED)  # a task that is cancelled before its first step runs no `finally`
 
     async def _run(self) -> None:
         try:
@@ -98,7 +102,7 @@ class Sender:
         except GridError as error:
             self._fail_all(error)
         finally:
-            self._fail_all(ChainError("Sending was stopped; what was sent may still be mined."))
+            self._fail_all(STOPPED)
 
     def _fail_all(self, error: GridError) -> None:
         for outgoing in [*self._in_flight.values(), *self._queue]:
@@ -114,21 +118,25 @@ class Sender:
         self._in_flight.clear()
         self._mined, self._progress_at = 0, clock()
         until = clock() + HOLD_S
+        failures = 0
         while True:
+            self._wake.clear()
             if self._queue and clock() < until:
                 await self._dispatch()
             if not any(outgoing.awaited for outgoing in self._in_flight.values()):
                 return
             try:
                 await self._look(clock())
+                failures = 0
             except ChainError as error:
-                log.warning("waiting for transactions of %s: %s", self.address, error)
-            await self._sleep()
+                failures += 1
+                log.log(logging.WARNING if failures == 1 else logging.DEBUG, "following %s: %s", self.address, error)
+            await self._sleep(min(POLL_S * 2 ** min(failures, 10), LONGEST_PAUSE_S))
 
-    async def _sleep(self) -> None:
-        self._wake.clear()
+    async def _sleep(self, pause_s: float) -> None:
+        """Pause, but not while something new waits to be sent."""
         try:
-            async with asyncio.timeout(POLL_S):
+            async with asyncio.timeout(pause_s):
                 await self._wake.wait()
         except TimeoutError:
             pass
@@ -141,18 +149,18 @@ class Sender:
         One by one, because a refused transaction frees its number for the next: numbers sent ahead
         of a gap would land later, on their own, when something else fills the gap.
         """
-        batch = [outgoing for outgoing in self._queue if outgoing.awaited]
-        self._queue.clear()
+        batch = list(self._queue)  # each stays queued until it is dealt with: whoever stops us finds it there
         try:
             fees = await self._fees()
         except ChainError as error:
-            for outgoing in batch:
-                outgoing.fail(error)
+            for _ in batch:
+                self._queue.popleft().fail(error)
             return
-        await asyncio.gather(*(self._estimate(outgoing) for outgoing in batch if outgoing.gas is None))
+        await asyncio.gather(*(self._estimate(one) for one in batch if one.gas is None and one.awaited))
         for outgoing in batch:
             if outgoing.awaited:
                 await self._send_first(outgoing, fees)
+            self._queue.popleft()
 
     async def _estimate(self, outgoing: Outgoing) -> None:
         try:

@@ -62,6 +62,10 @@ class Anvil:
         self._process.wait(START_WITHIN_S)
         self._process = None
 
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
     def call(self, method: str, *params: Any) -> Any:
         """One request, outside of the code under test."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,13 @@ DEFINITION = JobDefinition(
     uses=(Label("os", "linux"),), affinity=(Affinity("zone", "!=", "south"), Affinity("compute.gflops", "<", "9")),
 )  # fmt: skip
 RATE = 146 * CREDIT // 10  # the worked example of the contracts' specification: 14.6 credits a minute
+
+
+async def until(condition: Callable[[], bool], within_s: float = 60) -> None:
+    """Wait for a condition that others bring about; it may help along."""
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0.02)
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,8 @@ class People:
     async def running(self, locked_wei: int = 200 * CREDIT) -> int:
         job_id = await self.assigned(locked_wei)
         claimed = await self.provider.claim_next()
-        assert claimed is not None and claimed.job_id == job_id
+        assert claimed is not None
+        assert claimed.job_id == job_id
         await self.provider.set_running(job_id, 0)
         return job_id
 

@@ -20,13 +20,15 @@ async def test_whole_life_reads_back_as_values(grid: Grid, people: People) -> No
     assert (pending.status, pending.provider, pending.granted_minutes) == (S.PENDING, None, 0)
     assert (pending.name, pending.customer, pending.locked_wei) == ("a job", people.customer.address, 200 * CREDIT)
     assert pending.definition == DEFINITION
-    assert pending.submitted_at > 0 and not pending.delegate_spending
+    assert pending.submitted_at > 0
+    assert not pending.delegate_spending
 
     await people.operator.meta_schedule(job_id, people.provider.address)
     assigned = await chain.job(job_id)
     assert (assigned.status, assigned.provider) == (S.META_SCHEDULED, people.provider.address)
     assert (assigned.rate_wei_per_minute, assigned.cut_percent, assigned.granted_minutes) == (RATE, 20, 13)
-    assert assigned.assigned_at > 0 and assigned.claimed_at == 0
+    assert assigned.assigned_at > 0
+    assert assigned.claimed_at == 0
     assert await chain.next_claimable(people.provider.address)
 
     claimed = await people.provider.claim_next()
@@ -91,7 +93,8 @@ async def test_cancel_before_the_claim_refunds_all_at_once(people: People) -> No
     job_id = await people.assigned()
     await people.customer.cancel_job(job_id)
     bill = await people.chain.settlement(job_id)
-    assert bill is not None and (bill.paid_wei, bill.cut_wei, bill.refunded_wei) == (0, 0, 200 * CREDIT)
+    assert bill is not None
+    assert (bill.paid_wei, bill.cut_wei, bill.refunded_wei) == (0, 0, 200 * CREDIT)
     assert (await people.chain.job(job_id)).status is S.CANCELLED
     assert await people.provider.claim_next() is None
 
@@ -100,12 +103,14 @@ async def test_cancel_while_running_is_a_request_with_a_fee(people: People) -> N
     job_id = await people.running()
     await people.customer.cancel_job(job_id)
     asked = await people.chain.job(job_id)
-    assert (asked.status, asked.has_cancel_request) == (S.RUNNING, True) and asked.cancel_requested_at > 0
+    assert (asked.status, asked.has_cancel_request) == (S.RUNNING, True)
+    assert asked.cancel_requested_at > 0
     assert await people.chain.settlement(job_id) is None
     await people.provider.settle(job_id, S.CANCELLED, 1)
     bill = await people.chain.settlement(job_id)
     fee_minutes = (await people.chain.constants()).cancellation_fee_minutes
-    assert bill is not None and bill.billed_minutes == fee_minutes
+    assert bill is not None
+    assert bill.billed_minutes == fee_minutes
     assert bill.paid_wei + bill.cut_wei + bill.refunded_wei == 200 * CREDIT
 
 
@@ -155,7 +160,7 @@ async def test_many_jobs_are_read_in_the_order_asked_for(people: People) -> None
         await people.chain.job(10**9)
 
 
-async def test_provider_proposes_and_is_approved(grid: Grid, people: People) -> None:
+async def test_provider_proposes_and_is_approved(people: People) -> None:
     chain, address = people.chain, people.provider.address
     provider = await chain.provider(address)
     assert (provider.hardware, provider.prices, provider.labels) == (HARDWARE, PRICES, LABELS)
@@ -165,7 +170,8 @@ async def test_provider_proposes_and_is_approved(grid: Grid, people: People) -> 
     again = await chain.provider(address)
     assert (again.approved, again.waiting_for_approval, again.labels) == (True, True, LABELS)
     proposal = await chain.proposal(address)
-    assert proposal is not None and proposal.labels == ()
+    assert proposal is not None
+    assert proposal.labels == ()
     assert address in [listed.address for listed in await chain.providers()]
     with pytest.raises(NotFound):
         await chain.provider(people.customer.address)

@@ -63,7 +63,7 @@ def test_other_content_is_refused_and_not_repeated(tmp_path: Path, text: str, mo
 
 
 def test_encrypted_keystore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = _file(tmp_path, json.dumps(Account.encrypt(KEY, "open sesame", kdf="pbkdf2", iterations=10)))
+    path = _file(tmp_path, json.dumps(Account.encrypt(bytes.fromhex(KEY), "open sesame", kdf="pbkdf2", iterations=10)))
     monkeypatch.delenv("DEEPGRID_KEY_PASSWORD", raising=False)
     with pytest.raises(ConfigurationError, match="DEEPGRID_KEY_PASSWORD"):
         Wallet.load(path)
