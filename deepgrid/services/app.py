@@ -1,0 +1,151 @@
+"""The Job Definition service and the log service as one application that holds no wallet key.
+
+Every refusal is JSON, `{"error": sentence}`. Nothing that a customer wrote, a key or a signature
+gets into an answer to somebody else or into a log line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+
+from deepgrid.errors import GridError, InputError
+from deepgrid.services import definitions, logs, notices
+from deepgrid.services.chain_view import ChainView
+from deepgrid.services.cleanup import Retention, clean_up_for_ever
+from deepgrid.services.context import Context, Refusal, Services
+from deepgrid.services.database import Database
+from deepgrid.services.protocol import Domain
+from deepgrid.services.vault import Vault
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ServicesSettings:
+    """What the services are configured with.
+
+    `database_url` is `sqlite:///FILE` (one process) or `postgresql://...`; it may hold a password.
+    `secret_file` holds the key for encryption at rest, made (0600) when there is none.
+    """
+
+    database_url: str = field(repr=False)
+    secret_file: Path
+    host: str = "127.0.0.1"
+    port: int = 3000
+    book: Path | None = None
+    max_log_bytes: int = 64 * 1024 * 1024
+    retention: Retention = field(default_factory=Retention)
+    clean_up_every_s: float = 60.0
+
+
+@contextlib.asynccontextmanager
+async def open_services(
+    settings: ServicesSettings, domain: Domain, chain: ChainView, clock: Callable[[], float] = time.time
+) -> AsyncIterator[FastAPI]:
+    """The application for the grid of `domain`, with its store open and clean-up running.
+
+    Raises ConfigurationError when the database or the secret file cannot be used.
+    """
+    vault = Vault.open(settings.secret_file)
+    database = Database(settings.database_url)
+    context = Context(domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes)
+    try:
+        await database.create_tables()
+        cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
+        try:
+            yield create_app(context)
+        finally:
+            cleaning.cancel()
+            await asyncio.gather(cleaning, return_exceptions=True)
+    finally:
+        await database.close()
+
+
+def create_app(context: Context) -> FastAPI:
+    """The application on an open store."""
+    app = FastAPI(title="deepgrid services", openapi_url=None)
+    app.state.context = context
+    for router in (definitions.router, logs.router, notices.router):
+        app.include_router(router)
+    app.add_api_route("/v1/health", health)
+    for kind, handler in HANDLERS.items():
+        app.add_exception_handler(kind, handler)
+    return app
+
+
+async def health(context: Services) -> dict[str, str | int]:
+    """Whether the store answers, and which grid this service serves; `time` is its clock."""
+    async with context.database.read() as session:
+        await session.execute(text("select 1"))
+    domain = context.domain
+    return {
+        "status": "ok",
+        "chain_id": domain.chain_id,
+        "meta_scheduler": domain.verifying_contract,
+        "time": context.clock(),
+    }
+
+
+def _answer(status: int, sentence: str, **further: int) -> JSONResponse:
+    return JSONResponse({"error": sentence, **further}, status)
+
+
+async def _refused(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Refusal)
+    return _answer(error.status, error.sentence, **error.further)
+
+
+async def _malformed(_request: Request, error: Exception) -> JSONResponse:
+    """Says which fields are wrong, not what was in them."""
+    assert isinstance(error, (RequestValidationError, ValidationError))
+    faults = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+    return _answer(422, "; ".join(faults)[:1000])
+
+
+async def _of_the_grid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, GridError)
+    if isinstance(error, InputError):
+        return _answer(422, error.message)
+    if error.transient:
+        return _answer(503, error.message)
+    logger.error("%s", error.message)
+    return _answer(500, "the service is not set up properly")
+
+
+async def _http(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return _answer(error.status_code, str(error.detail))
+
+
+async def _store_failed(_request: Request, error: Exception) -> JSONResponse:
+    logger.error("the database failed: %s", type(error).__name__)
+    return _answer(503, "the service's store does not answer at the moment")
+
+
+async def _unforeseen(_request: Request, error: Exception) -> JSONResponse:
+    return _answer(500, f"the service failed ({type(error).__name__})")
+
+
+HANDLERS: dict[type[Exception], Callable[[Request, Exception], Awaitable[JSONResponse]]] = {
+    Refusal: _refused,
+    RequestValidationError: _malformed,
+    ValidationError: _malformed,
+    GridError: _of_the_grid,
+    HTTPException: _http,
+    SQLAlchemyError: _store_failed,
+    Exception: _unforeseen,
+}

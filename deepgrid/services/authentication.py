@@ -1,0 +1,84 @@
+"""Who sends a request: reads the body within its limit, checks the signature, uses up the nonce."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+from sqlalchemy.exc import IntegrityError
+from starlette.requests import ClientDisconnect
+
+from deepgrid.services import messages
+from deepgrid.services.context import Refusal, Services
+from deepgrid.services.database import UsedNonce
+from deepgrid.services.protocol import BadRequestSignature, Verified, verify
+
+BODY_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A request that is authentic: its signer's address (with checksum) and its body."""
+
+    address: str
+    body: bytes = field(repr=False)
+
+
+def signed(body_limit: int) -> Callable[..., Awaitable[Signed]]:
+    """Dependency: the signed request with a body of at most `body_limit` bytes."""
+
+    async def authenticate(request: Request, context: Services) -> Signed:
+        body = await _body(request, body_limit)
+        path = request.scope["raw_path"].decode("latin-1")
+        if request.scope["query_string"]:
+            path += "?" + request.scope["query_string"].decode("latin-1")
+        try:
+            verified = verify(context.domain, request.method, path, body, request.headers, context.clock())
+        except BadRequestSignature as fault:
+            raise Refusal(401, str(fault)) from None
+        await _use_up(context, verified)
+        return Signed(verified.address, body)
+
+    return authenticate
+
+
+SignedEmpty = Annotated[Signed, Depends(signed(0))]
+SignedSmall = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES))]
+SignedUpload = Annotated[Signed, Depends(signed(messages.MAX_UPLOAD_BODY_BYTES))]
+SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """The body, refused as soon as it is known to exceed the limit."""
+    announced = request.headers.get("content-length", "")
+    if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
+        raise _too_large(limit)
+    received = bytearray()
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            async for piece in request.stream():
+                received += piece
+                if len(received) > limit:
+                    raise _too_large(limit)
+    except TimeoutError:
+        raise Refusal(408, f"the body did not arrive within {BODY_WITHIN_S:.0f} s") from None
+    except ClientDisconnect:
+        raise Refusal(400, "the connection was closed before the body's end") from None
+    return bytes(received)
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"the body is larger than {limit} bytes")
+
+
+async def _use_up(context: Services, verified: Verified) -> None:
+    """Record the nonce; the database's key makes one of two equal requests fail, also across processes."""
+    row = UsedNonce(signer=verified.address, nonce=verified.nonce, expires_at=verified.expires_at)
+    try:
+        async with context.database.write() as session:
+            session.add(row)
+    except IntegrityError:
+        raise Refusal(401, "the request was received before: its nonce is used up") from None

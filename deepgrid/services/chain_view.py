@@ -1,0 +1,32 @@
+"""What the services ask the chain. `deepgrid.chain.client.Chain` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from deepgrid.lifecycle.job import Job
+
+
+class ChainView(Protocol):
+    """Reads of the newest block. All raise ChainError (transient) when the node does not answer."""
+
+    async def job(self, job_id: int) -> Job:
+        """The job. Raises NotFound."""
+        ...
+
+    async def jobs(self, job_ids: Sequence[int]) -> list[Job]:
+        """These jobs in this order. Raises NotFound when one does not exist."""
+        ...
+
+    async def job_count(self) -> int:
+        """Id of the last job; ids count from 1."""
+        ...
+
+    async def has_role(self, role: str, address: str) -> bool:
+        """Whether `address` has the role at the MetaScheduler."""
+        ...
+
+    async def balance(self, address: str) -> int:
+        """Credits of `address`, wei."""
+        ...

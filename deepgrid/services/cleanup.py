@@ -1,0 +1,133 @@
+"""Forgets what is no longer needed: definitions of jobs that are over, uploads nobody used, old logs.
+
+Which jobs use a definition is read from the chain, not from requests: a job may wait for days
+before anybody asks for its definition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select, tuple_
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import Job
+from deepgrid.services.context import Context
+from deepgrid.services.database import Cursor, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Use, UsedNonce
+
+PAGE = 200
+REORGANISATION = 200  # so many of the last jobs are read again each round: the chain may have changed its mind
+DAY_S = 24 * 3600
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long things are kept, in seconds."""
+
+    unused_s: int = DAY_S
+    cold_s: int = 300
+    log_s: int = 30 * DAY_S
+
+
+async def clean_up_for_ever(context: Context, retention: Retention, every_s: float) -> None:
+    """A round every `every_s` seconds; a failing round is tried again at the next."""
+    while True:
+        try:
+            await clean_up(context, retention)
+        except GridError as error:
+            logger.warning("clean-up waits: %s", error.message)
+        except SQLAlchemyError as error:
+            logger.warning("clean-up waits: the database failed (%s)", type(error).__name__)
+        await asyncio.sleep(every_s)
+
+
+async def clean_up(context: Context, retention: Retention) -> None:
+    """One round. Raises ChainError and what the database raises."""
+    now = context.clock()
+    await _forget_old(context, now, retention)
+    await _learn_uses(context)
+    last = ""
+    while True:
+        async with context.database.read() as session:
+            page = select(Definition).where(Definition.sealed.is_not(None), Definition.location_hash > last)
+            rows = (await session.scalars(page.order_by(Definition.location_hash).limit(PAGE))).all()
+        if not rows:
+            return
+        await _forget_definitions(context, rows, now, retention)
+        last = rows[-1].location_hash
+
+
+async def _forget_old(context: Context, now: int, retention: Retention) -> None:
+    horizon = now - retention.log_s
+    async with context.database.write() as session:
+        await session.execute(delete(UsedNonce).where(UsedNonce.expires_at < now))
+        await session.execute(delete(NoticeRecord).where(NoticeRecord.at < horizon))
+        stale = select(Log.job_id, Log.claimed_at).where(Log.updated_at < horizon).limit(PAGE)
+        claims = [(job_id, claimed_at) for job_id, claimed_at in await session.execute(stale)]
+        await session.execute(delete(LogChunk).where(tuple_(LogChunk.job_id, LogChunk.claimed_at).in_(claims)))
+        await session.execute(delete(Log).where(tuple_(Log.job_id, Log.claimed_at).in_(claims)))
+        gone = select(Definition.location_hash).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon)
+        await session.execute(delete(ReleaseRecord).where(ReleaseRecord.location_hash.in_(gone)))
+        await session.execute(delete(Use).where(Use.location_hash.in_(gone)))
+        await session.execute(delete(Definition).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon))
+
+
+async def _learn_uses(context: Context) -> None:
+    """Note which new jobs name a stored definition of their own customer."""
+    newest = await context.chain.job_count()
+    async with context.database.read() as session:
+        cursor = await session.get(Cursor, "jobs")
+    first = max(1, min(cursor.value if cursor else 0, newest) - REORGANISATION + 1)
+    for start in range(first, newest + 1, PAGE):
+        jobs = await context.chain.jobs(range(start, min(start + PAGE, newest + 1)))
+        async with context.database.write() as session:
+            for name, job in await _own(session, jobs):
+                await session.merge(Use(location_hash=name, job_id=job.id))
+            await session.merge(Cursor(name="jobs", value=jobs[-1].id))
+
+
+async def _own(session: AsyncSession, jobs: Sequence[Job]) -> list[tuple[str, Job]]:
+    """The jobs that name a definition which their customer uploaded."""
+    names = {job.definition.batch_location_hash for job in jobs}
+    rows = await session.scalars(select(Definition).where(Definition.location_hash.in_(names)))
+    uploaders = {row.location_hash: row.uploader for row in rows}
+    wanted = ((job.definition.batch_location_hash, job) for job in jobs)
+    return [(name, job) for name, job in wanted if uploaders.get(name) == job.customer]
+
+
+async def _forget_definitions(context: Context, rows: Sequence[Definition], now: int, retention: Retention) -> None:
+    """Delete contents whose jobs are all cold for a while, and whole rows that no job ever named."""
+    names = [row.location_hash for row in rows]
+    async with context.database.read() as session:
+        uses = (await session.scalars(select(Use).where(Use.location_hash.in_(names)))).all()
+    jobs = await _still_there(context, sorted({use.job_id for use in uses}))
+    for row in rows:
+        used_by = [jobs[use.job_id] for use in uses if use.location_hash == row.location_hash and use.job_id in jobs]
+        used_by = [job for job in used_by if job.definition.batch_location_hash == row.location_hash]
+        async with context.database.write() as session:
+            current = await session.get(Definition, row.location_hash, with_for_update=True)
+            if current is None or current.uploaded_at != row.uploaded_at:
+                continue  # uploaded again meanwhile: not for this round
+            if not used_by:
+                if now - current.uploaded_at > retention.unused_s:
+                    await session.delete(current)
+            elif any(job.status.hot for job in used_by):
+                current.cold_seen_at = None
+            elif current.cold_seen_at is None:
+                current.cold_seen_at = now
+            elif now - current.cold_seen_at >= retention.cold_s and now - current.uploaded_at >= retention.cold_s:
+                current.sealed = None
+
+
+async def _still_there(context: Context, job_ids: Sequence[int]) -> dict[int, Job]:
+    """Those of the jobs that the chain (still) has."""
+    newest = await context.chain.job_count()
+    wanted = [job_id for job_id in job_ids if job_id <= newest]
+    return {job.id: job for job in await context.chain.jobs(wanted)} if wanted else {}

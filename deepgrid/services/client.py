@@ -1,0 +1,260 @@
+"""The services as customers, providers and the operator call them.
+
+Every call is signed afresh. Raises ServiceError (transient) when a service cannot be reached or
+failed, AccessDenied when it refuses, NotFound for what it does not have, InputError for what it
+finds wrong in the request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+import ecies
+import httpx
+from coincurve import PrivateKey
+from eth_account.signers.local import LocalAccount
+from pydantic import ValidationError
+
+from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
+from deepgrid.services import messages
+from deepgrid.services.messages import Message, Notice, Release
+from deepgrid.services.protocol import Domain, sign
+from deepgrid.workflow import Job, canonical, from_canonical, location_hash, verify_resources
+
+__all__ = ["LogChunk", "Notice", "Release", "ServicesClient", "verify_resources"]
+
+TIMEOUT_S = 30.0
+FOLLOW_WAIT_S = 20.0
+PATIENCE_S = 60.0
+PAUSE_S = 1.0
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Output of the claim made at `claimed_at`, up to `next_offset`; nothing follows if `final`."""
+
+    data: bytes = field(repr=False)
+    next_offset: int
+    final: bool
+    claimed_at: int
+
+
+class ServicesClient:
+    """One account's access to the services of one grid; closed by `async with` or `close`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        account: LocalAccount,
+        chain_id: int,
+        verifying_contract: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._base = base_url.rstrip("/")
+        self._account = account
+        self._domain = Domain(chain_id, verifying_contract)
+        at_home = urlsplit(base_url).hostname in LOOPBACK  # a proxy of the environment has no business there
+        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def upload(self, job: Job) -> str:
+        """Store a definition; returns its location hash, with a salt that is new each time."""
+        salt, content = secrets.token_bytes(32), canonical(job)
+        name = location_hash(salt, content)
+        body = messages.Upload(salt=salt.hex(), definition=content.decode())
+        await self._call("PUT", f"/v1/definitions/{name}", body)
+        return name
+
+    async def fetch_definition(self, job_id: int, location_hash: str) -> Job:
+        """The definition of a job that this account has claimed, verified against the hash on chain.
+
+        Raises AccessDenied also when the service answers with another definition than the hash names.
+        """
+        key = PrivateKey()
+        try:
+            body = messages.ReleaseRequest(location_hash=location_hash, public_key=key.public_key.format().hex())
+        except ValidationError:
+            raise InputError(f"Job {job_id} names no definition of this grid's kind.") from None
+        answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
+        sealed = _parsed(messages.Released, answer).sealed
+        return _opened(key.secret, sealed, location_hash)
+
+    async def releases(self, location_hash: str) -> list[Release]:
+        """Who fetched this account's definition, in order."""
+        return _parsed(messages.Releases, await self._call("GET", f"/v1/definitions/{location_hash}/releases")).releases
+
+    async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
+        """Append output of a job from `offset` on; returns the offset that the service expects next.
+
+        That is where it stands, whether it took the data, had it already, or saw a gap before it.
+        """
+        expected = offset
+        step = messages.MAX_LOG_CHUNK_BYTES
+        for start in range(0, max(len(data), 1), step):
+            piece = data[start : start + step]
+            last = start + step >= len(data)
+            path = f"/v1/jobs/{job_id}/log?offset={offset + start}&final={'true' if final and last else 'false'}"
+            answer = await self._send("POST", path, piece)
+            if answer.status != 409:
+                expected = _parsed(messages.Appended, _checked(answer)).next_offset
+                continue
+            gap = _fault(answer).next_offset
+            if gap is None:
+                raise _error(answer)
+            return gap
+        return expected
+
+    async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
+        """Output of this account's job from `offset` on; waits up to `wait_s` (25 at most) for some."""
+        path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
+        answer = await self._send("GET", path, b"")
+        data, headers = _checked(answer), answer.headers
+        try:
+            return LogChunk(
+                data, int(headers["X-Next-Offset"]), headers["X-Final"] == "true", int(headers["X-Claimed-At"])
+            )
+        except (KeyError, ValueError):
+            raise _nonsense() from None
+
+    async def follow_log(self, job_id: int) -> AsyncIterator[bytes]:
+        """All output of a job, as it comes, until its end; starts anew if another provider claims the job.
+
+        A service that is away is waited for, `PATIENCE_S` seconds at most.
+        """
+        offset, claim = 0, 0
+        while True:
+            chunk = await self._read_patiently(job_id, offset)
+            if chunk.claimed_at != claim:
+                started_over, claim = offset > 0, chunk.claimed_at
+                if started_over:
+                    offset = 0
+                    continue
+            if chunk.data:
+                yield chunk.data
+            if chunk.final:
+                return
+            offset = chunk.next_offset
+
+    async def _read_patiently(self, job_id: int, offset: int) -> LogChunk:
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return await self.read_log(job_id, offset, wait_s=FOLLOW_WAIT_S)
+            except GridError as error:
+                if not error.transient or time.monotonic() > give_up_at:
+                    raise
+                await asyncio.sleep(PAUSE_S)
+
+    async def post_notice(self, job_id: int, kind: str, text: str) -> None:
+        """Publish a remark on a job's scheduling: one line, cut where it is too long."""
+        try:
+            body = messages.NoticeText(kind=kind, text=text[: messages.MAX_NOTICE_CHARS])
+        except ValidationError:
+            raise InputError("A notice needs a kind (one word) and a text.") from None
+        await self._call("POST", f"/v1/jobs/{job_id}/notices", body)
+
+    async def notices(self, job_id: int) -> list[Notice]:
+        """What was said on a job's scheduling, oldest first."""
+        return _parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
+
+    async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
+        return _checked(await self._send(method, path, body.model_dump_json().encode() if body else b""))
+
+    async def _send(self, method: str, path: str, body: bytes) -> _Answer:
+        """One signed request; the answer is read up to a bound, as the service may be in wrong hands."""
+        headers = sign(self._account, self._domain, method, path, body, int(time.time()))
+        try:
+            async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:
+                content = bytearray()
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if len(content) > MAX_ANSWER_BYTES:
+                        raise _nonsense()
+        except httpx.HTTPError as error:
+            raise ServiceError(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
+        return _Answer(response.status_code, response.headers, bytes(content))
+
+
+def _opened(secret: bytes, sealed: str, name: str) -> Job:
+    """The job in a released definition. Its hash is the proof that the customer wrote it."""
+    try:
+        upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
+    except Exception as error:  # the library's own range from ValueError to OpenSSL errors
+        raise _tampered(f"cannot be opened ({type(error).__name__})") from None
+    content = upload.definition.encode()
+    if location_hash(bytes.fromhex(upload.salt), content) != name:
+        raise _tampered("is not the one that the job names")
+    return from_canonical(content)
+
+
+def _tampered(what: str) -> AccessDenied:
+    return AccessDenied(
+        f"The definition that the service released {what}.", next_step="Tell the operator: the service may be breached."
+    )
+
+
+def _nonsense() -> ServiceError:
+    return ServiceError("The grid's services gave an answer that is not of this protocol.")
+
+
+def _parsed(kind: type[M], content: bytes) -> M:
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError:
+        raise _nonsense() from None
+
+
+def _checked(answer: _Answer) -> bytes:
+    if 200 <= answer.status < 300:
+        return answer.content
+    raise _error(answer)
+
+
+def _fault(answer: _Answer) -> messages.Fault:
+    try:
+        return messages.Fault.model_validate_json(answer.content)
+    except ValidationError:
+        return messages.Fault(error=f"status {answer.status}")
+
+
+def _error(answer: _Answer) -> GridError:
+    """The refusal as an error: permanent for what a repetition cannot change."""
+    sentence = f"The grid's services refused: {_fault(answer).error[:500]}."
+    match answer.status:
+        case 401 | 403:
+            return AccessDenied(sentence)
+        case 404:
+            return NotFound(sentence)
+        case 409 | 413 | 422:
+            return InputError(sentence)
+        case 408 | 425 | 429:
+            return ServiceError(sentence)
+        case status if status >= 500:
+            return ServiceError(sentence.replace("refused", "failed", 1))
+    return ServiceError(sentence, transient=False)

@@ -1,0 +1,87 @@
+"""What every handler of the services works with, and how it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+
+from deepgrid.errors import ChainError, NotFound
+from deepgrid.lifecycle.job import Job
+from deepgrid.services.chain_view import ChainView
+from deepgrid.services.database import Database
+from deepgrid.services.protocol import Domain
+from deepgrid.services.vault import Vault
+
+JobId = Annotated[int, Path(ge=1, lt=2**63)]
+
+
+class Refusal(Exception):
+    """An answer other than success: status, a sentence, and further fields of the body."""
+
+    def __init__(self, status: int, sentence: str, **further: int) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.further = status, sentence, further
+
+
+class Changes:
+    """Wakes those of this process that wait for a job's log."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[int, set[asyncio.Event]] = {}
+
+    def announce(self, job_id: int) -> None:
+        for event in self._watchers.get(job_id, ()):
+            event.set()
+
+    @contextmanager
+    def watch(self, job_id: int) -> Iterator[asyncio.Event]:
+        """An event that is set whenever the job's log changes; clear it before looking."""
+        event = asyncio.Event()
+        self._watchers.setdefault(job_id, set()).add(event)
+        try:
+            yield event
+        finally:
+            self._watchers[job_id].discard(event)
+            if not self._watchers[job_id]:
+                del self._watchers[job_id]
+
+
+@dataclass
+class Context:
+    """The parts of one running service. `clock` gives unix seconds."""
+
+    domain: Domain
+    chain: ChainView
+    database: Database
+    vault: Vault
+    clock: Callable[[], int]
+    max_log_bytes: int
+    changes: Changes = field(default_factory=Changes)
+    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+
+    async def job(self, job_id: int) -> Job:
+        """The job as the chain has it. Refuses with 404 or 503."""
+        try:
+            return await self.chain.job(job_id)
+        except NotFound:
+            raise Refusal(404, f"there is no job {job_id}") from None
+        except ChainError:
+            raise chain_is_silent() from None
+
+
+def chain_is_silent() -> Refusal:
+    return Refusal(503, "the chain does not answer at the moment")
+
+
+def _context(request: Request) -> Context:
+    context = request.app.state.context
+    assert isinstance(context, Context)
+    return context
+
+
+Services = Annotated[Context, Depends(_context)]

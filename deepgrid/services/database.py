@@ -1,0 +1,170 @@
+"""The services' store: its tables, on a SQLite file or in PostgreSQL.
+
+Columns named `sealed` are encrypted. Times are unix seconds, offsets and sizes bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import BigInteger, Integer, LargeBinary, String, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from deepgrid.errors import ConfigurationError
+
+DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+
+
+class Table(DeclarativeBase):
+    """Base of the tables. Their names start with `grid_`, so that they can live beside others."""
+
+    type_annotation_map = {int: BigInteger, str: String, bytes: LargeBinary}  # noqa: RUF012 - SQLAlchemy's way
+
+
+class UsedNonce(Table):
+    """A request that was accepted, kept until it would be too old anyway."""
+
+    __tablename__ = "grid_nonce"
+    signer: Mapped[str] = mapped_column(primary_key=True)
+    nonce: Mapped[bytes] = mapped_column(primary_key=True)
+    expires_at: Mapped[int] = mapped_column(index=True)
+
+
+class Definition(Table):
+    """A job definition; `sealed` is gone once its jobs are over. Never change the uploader."""
+
+    __tablename__ = "grid_definition"
+    location_hash: Mapped[str] = mapped_column(primary_key=True)
+    uploader: Mapped[str] = mapped_column(index=True)
+    sealed: Mapped[bytes | None]
+    enable_logging: Mapped[bool]
+    uploaded_at: Mapped[int]
+    cold_seen_at: Mapped[int | None]
+
+
+class Use(Table):
+    """A job of the uploader that names the definition, as last seen on chain."""
+
+    __tablename__ = "grid_use"
+    location_hash: Mapped[str] = mapped_column(primary_key=True)
+    job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+
+
+class ReleaseRecord(Table):
+    """A definition was handed to a provider."""
+
+    __tablename__ = "grid_release"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    location_hash: Mapped[str] = mapped_column(index=True)
+    job_id: Mapped[int]
+    provider: Mapped[str]
+    at: Mapped[int]
+
+
+class Log(Table):
+    """The output of one claim of a job; `size` is what was received, also beyond what is kept."""
+
+    __tablename__ = "grid_log"
+    job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    claimed_at: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    size: Mapped[int]
+    final: Mapped[bool]
+    updated_at: Mapped[int] = mapped_column(index=True)
+
+
+class LogChunk(Table):
+    __tablename__ = "grid_log_chunk"
+    job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    claimed_at: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    offset: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    length: Mapped[int]
+    sealed: Mapped[bytes]
+
+
+class NoticeRecord(Table):
+    __tablename__ = "grid_notice"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    job_id: Mapped[int] = mapped_column(index=True)
+    at: Mapped[int] = mapped_column(index=True)
+    author: Mapped[str]
+    kind: Mapped[str]
+    text: Mapped[str]
+
+
+class Cursor(Table):
+    """How far something was read, by name."""
+
+    __tablename__ = "grid_cursor"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[int]
+
+
+class Database:
+    """Sessions on the store. Errors of the driver never show the values of a statement."""
+
+    def __init__(self, url: str) -> None:
+        parsed = _with_driver(url)
+        self._one_writer: asyncio.Lock | None = None
+        if parsed.get_backend_name() == "sqlite":
+            _private_file(parsed)
+            self._one_writer = asyncio.Lock()  # SQLite fails a second writer instead of letting it wait its turn
+        self._engine = create_async_engine(parsed, hide_parameters=True, pool_pre_ping=self._one_writer is None)
+        if self._one_writer:
+            event.listen(self._engine.sync_engine, "connect", _sqlite_settings)
+        self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
+
+    async def create_tables(self) -> None:
+        """Make what is missing. Raises ConfigurationError when the database cannot be used."""
+        try:
+            async with self._engine.begin() as connection:
+                await connection.run_sync(Table.metadata.create_all)
+        except (SQLAlchemyError, OSError) as error:
+            raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncSession]:
+        async with self._sessions() as session:
+            yield session
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncSession]:
+        """A transaction: committed at the end, rolled back on an exception."""
+        async with self._one_writer or nullcontext(), self._sessions.begin() as session:
+            yield session
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+
+def _with_driver(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
+    except (SQLAlchemyError, KeyError):
+        raise ConfigurationError(
+            "The services' database URL is not usable.", next_step="Use sqlite:///FILE or postgresql://..."
+        ) from None
+
+
+def _private_file(url: URL) -> None:
+    if not url.database or url.database == ":memory:":
+        raise ConfigurationError("The services' database needs a file.", next_step="Use sqlite:///FILE.")
+    path = Path(url.database)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _sqlite_settings(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # a used nonce must not come back after a power cut
+    cursor.execute("PRAGMA busy_timeout=10000")
+    cursor.close()

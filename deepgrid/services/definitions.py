@@ -1,0 +1,142 @@
+"""The Job Definition service: keeps what customers upload, hands it to who may run it.
+
+A definition is released only while the chain says that the job is scheduled or running at the
+asking provider, that the job names this definition, and that the job's customer uploaded it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import ecies
+from fastapi import APIRouter, Path, Response
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
+from deepgrid.lifecycle.job import Job as ChainJob
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.sbatch import StoragePaths, render
+from deepgrid.services.authentication import SignedEmpty, SignedSmall, SignedUpload
+from deepgrid.services.context import Context, JobId, Refusal, Services, chain_is_silent
+from deepgrid.services.database import Definition, ReleaseRecord, Use
+from deepgrid.services.messages import LocationHash, Release, Released, ReleaseRequest, Releases, Upload
+from deepgrid.services.script_check import check_script
+from deepgrid.workflow import Job, from_canonical, location_hash
+
+MOST_DEFINITIONS = 5000  # of one customer at a time
+
+router = APIRouter()
+HashInPath = Annotated[LocationHash, Path()]
+
+
+@router.put("/v1/definitions/{name}", status_code=204)
+async def upload(name: HashInPath, request: SignedUpload, context: Services) -> Response:
+    """Store a definition under its hash; the same upload again changes nothing."""
+    message = Upload.model_validate_json(request.body)
+    content = message.definition.encode()
+    salt = bytes.fromhex(message.salt)
+    if location_hash(salt, content) != name:
+        raise Refusal(422, "the location hash is not that of salt and definition")
+    await _require_credits(context, request.address)
+    job = from_canonical(content)
+    await _check(context, job)
+    async with context.database.write() as session:
+        await _store(context, session, name, request.address, salt + content, job)
+    return Response(status_code=204)
+
+
+@router.post("/v1/jobs/{job_id}/definition")
+async def release(job_id: JobId, request: SignedSmall, context: Services) -> Released:
+    """Hand the job's definition to its provider, encrypted to the key in the request."""
+    message = ReleaseRequest.model_validate_json(request.body)
+    job = await _job_at(context, job_id, request.address)
+    if job.definition.batch_location_hash != message.location_hash:
+        raise Refusal(403, "the job names another definition")
+    async with context.database.read() as session:
+        row = await session.get(Definition, message.location_hash)
+    if row is None or row.sealed is None or row.uploader != job.customer:
+        raise Refusal(404, "the job's customer has no definition under this hash")
+    answer = _sealed_for(message.public_key, _opened(context, message.location_hash, row.sealed))
+    async with context.database.write() as session:
+        record = {"location_hash": message.location_hash, "job_id": job_id}
+        session.add(ReleaseRecord(**record, provider=request.address, at=context.clock()))
+        await session.merge(Use(**record))
+    return Released(sealed=answer.hex())
+
+
+@router.get("/v1/definitions/{name}/releases")
+async def releases(name: HashInPath, request: SignedEmpty, context: Services) -> Releases:
+    """Who fetched a definition, for its uploader."""
+    async with context.database.read() as session:
+        row = await session.get(Definition, name)
+        if row is None or row.uploader != request.address:
+            raise Refusal(404, "you have uploaded no definition under this hash")
+        wanted = select(ReleaseRecord).where(ReleaseRecord.location_hash == name).order_by(ReleaseRecord.id)
+        found = (await session.scalars(wanted)).all()
+    return Releases(releases=[Release(provider=r.provider, job_id=r.job_id, at=r.at) for r in found])
+
+
+async def _require_credits(context: Context, address: str) -> None:
+    """Storage and checking cost the operator: only who could submit a job may use them."""
+    try:
+        if await context.chain.balance(address) == 0:
+            raise Refusal(403, f"{address} holds no credits")
+    except ChainError:
+        raise chain_is_silent() from None
+
+
+async def _check(context: Context, job: Job) -> None:
+    script = render(job, StoragePaths())
+    async with context.checking:  # one at a time: shellcheck can take half a GB
+        await asyncio.to_thread(check_script, script)
+
+
+async def _store(context: Context, session: AsyncSession, name: str, uploader: str, content: bytes, job: Job) -> None:
+    row = await session.get(Definition, name, with_for_update=True)
+    if row is not None and row.uploader != uploader:
+        raise Refusal(403, "somebody else uploaded this definition")
+    if row is None or row.sealed is None:
+        own = select(func.count()).where(Definition.uploader == uploader, Definition.sealed.is_not(None))
+        if (await session.scalar(own) or 0) >= MOST_DEFINITIONS:
+            raise Refusal(429, f"you have {MOST_DEFINITIONS} definitions stored already")
+    if row is None:
+        row = Definition(location_hash=name, uploader=uploader, enable_logging=job.enable_logging)
+        session.add(row)
+    row.sealed, row.uploaded_at, row.cold_seen_at = context.vault.seal(content), context.clock(), None
+
+
+async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
+    """The job, if it is scheduled or running at this provider.
+
+    A claim that this service's node has not seen yet is answered with 425: ask again.
+    """
+    too_early = Refusal(425, f"job {job_id} is not claimed, as far as this service's node knows")
+    try:
+        job = await context.chain.job(job_id)
+    except NotFound:
+        raise too_early from None
+    except ChainError:
+        raise chain_is_silent() from None
+    if job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
+        raise too_early
+    if job.status.cold or job.provider != provider:
+        raise Refusal(403, f"job {job_id} is not scheduled or running at {provider}")
+    return job
+
+
+def _opened(context: Context, name: str, sealed: bytes) -> bytes:
+    """The stored upload as a message, after checking that it still is what its name says."""
+    stored = context.vault.unseal(sealed)
+    salt, content = stored[:32], stored[32:]
+    if location_hash(salt, content) != name:
+        raise ConfigurationError("The database holds a definition that is not the one uploaded.")
+    return Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
+
+
+def _sealed_for(public_key: str, content: bytes) -> bytes:
+    try:
+        return ecies.encrypt(public_key, content)
+    except ValueError:
+        raise InputError("the public key is not a point of the curve") from None

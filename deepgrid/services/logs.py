@@ -1,0 +1,151 @@
+"""The log service: a job's provider appends by offset, its customer reads by offset.
+
+A log belongs to one claim of a job, so that a second provider's output never mixes with the first's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.authentication import SignedChunk, SignedEmpty
+from deepgrid.services.context import Context, JobId, Refusal, Services
+from deepgrid.services.database import Definition, Log, LogChunk
+from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
+
+LOOK_AGAIN_S = 2.0  # while a reader waits: for chunks that another process took, and for the job's end
+LATE_OUTPUT_S = 30  # a provider ships what is left after it reported the end
+
+router = APIRouter()
+Offset = Annotated[int, Query(ge=0, lt=2**53)]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What a reader gets: bytes from its offset on, and whether there will be no more."""
+
+    data: bytes
+    next_offset: int
+    final: bool
+    claimed_at: int
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "X-Next-Offset": str(self.next_offset),
+            "X-Final": "true" if self.final else "false",
+            "X-Claimed-At": str(self.claimed_at),
+        }
+
+
+@router.post("/v1/jobs/{job_id}/log")
+async def append(
+    job_id: JobId, request: SignedChunk, context: Services, offset: Offset, final: bool = False
+) -> Appended:
+    """Append output from `offset` on; what is there already is skipped, a gap is refused with 409."""
+    job = await context.job(job_id)
+    if job.provider != request.address or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
+        raise Refusal(403, f"job {job_id} is not a job of {request.address}")
+    async with context.database.write() as session:
+        size = await _append(context, session, job, offset, request.body, final)
+    context.changes.announce(job_id)
+    return Appended(next_offset=size)
+
+
+@router.get("/v1/jobs/{job_id}/log")
+async def read(
+    job_id: JobId,
+    request: SignedEmpty,
+    context: Services,
+    offset: Offset = 0,
+    wait: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0,
+) -> Response:
+    """Output from `offset` on; where there is none yet, waits up to `wait` seconds for some, or for the end."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait
+    with context.changes.watch(job_id) as changed:
+        while True:
+            changed.clear()
+            job = await context.job(job_id)
+            if job.customer != request.address:
+                raise Refusal(403, f"only its customer reads the log of job {job_id}")
+            excerpt = await _excerpt(context, job, offset)
+            left = deadline - loop.time()
+            if excerpt.data or excerpt.final or left <= 0:
+                return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), min(left, LOOK_AGAIN_S))
+
+
+async def _append(context: Context, session: AsyncSession, job: Job, offset: int, data: bytes, final: bool) -> int:
+    """Store what is new of `data`; returns the log's size."""
+    key = (job.id, job.claimed_at)
+    log = await session.get(Log, key, with_for_update=True)
+    if log is None:
+        log = Log(job_id=job.id, claimed_at=job.claimed_at, size=0, final=False)
+        session.add(log)
+    if offset > log.size:
+        raise Refusal(409, f"the log ends at {log.size}", next_offset=log.size)
+    fresh = data[log.size - offset :]
+    kept = fresh[: max(0, context.max_log_bytes - log.size)]
+    if kept:
+        chunk = LogChunk(job_id=job.id, claimed_at=job.claimed_at, offset=log.size, length=len(kept))
+        chunk.sealed = context.vault.seal(kept)
+        session.add(chunk)
+    log.size += len(fresh)
+    log.final = log.final or (final and offset + len(data) == log.size)
+    log.updated_at = context.clock()
+    return log.size
+
+
+async def _excerpt(context: Context, job: Job, offset: int) -> Excerpt:
+    async with context.database.read() as session:
+        log = await session.get(Log, (job.id, job.claimed_at))
+        size = min(log.size, context.max_log_bytes) if log else 0
+        data = await _bytes(context, session, job, offset) if offset < size else b""
+        reached = offset + len(data)
+        final = reached >= size and await _is_over(context, session, job, log)
+    return Excerpt(data, reached, final, job.claimed_at)
+
+
+async def _bytes(context: Context, session: AsyncSession, job: Job, offset: int) -> bytes:
+    """Kept bytes from `offset` on, one answer full at most."""
+    chunks = await session.stream_scalars(
+        select(LogChunk)
+        .where(
+            LogChunk.job_id == job.id,
+            LogChunk.claimed_at == job.claimed_at,
+            LogChunk.offset + LogChunk.length > offset,
+        )
+        .order_by(LogChunk.offset)
+        .execution_options(yield_per=16)
+    )
+    found = bytearray()
+    async for chunk in chunks:
+        data = context.vault.unseal(chunk.sealed)
+        found += data[max(0, offset - chunk.offset) :]
+        if len(found) >= MAX_LOG_CHUNK_BYTES:
+            break
+    await chunks.close()
+    return bytes(found[:MAX_LOG_CHUNK_BYTES])
+
+
+async def _is_over(context: Context, session: AsyncSession, job: Job, log: Log | None) -> bool:
+    """Whether nothing will be appended any more."""
+    if log is not None and log.final:
+        return True
+    if job.status.hot:
+        return False
+    definition = await session.get(Definition, job.definition.batch_location_hash)
+    silent = definition is not None and definition.uploader == job.customer and not definition.enable_logging
+    if log is None and (silent or job.claimed_at == 0):
+        return True
+    now, last = context.clock(), log.updated_at if log else 0
+    return now - last > LATE_OUTPUT_S and abs(now - job.ended_at) > LATE_OUTPUT_S

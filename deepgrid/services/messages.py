@@ -1,0 +1,97 @@
+"""Bodies of requests and answers, and their limits. `docs/protocol.md` explains each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
+
+MAX_UPLOAD_BODY_BYTES = 2 * MAX_DEFINITION_BYTES + 1024  # JSON inside a JSON string grows by its escapes
+MAX_SMALL_BODY_BYTES = 8 * 1024
+MAX_LOG_CHUNK_BYTES = 1024 * 1024
+MAX_NOTICE_CHARS = 500
+MAX_WAIT_S = 25.0
+
+LocationHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Message(BaseModel):
+    """A body. Its complaints do not repeat what was in it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Upload(Message):
+    """A definition in canonical form, with the salt of its name (hex of 32 bytes)."""
+
+    salt: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(repr=False)
+    definition: str = Field(repr=False)
+
+
+class ReleaseRequest(Message):
+    """Asks for a definition; `public_key` is a fresh secp256k1 key, compressed, hex."""
+
+    location_hash: LocationHash
+    public_key: Annotated[str, StringConstraints(pattern=r"^0[23][0-9a-f]{64}$")]
+
+
+class Released(Message):
+    """ECIES ciphertext (hex) of an `Upload` in JSON, for the key of the request."""
+
+    sealed: str = Field(repr=False)
+
+
+class Release(Message):
+    """Who fetched a definition, for which job, when (unix seconds)."""
+
+    provider: str
+    job_id: int
+    at: int
+
+
+class Releases(Message):
+    releases: list[Release]
+
+
+class NoticeText(Message):
+    """A remark on a job's scheduling, one line; `kind` is a word such as `waiting`, `assigned`, `refused`."""
+
+    kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z-]{0,31}$")]
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NOTICE_CHARS)]
+
+    @field_validator("text")
+    @classmethod
+    def _one_line(cls, text: str) -> str:
+        """Terminals of customers show this: no control characters, no line ends."""
+        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        if not line:
+            raise ValueError("says nothing")
+        return line
+
+
+class Notice(NoticeText):
+    """A remark as published; `author` is the address that signed it, `at` unix seconds."""
+
+    author: str
+    at: int
+
+
+class Notices(Message):
+    notices: list[Notice]
+
+
+class Appended(Message):
+    """The log's length in bytes: where the next chunk has to begin."""
+
+    next_offset: int
+
+
+class Fault(BaseModel):
+    """Body of every refusal; `next_offset` only where a log chunk left a gap."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    error: str
+    next_offset: int | None = None

@@ -1,0 +1,69 @@
+"""Encryption at rest: what the database holds of customers is unreadable without the key file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from deepgrid.errors import ConfigurationError
+
+
+class Vault:
+    """Seals and opens bytes with the one key of this service."""
+
+    def __init__(self, key: bytes) -> None:
+        self._fernet = Fernet(key)
+
+    @classmethod
+    def open(cls, path: Path) -> Vault:
+        """The vault of a key file, which is made (0600) when there is none.
+
+        Raises ConfigurationError when others may read the file, or it is not such a key.
+        """
+        if not path.exists():
+            _create(path)
+        try:
+            with open(path, "rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                key = file.read(1024).strip()
+        except OSError as error:
+            raise ConfigurationError(f"The secret file {path} cannot be read: {error.strerror}.") from None
+        if not stat.S_ISREG(mode) or mode & 0o077:
+            raise ConfigurationError(
+                f"Others may read the secret file {path} (mode {stat.S_IMODE(mode):04o}).",
+                next_step=f"Run `chmod 600 {path}`.",
+            )
+        try:
+            return cls(key)
+        except ValueError:
+            raise ConfigurationError(f"The secret file {path} does not hold a key.") from None
+
+    def seal(self, content: bytes) -> bytes:
+        return self._fernet.encrypt(content)
+
+    def unseal(self, sealed: bytes) -> bytes:
+        """The content. Raises ConfigurationError when it was sealed with another key, or changed."""
+        try:
+            return self._fernet.decrypt(sealed)
+        except InvalidToken:
+            raise ConfigurationError("The database was written with another secret file.") from None
+
+
+def _create(path: Path) -> None:
+    """Write a new key; of several processes that do, one wins and all use its key."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".secret.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(Fernet.generate_key() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)

@@ -1,0 +1,228 @@
+"""A definition reaches the provider that runs its uploader's job, and nobody else."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import httpx
+import pytest
+
+from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services import definitions, messages, protocol
+from deepgrid.workflow import canonical, location_hash
+from tests.services.conftest import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
+
+SALT = bytes(range(32))
+
+
+async def test_the_provider_of_the_job_gets_what_the_customer_uploaded(grid: Grid) -> None:
+    job = a_job()
+    name = await grid.customer.upload(job)
+    grid.chain.put(1, name)
+    assert await grid.provider.fetch_definition(1, name) == job
+    grid.chain.put(1, name, JobStatus.RUNNING)
+    assert await grid.provider.fetch_definition(1, name) == job, "a restarted supervisor may fetch again"
+    seen = [(r.provider, r.job_id) for r in await grid.customer.releases(name)]
+    assert seen == [(ACCOUNTS["provider"].address, 1)] * 2
+
+
+async def test_nobody_else_gets_it(grid: Grid) -> None:
+    name = await grid.customer.upload(a_job())
+    grid.chain.put(1, name)
+    for stranger in (grid.other_provider, grid.rival, grid.customer, grid.operator):
+        with pytest.raises(AccessDenied, match="not scheduled or running at"):
+            await stranger.fetch_definition(1, name)
+    assert await grid.customer.releases(name) == []
+
+
+async def test_only_the_uploader_sees_who_fetched_it(grid: Grid) -> None:
+    name = await grid.customer.upload(a_job())
+    with pytest.raises(NotFound):
+        await grid.rival.releases(name)
+    with pytest.raises(NotFound):
+        await grid.customer.releases("0" * 64)
+
+
+async def test_a_copied_public_hash_in_a_job_of_ones_own_releases_nothing(grid: Grid) -> None:
+    name = await grid.customer.upload(a_job())
+    grid.chain.put(2, name, customer=ACCOUNTS["rival"].address)
+    with pytest.raises(NotFound, match="customer has no definition"):
+        await grid.provider.fetch_definition(2, name)
+
+
+async def test_a_job_releases_only_the_definition_that_it_names(grid: Grid) -> None:
+    name, other = await grid.customer.upload(a_job()), await grid.customer.upload(a_job("echo other"))
+    grid.chain.put(1, name)
+    with pytest.raises(AccessDenied, match="names another definition"):
+        await grid.provider.fetch_definition(1, other)
+
+
+@pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.META_SCHEDULED])
+async def test_before_the_claim_is_seen_the_answer_is_to_ask_again(grid: Grid, status: JobStatus) -> None:
+    name = await grid.customer.upload(a_job())
+    for job_id, known in ((1, True), (2, False)):
+        if known:
+            grid.chain.put(job_id, name, status)
+        with pytest.raises(ServiceError, match="not claimed") as caught:
+            await grid.provider.fetch_definition(job_id, name)
+        assert caught.value.transient
+    assert await grid.customer.releases(name) == []
+
+
+@pytest.mark.parametrize("status", [s for s in JobStatus if s.cold])
+async def test_nothing_is_released_for_a_job_that_is_over(grid: Grid, status: JobStatus) -> None:
+    name = await grid.customer.upload(a_job())
+    grid.chain.put(1, name, status)
+    with pytest.raises(AccessDenied):
+        await grid.provider.fetch_definition(1, name)
+
+
+async def test_a_tampered_answer_is_not_run(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, other = await grid.customer.upload(a_job()), messages.Upload(salt="00" * 32, definition="{}")
+    grid.chain.put(1, name)
+    for forged, complaint in ((other.model_dump_json().encode(), "is not the one"), (b"junk", "cannot be opened")):
+        monkeypatch.setattr(definitions, "_opened", lambda *_, forged=forged: forged)
+        with pytest.raises(AccessDenied, match=complaint):
+            await grid.provider.fetch_definition(1, name)
+
+
+async def test_an_answer_for_another_key_cannot_be_opened(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = await grid.customer.upload(a_job())
+    grid.chain.put(1, name)
+    mine = protocol.Account.create()._key_obj.public_key.to_compressed_bytes().hex()
+    honest = definitions._sealed_for
+    monkeypatch.setattr(definitions, "_sealed_for", lambda _key, content: honest(mine, content))
+    with pytest.raises(AccessDenied, match="cannot be opened"):
+        await grid.provider.fetch_definition(1, name)
+
+
+async def test_the_name_must_be_the_hash_of_the_content(grid: Grid) -> None:
+    content = canonical(a_job())
+    body = messages.Upload(salt=SALT.hex(), definition=content.decode()).model_dump_json().encode()
+    for path, status in ((location_hash(SALT, content), 204), ("0" * 64, 422), ("X" * 64, 422), ("../x", 404)):
+        assert (await put(grid, f"/v1/definitions/{path}", body)).status_code == status
+
+
+@pytest.mark.parametrize(
+    "definition",
+    ["", "{}", "[]", "null", '{"resources":{"cpusPerTask":1,"gpus":0,"memPerCpu":5,"tasks":1},"steps":[],"s3cret":1}'],
+)
+async def test_only_valid_canonical_definitions_are_stored(grid: Grid, definition: str) -> None:
+    name = location_hash(SALT, definition.encode())
+    body = messages.Upload(salt=SALT.hex(), definition=definition).model_dump_json().encode()
+    assert (await put(grid, f"/v1/definitions/{name}", body)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"\xff", b'{"salt": "00"}', b'{"salt":"%s","definition":7}' % SALT.hex().encode(), b"[" * 9999]
+)
+async def test_malformed_bodies_are_refused_and_not_repeated(grid: Grid, body: bytes) -> None:
+    answer = await put(grid, f"/v1/definitions/{'0' * 64}", body)
+    assert answer.status_code == 422
+    assert SALT.hex() not in answer.text
+
+
+async def test_uploading_again_changes_nothing_and_a_stranger_cannot(grid: Grid) -> None:
+    content = canonical(a_job())
+    name = location_hash(SALT, content)
+    body = messages.Upload(salt=SALT.hex(), definition=content.decode()).model_dump_json().encode()
+    assert [(await put(grid, f"/v1/definitions/{name}", body)).status_code for _ in range(2)] == [204, 204]
+    assert (await put(grid, f"/v1/definitions/{name}", body, "rival")).status_code == 403
+    grid.chain.put(1, name)
+    assert canonical(await grid.provider.fetch_definition(1, name)) == content
+
+
+async def test_who_holds_no_credits_stores_nothing(grid: Grid) -> None:
+    with pytest.raises(AccessDenied, match="holds no credits"):
+        await grid.provider.upload(a_job())
+
+
+async def test_a_customer_stores_a_bounded_number(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "MOST_DEFINITIONS", 2)
+    for _ in range(2):
+        await grid.customer.upload(a_job())
+    with pytest.raises(ServiceError, match="stored already"):
+        await grid.customer.upload(a_job())
+    await grid.rival.upload(a_job())
+
+
+async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(definitions, "render", lambda *_: "#!/bin/bash\nif\n")
+    with pytest.raises(InputError, match="not valid bash"):
+        await grid.customer.upload(a_job())
+
+
+async def test_a_silent_chain_is_a_passing_fault(grid: Grid) -> None:
+    name = await grid.customer.upload(a_job())
+    grid.chain.put(1, name)
+    grid.chain.down = True
+    for call in (grid.provider.fetch_definition(1, name), grid.customer.upload(a_job()), grid.customer.read_log(1)):
+        with pytest.raises(ServiceError, match="chain does not answer") as caught:
+            await call
+        assert caught.value.transient
+    grid.chain.down = False
+    assert await grid.provider.fetch_definition(1, name) == a_job()
+
+
+async def test_a_service_that_is_not_there_is_a_passing_fault() -> None:
+    async with client_of("http://127.0.0.1:9", ACCOUNTS["customer"]) as client:
+        with pytest.raises(ServiceError, match="do not answer") as caught:
+            await client.upload(a_job())
+        assert caught.value.transient
+
+
+async def test_what_was_stored_survives_a_restart_and_is_encrypted(start: Start, tmp_path: Path) -> None:
+    first = await start()
+    name = await first.customer.upload(a_job())
+    first.chain.put(1, name)
+    second = await start(first.chain)
+    assert await second.provider.fetch_definition(1, name) == a_job()
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("services.sqlite*"))
+    assert b"s3cret" not in stored
+    assert name.encode() in stored
+    modes = {path.stat().st_mode & 0o777 for path in [*tmp_path.glob("services.sqlite*"), tmp_path / "secret"]}
+    assert modes == {0o600}
+
+
+async def test_a_lost_secret_file_is_the_services_fault_not_the_jobs(start: Start, tmp_path: Path) -> None:
+    first = await start()
+    name = await first.customer.upload(a_job())
+    first.chain.put(1, name)
+    (tmp_path / "secret").unlink()
+    second = await start(first.chain)
+    with pytest.raises(ServiceError) as caught:
+        await second.provider.fetch_definition(1, name)
+    assert caught.value.transient
+
+
+async def test_nothing_confidential_is_logged(grid: Grid, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    job = a_job("echo hidden-command")
+    name = await grid.customer.upload(job)
+    grid.chain.put(1, name)
+    await grid.provider.fetch_definition(1, name)
+    await grid.provider.push_log(1, 0, b"hidden-output", final=True)
+    await grid.customer.read_log(1)
+    await put(grid, f"/v1/definitions/{name}", b'{"definition": "hidden-upload"}')
+    text = "\n".join(f"{record.getMessage()} {record.args} {record.exc_info}" for record in caplog.records)
+    assert "/v1/jobs/1/definition" in text, "the log was captured"
+    assert "hidden-" not in text
+    for account in ACCOUNTS.values():
+        assert bytes(account.key).hex() not in text
+
+
+async def test_jobs_of_foreign_clients_have_no_definition_here(grid: Grid) -> None:
+    grid.chain.put(1, "Qm" + "x" * 44)
+    with pytest.raises(InputError, match="names no definition"):
+        await grid.provider.fetch_definition(1, "Qm" + "x" * 44)
+
+
+async def put(grid: Grid, path: str, body: bytes, who: str = "customer") -> httpx.Response:
+    """A properly signed upload with any body."""
+    headers = protocol.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))
+    async with httpx.AsyncClient() as client:
+        return await client.put(grid.url + path, content=body, headers=headers)
+
+
