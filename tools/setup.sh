@@ -56,23 +56,20 @@ missing_packages() {
 }
 
 install_packages() {
-  local -a missing
+  local -a missing root=()
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    may_sudo || die "root must install these, or you with sudo: ${missing[*]}"
+    root=(sudo)
+  fi
   say "installing Debian packages: ${missing[*]}"
-  as_root tools/install-packages "${missing[@]}" >>"$setup_log" 2>&1 ||
-    die "these could not be installed: ${missing[*]}; $(grep '^E: ' "$setup_log" | tail -1) (whole log: $setup_log)"
+  "${root[@]}" tools/install-packages "${missing[@]}" >>"$setup_log" 2>&1 ||
+    die "they could not be installed: $(grep '^E: ' "$setup_log" | tail -1); the whole log is $setup_log"
 }
 
-as_root() {
-  if [ "$(id -u)" -eq 0 ]; then
-    "$@"
-  elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
-    sudo "$@"
-  else
-    die "installing packages needs root: run this as root or with sudo at hand, or install them first: ${*:2}"
-  fi
-}
+# Whether sudo needs no password, or there is a terminal to type it into.
+may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 
 # The settings of the tools in pyproject.toml change nothing that is installed.
 python_stamp() { { sed '/^\[tool\.ruff/,$d' pyproject.toml && cat constraints.txt tools/uv.txt && pwd; } | sha256sum; }
