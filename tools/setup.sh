@@ -65,7 +65,7 @@ install_packages() {
   fi
   say "installing Debian packages: ${missing[*]}"
   "${root[@]}" tools/install-packages "${missing[@]}" >>"$setup_log" 2>&1 ||
-    die "they could not be installed: $(grep '^E: ' "$setup_log" | tail -1); the whole log is $setup_log"
+    die "they could not be installed (is there a network?): $(grep '^E: ' "$setup_log" | tail -1) The log is $setup_log"
 }
 
 # Whether sudo needs no password, or there is a terminal to type it into.

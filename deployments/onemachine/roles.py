@@ -39,7 +39,7 @@ class Roles:
 
     def services(self) -> Daemon:
         """The Job Definition and log services."""
-        env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_DATABASE_URL": self.postgres.url("services")}
+        env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
         argv = [*_dps("services", "serve"), "--host", HOST, "--port", str(self.services_port)]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
