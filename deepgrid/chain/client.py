@@ -14,8 +14,8 @@ from deepgrid.chain.abi import Event, interface
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.errors import refusal, role_hash
 from deepgrid.chain.history import Settlement, Transition, history, settlement
-from deepgrid.chain.node import Node
-from deepgrid.chain.rpc import Request, Rpc
+from deepgrid.chain.node import Node, read_chain_id
+from deepgrid.chain.rpc import Request, Rpc, making_sense
 from deepgrid.chain.values import NOBODY, coded_id, hardware_of, job_of, labels_of, prices_of
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
@@ -58,7 +58,7 @@ class Chain(Node):
         return chain
 
     async def _check(self) -> None:
-        found = int(await self.rpc.call("eth_chainId"), 16)
+        found = await read_chain_id(self.rpc)
         if found != self.book.chain_id:
             raise ConfigurationError(
                 f"Wrong chain: the node at {self.rpc.host} is on chain {found}, the address book is of chain"
@@ -144,7 +144,9 @@ class Chain(Node):
             "toBlock": hex(last_block),
             "topics": [topics],
         }
-        decoded = [contract.event(log) for log in await self.rpc.call("eth_getLogs", wanted)]
+        logs = await self.rpc.call("eth_getLogs", wanted)
+        with making_sense("events"):
+            decoded = [contract.event(log) for log in logs]
         return [event for event in decoded if event is not None]
 
     async def next_claimable(self, provider: str) -> bool:
@@ -241,10 +243,11 @@ class Chain(Node):
             answers = await self.rpc.batch(requests)
         except ChainError as error:
             raise refusal(error) from None
-        return [
-            interface(contract).decode(name, bytes.fromhex(answer[2:]))
-            for (contract, name, *_), answer in zip(reads, answers, strict=True)
-        ]
+        with making_sense("a contract's answer"):
+            return [
+                interface(contract).decode(name, bytes.fromhex(answer[2:]))
+                for (contract, name, *_), answer in zip(reads, answers, strict=True)
+            ]
 
 
 def _provider(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:

@@ -15,6 +15,7 @@ from deepgrid.chain.abi import interface
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.errors import refusal, role_hash
 from deepgrid.chain.node import Node
+from deepgrid.chain.rpc import making_sense
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Call
 from deepgrid.chain.wallet import Wallet
@@ -79,5 +80,7 @@ async def _grant(node: Node, sender: Sender, contract: str, role: str, account: 
         answer = await node.rpc.call("eth_call", asked, "latest")
     except ChainError as error:
         raise refusal(error) from None
-    if not access.decode("hasRole", bytes.fromhex(answer[2:])):
+    with making_sense("a role"):
+        granted = access.decode("hasRole", bytes.fromhex(answer[2:]))
+    if not granted:
         await sender.send(Call(f"Granting {role}", contract, access.encode("grantRole", role_hash(role), account)))

@@ -142,6 +142,24 @@ def refusal(error: ChainError) -> GridError:
     return error
 
 
+def refused_sending(error: NodeRefused, address: str) -> GridError:
+    """Why the node did not take a transaction of `address`."""
+    if "insufficient funds" in error.reason.lower():
+        return ChainError(f"{address} cannot pay for gas.", transient=False, next_step=f"Send gas money to {address}.")
+    return refusal(error)
+
+
+def already_known(error: NodeRefused) -> bool:
+    """Whether the node has this very transaction."""
+    return "already" in error.reason.lower()
+
+
+def number_taken(error: NodeRefused) -> bool:
+    """Whether another transaction has the nonce."""
+    reason = error.reason.lower()
+    return "nonce too low" in reason or "underpriced" in reason
+
+
 async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
     """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
 

@@ -100,7 +100,7 @@ async def _first_block_at(chain: Chain, time: int, low: int, high: int) -> int:
     while low < high:
         middle = (low + high) // 2
         (block,) = await chain.blocks([middle])
-        if block is not None and block.timestamp < time:
+        if block is None or block.timestamp < time:  # None: too old for this node to keep
             low = middle + 1
         else:
             high = middle

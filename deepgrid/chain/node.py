@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from deepgrid.chain.rpc import Rpc
+from deepgrid.chain.rpc import Rpc, making_sense
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class Block:
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> Block:
-        return cls(int(raw["number"], 16), raw["hash"], raw["parentHash"], int(raw["timestamp"], 16))
+        with making_sense("a block"):
+            return cls(int(raw["number"], 16), raw["hash"], raw["parentHash"], int(raw["timestamp"], 16))
 
 
 class Node:
@@ -35,7 +36,7 @@ class Node:
         """The node at `rpc_url`, whatever its chain."""
         rpc = Rpc(rpc_url)
         try:
-            return cls(rpc, int(await rpc.call("eth_chainId"), 16))
+            return cls(rpc, await read_chain_id(rpc))
         except BaseException:
             await rpc.close()
             raise
@@ -56,7 +57,8 @@ class Node:
     async def has_code(self, addresses: list[str]) -> list[bool]:
         """Whether a contract stands at each of `addresses`."""
         codes = await self.rpc.batch([("eth_getCode", [address, "latest"]) for address in addresses])
-        return [len(code) > 2 for code in codes]
+        with making_sense("code"):
+            return [len(code) > 2 for code in codes]
 
     async def close(self) -> None:
         await self.rpc.close()
@@ -68,3 +70,10 @@ class Node:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+async def read_chain_id(rpc: Rpc) -> int:
+    """Id of the chain that the node is on."""
+    answer = await rpc.call("eth_chainId")
+    with making_sense("the chain's id"):
+        return int(answer, 16)

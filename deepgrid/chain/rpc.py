@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -39,6 +40,15 @@ class NodeRefused(ChainError):
         super().__init__(f"The chain's node refused {method}: {self.reason}.", transient=busy)
 
 
+@contextmanager
+def making_sense(of: str) -> Iterator[None]:
+    """Turns the stumbling over an answer of an unexpected shape into a ChainError (transient)."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        raise ChainError(f"The chain's node answered nonsense when asked for {of}.") from None
+
+
 class Rpc:
     """A node. Raises ChainError (transient) when it cannot be reached or answers nonsense."""
 
@@ -46,7 +56,8 @@ class Rpc:
         self._url = url
         self.host = urlsplit(url).netloc.rpartition("@")[2]
         at_home = urlsplit(url).hostname in LOOPBACK  # a proxy of the environment has no business there
-        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home)
+        secure = urlsplit(url).scheme == "https"  # else reading all certificates (60 ms) would be for nothing
+        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=secure)
         self._ids = itertools.count(1)
 
     async def call(self, method: str, *params: Any) -> Any:

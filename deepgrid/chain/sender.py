@@ -20,10 +20,10 @@ import logging
 from collections import deque
 from typing import Any
 
-from deepgrid.chain.errors import contract_error, mined_revert_reason, refusal
+from deepgrid.chain.errors import already_known, mined_revert_reason, number_taken, refusal, refused_sending
 from deepgrid.chain.lease import Lease
 from deepgrid.chain.node import Node
-from deepgrid.chain.rpc import NodeRefused
+from deepgrid.chain.rpc import NodeRefused, making_sense
 from deepgrid.chain.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ChainError, GridError
@@ -41,8 +41,6 @@ MARGIN_PERCENT = 30  # estimates look at the latest block; what runs in the next
 LARGEST_GAS = 2**24  # EIP-7825's limit of a transaction
 RECENT = 256  # mined transactions remembered for the case that the chain goes back
 RENUMBER_ATTEMPTS = 3
-
-STOPPED = ChainError("Sending was stopped; what was sent may still be mined.")
 
 
 class Sender:
@@ -90,7 +88,7 @@ class Sender:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._fail_all(STOPPED)  # a task that is cancelled before its first step runs no `finally`
+        self._fail_all(_stopped())  # a task that is cancelled before its first step runs no `finally`
 
     async def _run(self) -> None:
         try:
@@ -102,7 +100,7 @@ class Sender:
         except GridError as error:
             self._fail_all(error)
         finally:
-            self._fail_all(STOPPED)
+            self._fail_all(_stopped())
 
     def _fail_all(self, error: GridError) -> None:
         for outgoing in [*self._in_flight.values(), *self._queue]:
@@ -164,7 +162,9 @@ class Sender:
 
     async def _estimate(self, outgoing: Outgoing) -> None:
         try:
-            estimate = int(await self._rpc.call("eth_estimateGas", outgoing.call.as_params(self.address)), 16)
+            answer = await self._rpc.call("eth_estimateGas", outgoing.call.as_params(self.address))
+            with making_sense("an estimate"):
+                estimate = int(answer, 16)
             outgoing.gas = min(estimate * (100 + MARGIN_PERCENT) // 100, max(estimate, LARGEST_GAS))
         except ChainError as error:
             outgoing.fail(refusal(error))
@@ -193,9 +193,9 @@ class Sender:
             return True
         del self._in_flight[nonce]
         self._next_nonce = nonce
-        if _number_taken(refused):
+        if number_taken(refused):
             return False
-        outgoing.fail(self._translated(refused))
+        outgoing.fail(refused_sending(refused, self.address))
         return True
 
     async def _broadcast(self, outgoing: Outgoing) -> NodeRefused | None:
@@ -205,7 +205,7 @@ class Sender:
         except NodeRefused as error:
             if error.transient:
                 return None
-            if not _already_known(error):
+            if not already_known(error):
                 return error
         except ChainError as error:
             log.warning("sending %s: %s", outgoing.call.title, error)
@@ -225,7 +225,8 @@ class Sender:
         raws = await self._rpc.batch([("eth_getTransactionReceipt", [tx_hash]) for tx_hash, _ in hashes])
         for raw, (_, outgoing) in zip(raws, hashes, strict=True):
             if raw is not None:
-                await self._settle(outgoing, raw)
+                with making_sense("a receipt"):
+                    await self._settle(outgoing, raw)
         for outgoing in candidates:
             if outgoing.nonce in self._in_flight:
                 self._give_up_lost(outgoing, now)
@@ -276,26 +277,17 @@ class Sender:
     # -- asking ------------------------------------------------------------------------------
 
     async def _nonce(self, block: str) -> int:
-        return int(await self._rpc.call("eth_getTransactionCount", self.address, block), 16)
+        answer = await self._rpc.call("eth_getTransactionCount", self.address, block)
+        with making_sense("a nonce"):
+            return int(answer, 16)
 
     async def _fees(self) -> Fees:
         block, tip = await self._rpc.batch(
             [("eth_getBlockByNumber", ["latest", False]), ("eth_maxPriorityFeePerGas", [])]
         )
-        return Fees.for_base(int(block["baseFeePerGas"], 16), int(tip, 16))
-
-    def _translated(self, error: NodeRefused) -> GridError:
-        if "insufficient funds" in error.reason.lower():
-            return ChainError(
-                f"{self.address} cannot pay for gas.", transient=False, next_step=f"Send gas money to {self.address}."
-            )
-        return contract_error(error.data) if error.data else error
+        with making_sense("fees"):
+            return Fees.for_base(int(block["baseFeePerGas"], 16), int(tip, 16))
 
 
-def _already_known(error: NodeRefused) -> bool:
-    return "already" in error.reason.lower()
-
-
-def _number_taken(error: NodeRefused) -> bool:
-    reason = error.reason.lower()
-    return "nonce too low" in reason or "underpriced" in reason
+def _stopped() -> ChainError:
+    return ChainError("Sending was stopped; what was sent may still be mined.")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import string
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from eth_abi.abi import encode
@@ -12,7 +15,11 @@ from deepgrid.chain.abi import CODEC, CONTRACTS, interface, selector
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.errors import SENTENCES, contract_error, role_hash
+from deepgrid.chain.node import Node
 from deepgrid.chain.rpc import Rpc
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call
+from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, InputError
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
@@ -119,6 +126,23 @@ async def test_node_that_is_down_is_transient(grid: Grid) -> None:
     assert "secret-token" not in str(down.value)
 
 
+@asynccontextmanager
+async def _server(answer: Callable[[bytes], str], status: int = 200) -> AsyncIterator[str]:
+    """An HTTP server that answers each request's body in its own way."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        body = answer(await reader.readexactly(length))
+        head_out = f"HTTP/1.1 {status} Whatever\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write((head_out + body).encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
 @pytest.mark.parametrize(
     ("status", "body", "transient"),
     [
@@ -134,21 +158,36 @@ async def test_node_that_is_down_is_transient(grid: Grid) -> None:
     ],
 )
 async def test_nodes_that_answer_nonsense(status: int, body: str, transient: bool) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        head = f"HTTP/1.1 {status} Whatever\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write((head + body).encode())
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        rpc = Rpc(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    async with _server(lambda _: body, status) as url:
+        rpc = Rpc(url)
         try:
             with pytest.raises(ChainError) as failed:
                 await rpc.batch([("eth_blockNumber", []), ("eth_chainId", [])])
             assert failed.value.transient is transient
         finally:
             await rpc.close()
+
+
+@pytest.mark.parametrize("result", [None, {}, [], "0x", 5, "soup", [None], {"number": None}])
+async def test_nodes_whose_answers_make_no_sense(grid: Grid, result: object) -> None:
+    def answer(body: bytes) -> str:
+        asked = json.loads(body)
+        many = [{"id": one["id"], "result": result} for one in (asked if isinstance(asked, list) else [asked])]
+        return json.dumps(many if isinstance(asked, list) else many[0])
+
+    async with _server(answer) as url:
+        book = grid.book.model_copy(update={"rpc_url": url})
+        with pytest.raises(ChainError):
+            await Chain.connect(book)
+        async with Chain(book, Rpc(url)) as chain:
+            sender = Sender(chain, Wallet.load(grid.operator_key))
+            for asking in (
+                chain.head, lambda: chain.jobs([1]), chain.providers, lambda: chain.history(1),
+                lambda: chain.has_role("MINTER_ROLE", WHO), lambda: Node.at(url),
+                lambda: sender.send(Call("nothing", WHO, "0x"), timeout_s=5),
+            ):  # fmt: skip
+                with pytest.raises(ChainError):
+                    await asking()
 
 
 async def test_another_contract_at_the_address_is_named(people: People) -> None:
