@@ -202,6 +202,7 @@ contract LifecycleTest is Grid {
             vm.assertTrue(!grid.hasNextClaimableJob(provider), "off the queue");
             assign(id);
             vm.assertTrue(grid.hasNextClaimableJob(provider), "may be assigned again");
+            vm.assertEq(grid.jobTerms(id).claimedAt, 0, "and not claimed yet");
             cancel(id);
         }
     }
