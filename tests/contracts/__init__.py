@@ -1,0 +1,1 @@
+"""The contracts beside Python: the same states, the same bill, the same page of documentation."""

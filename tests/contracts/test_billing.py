@@ -1,0 +1,40 @@
+"""The bill is the same on chain (`billing.json`, which the Solidity tests compute), in Python and in the docs."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from deepgrid.billing.minutes import bill, rate_wei_per_minute, started_minutes
+from deepgrid.lifecycle.job import JobDefinition, Prices
+
+ROOT = Path(__file__).parents[2]
+HUNDREDTH = 10**16
+CUT_PERCENT = 20
+ROWS: list[list[int]] = json.loads((importlib.resources.files("contracts") / "billing.json").read_text())["rows"]
+# Credits are documented in whole, computed in hundredths; seconds and minutes as they are.
+SCALES = (100, 1, 1, 1, 100, 100, 100, 100)
+
+DEFINITION = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, batch_location_hash="")
+PRICES = Prices(8 * 10**18, 10**18, 10**14)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row[:3])))
+def test_python_computes_the_contracts_bill(row: list[int]) -> None:
+    locked, elapsed_seconds, reported, billed, cost, provider, cut, refund = row
+    assert min(reported, started_minutes(0, elapsed_seconds)) == billed
+    divided = bill(billed, rate_wei_per_minute(DEFINITION, PRICES), locked * HUNDREDTH, CUT_PERCENT)
+    parts = (divided.cost, divided.paid, divided.cut, divided.refunded)
+    assert parts == tuple(part * HUNDREDTH for part in (cost, provider, cut, refund))
+
+
+def test_the_documented_table_is_the_computed_one() -> None:
+    text = (ROOT / "docs" / "contracts.md").read_text()
+    table = re.findall(r"^\| ([\d.]+) \| (\d+) s " + r"\| ([\d.]+) " * 6 + r"\|$", text, re.MULTILINE)
+    documented = [[int(Decimal(cell) * scale) for cell, scale in zip(row, SCALES, strict=True)] for row in table]
+    assert documented == ROWS
