@@ -4,9 +4,10 @@ Blocks hold addresses, endpoints and paths. A private key is never in one: Prefe
 could hand it out.
 """
 
+from blocks.customer import Customer
 from blocks.grid import Grid, Wallet
 from blocks.operator import Operator
 from blocks.provider import Provider
 from blocks.slurm_login import SlurmLogin
 
-__all__ = ["Grid", "Operator", "Provider", "SlurmLogin", "Wallet"]
+__all__ = ["Customer", "Grid", "Operator", "Provider", "SlurmLogin", "Wallet"]

@@ -1,0 +1,77 @@
+"""The bill of a job as people read it and as JSON: rate, minutes, cost, who got what, transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cli.screen import Screen
+from cli.text import plural
+from deepgrid.chain.credits import format_credits
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.chain.history import Settlement, Transition
+
+# What was done to reach a state.
+DEEDS = {
+    JobStatus.PENDING: "requested",
+    JobStatus.META_SCHEDULED: "assigned",
+    JobStatus.SCHEDULED: "claimed",
+    JobStatus.RUNNING: "reported running",
+}
+
+
+def show_bill(screen: Screen, job: Job, settlement: Settlement, history: Sequence[Transition]) -> None:
+    """Print how the locked credits were divided, and by which transactions the job went."""
+    cost_wei = settlement.paid_wei + settlement.cut_wei
+    provider_share = f"to provider ({100 - job.cut_percent} %)" if cost_wei else "to provider"
+    platform_share = f"platform cut ({job.cut_percent} %)" if cost_wei else "platform cut"
+    rows = [
+        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits a minute" if job.rate_wei_per_minute else "-"),
+        ("minutes", str(settlement.billed_minutes)),
+        ("cost", format_credits(cost_wei)),
+        (provider_share, format_credits(settlement.paid_wei)),
+        (platform_share, format_credits(settlement.cut_wei)),
+        ("refund", format_credits(settlement.refunded_wei)),
+        ("locked", format_credits(job.locked_wei)),
+    ]
+    screen.heading("Bill (credits)")
+    screen.pairs(rows)
+    show_transactions(screen, history)
+
+
+def show_transactions(screen: Screen, history: Sequence[Transition]) -> None:
+    """Print the hash of the transaction behind each state."""
+    screen.heading("Transactions")
+    screen.pairs((_deed(transition), transition.tx_hash) for transition in history)
+
+
+def _deed(transition: Transition) -> str:
+    if transition.before is not None and transition.after is JobStatus.PENDING:
+        return "given back"
+    return DEEDS.get(transition.after, "settled")
+
+
+def running_cost(job: Job, now: int) -> str:
+    """What a running job has cost so far and how long its credits last, at the unix time `now`."""
+    from deepgrid.billing.minutes import bill, started_minutes
+
+    minutes = min(started_minutes(job.started_at, max(now, job.started_at)), max(1, job.granted_minutes))
+    cost = format_credits(bill(minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent).cost)
+    return f"{cost} credits for {plural(minutes, 'minute')}, of {plural(job.granted_minutes, 'minute')} paid for"
+
+
+def bill_as_json(settlement: Settlement | None) -> dict[str, Any] | None:
+    """The settlement with amounts as text, or None while there is none."""
+    if settlement is None:
+        return None
+    return {
+        "minutes": settlement.billed_minutes,
+        "cost_wei": str(settlement.paid_wei + settlement.cut_wei),
+        "paid_wei": str(settlement.paid_wei),
+        "cut_wei": str(settlement.cut_wei),
+        "refunded_wei": str(settlement.refunded_wei),
+        "tx_hash": settlement.tx_hash,
+    }

@@ -1,0 +1,106 @@
+"""The border of the command line: whatever goes wrong leaves as one line and an exit status.
+
+0 done; 1 refused or failed; 2 the input, the configuration or a part of the grid cannot be used;
+130 interrupted. No traceback ever crosses it; `dps --debug` shows it on standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NoReturn, ParamSpec
+
+import typer
+from typer.core import TyperGroup
+
+from cli.text import printable
+from deepgrid.errors import (
+    AccessDenied,
+    ChainError,
+    ConfigurationError,
+    ContractError,
+    GridError,
+    InputError,
+    ServiceError,
+)
+
+P = ParamSpec("P")
+
+FAILED = 1
+UNUSABLE = 2
+INTERRUPTED = 130
+
+# What a contract refuses because of the amounts that it was given; the rest is its state, not the input.
+MONEY_REFUSALS = frozenset({"InsufficientFunds", "ERC20InsufficientBalance", "ERC20InsufficientAllowance"})
+
+logger = logging.getLogger(__name__)
+
+
+class Border(TyperGroup):
+    """The root of the command; ends the process."""
+
+    def main(self, *args: Any, **options: Any) -> NoReturn:
+        options["standalone_mode"] = False
+        try:
+            status = super().main(*args, **options)
+        except (KeyboardInterrupt, typer.Abort):
+            status = INTERRUPTED
+        except Exception as error:
+            logger.debug("the details:", exc_info=error)
+            for line in complaint(error):
+                print(line, file=sys.stderr)
+            status = exit_status(error)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def runs(verb: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Makes an async verb one that typer can call."""
+
+    @functools.wraps(verb)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(verb(*args, **kwargs))
+
+    return run
+
+
+def exit_status(error: BaseException) -> int:
+    """The exit status that stands for `error`."""
+    error = _cause(error)
+    if isinstance(error, typer.TyperException):
+        return error.exit_code
+    if isinstance(error, AccessDenied):
+        return FAILED
+    if isinstance(error, ContractError):
+        return UNUSABLE if error.name in MONEY_REFUSALS else FAILED
+    return UNUSABLE if isinstance(error, InputError | ConfigurationError | ServiceError | ChainError) else FAILED
+
+
+def complaint(error: BaseException) -> Iterator[str]:
+    """What a person reads about `error`: one line, or a line for each fault of a file."""
+    error = _cause(error)
+    if isinstance(error, GridError):
+        for line in str(error).splitlines():
+            yield f"dps: {printable(line)}"
+    elif isinstance(error, typer.TyperException):
+        yield from _usage(error)
+    else:
+        yield f"dps: unexpected {type(error).__name__}. Run `dps --debug ...` to see where it came from."
+
+
+def _usage(error: typer.TyperException) -> Iterator[str]:
+    message = error.format_message()
+    if "\n" in message:  # the help, shown because nothing else was asked for
+        yield message
+    elif message:
+        context = getattr(error, "ctx", None)
+        yield f"dps: {message.rstrip('.')}. See `{context.command_path if context else 'dps'} --help`."
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The first of the errors of tasks that failed together."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,73 @@
+"""`dps credit`, `dps allowance`: what one has, gives away, and lets the grid lock."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.border import runs
+from cli.grid import address, amount, as_anyone, as_customer, shown, wallet
+from cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
+
+credit = typer.Typer(help="Look at credits, or give some away.", no_args_is_help=True)
+allowance = typer.Typer(help="Look at, or set, what the grid may lock of your credits.", no_args_is_help=True)
+
+Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Credits, such as 100 or 0.5.")]
+
+
+@credit.command("get")
+@runs
+async def credit_get(
+    who: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Whose; yours if left out.")] = None,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Print the credits of an address."""
+    owner = wallet(key).address if who is None else address(who)
+    async with as_anyone(book) as chain:
+        print(shown(await chain.balance(owner), wei=wei))
+
+
+@credit.command("transfer")
+@runs
+async def credit_transfer(
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets them.")],
+    value: Amount,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Give credits away; this cannot be taken back."""
+    receiver, given_wei = address(to), amount(value, wei=wei)
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.transfer(receiver, given_wei)
+        left_wei = await session.chain.balance(session.address)
+    print(f"{shown(given_wei, wei=False)} credits given to {receiver}; {shown(left_wei, wei=False)} are left.")
+    print(f"transaction {receipt.tx_hash}")
+
+
+@allowance.command("get")
+@runs
+async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Print how many of your credits the grid may lock for jobs."""
+    owner = wallet(key).address
+    async with as_anyone(book) as chain:
+        print(shown(await chain.allowance(owner), wei=wei))
+
+
+@allowance.command("set")
+@runs
+async def allowance_set(
+    value: Amount, wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
+) -> None:  # fmt: skip
+    """Let the grid lock this many of your credits, in all; 0 takes the allowance back.
+
+    `dps submit` sets what it needs itself.
+    """
+    allowed_wei = amount(value, wei=wei)
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.approve(allowed_wei)
+    print(f"The grid may lock {shown(allowed_wei, wei=False)} credits of {session.address}.")
+    print(f"transaction {receipt.tx_hash}")

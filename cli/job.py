@@ -1,0 +1,108 @@
+"""`dps job`: look at jobs, read their output, cancel them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.border import runs
+from cli.grid import as_customer
+from cli.options import DEFAULT_KEY, AsJson, BookFile, JobId, KeyFile, NoTimestamp
+from cli.screen import Screen, print_json
+from cli.text import plural
+
+if TYPE_CHECKING:
+    from deepgrid.lifecycle.job import Job
+    from deepgrid.roles.customer import CustomerSession
+
+job = typer.Typer(help="Look at jobs, read their output, cancel them.", no_args_is_help=True)
+
+
+@job.command("get")
+@runs
+async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Show a job: where it stands, why it waits, its life and its bill."""
+    from cli.record import read_record, record_as_json, show_record
+
+    async with as_customer(key, book) as session:
+        record = await read_record(session, number)
+    if as_json:
+        print_json(record_as_json(record))
+    else:
+        show_record(Screen(), record)
+
+
+@job.command("list")
+@runs
+async def list_jobs(
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many, newest first.", min=1)] = 20,
+    as_json: AsJson = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """List your newest jobs."""
+    from cli.record import job_as_json, show_jobs
+    from cli.story import ClusterNames
+
+    async with as_customer(key, book) as session:
+        ids = (await session.chain.jobs_by_customer(session.address))[-limit:]
+        jobs = (await session.chain.jobs(ids))[::-1]
+        names = ClusterNames(session.chain)
+        clusters = [await names.of(job.provider) for job in jobs]
+    if as_json:
+        print_json([job_as_json(job, cluster) for job, cluster in zip(jobs, clusters, strict=True)])
+    elif jobs:
+        show_jobs(Screen(), jobs, clusters)
+    else:
+        typer.echo("You have no jobs yet. Submit one with `dps submit FILE --credits AMOUNT`.", err=True)
+
+
+@job.command("logs")
+@runs
+async def logs(
+    number: JobId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over.")] = False,
+    no_timestamp: NoTimestamp = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Print what a job wrote. With --follow each line comes with the time at which it arrived."""
+    from cli.tail import follow_log, read_log
+
+    screen, aside = Screen(timestamps=follow and not no_timestamp), Screen(to_stderr=True)
+    async with as_customer(key, book) as session:
+        status = (await session.chain.job(number)).status
+        pages = follow_log(session, number, aside.remark) if follow else read_log(session, number)
+        printed = 0
+        async for lines in pages:
+            screen.output(lines)
+            printed += len(lines)
+        if not printed:
+            aside.remark(f"job {number} is {status.words}; it has written nothing that was kept")
+
+
+@job.command("cancel")
+@runs
+async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Cancel a job; what it did not use comes back."""
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.cancel_job(number)
+        print(await _what_comes_next(session, await session.chain.job(number)))
+    print(f"transaction {receipt.tx_hash}")
+
+
+async def _what_comes_next(session: CustomerSession, job: Job) -> str:
+    from deepgrid.chain.credits import format_credits
+
+    if job.status.cold:
+        settlement = await session.chain.settlement(job.id)
+        back = format_credits(settlement.refunded_wei) if settlement else "all"
+        return f"job {job.id} is {job.status.words}; {back} credits came back."
+    constants = await session.chain.constants()
+    fee = plural(constants.cancellation_fee_minutes, "minute")
+    return (
+        f"job {job.id} is {job.status.words}: its cluster has been asked to stop it, and settles what it ran"
+        f" (at least {fee} if it ran). If it still stands in"
+        f" {plural(constants.claim_timeout_minutes, 'minute')}, cancel it again: then all credits come back."
+    )

@@ -1,0 +1,50 @@
+"""`dps operator`, `dps services`: the processes of who runs the grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.border import runs
+from cli.options import BookFile
+from cli.serving import serve, start_logging
+
+operator = typer.Typer(help="Run the grid's meta-scheduler.", no_args_is_help=True)
+services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
+
+
+@operator.command("serve")
+def serve_operator(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]) -> None:
+    """Follow the chain and assign jobs, until stopped by a signal."""
+    from blocks import Operator
+    from deployments.operator_service import serve_operator as operate
+
+    serve(Operator, name, operate)
+
+
+@services.command("serve")
+@runs
+async def serve_services(
+    database: Annotated[
+        str,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_DATABASE",
+            help="sqlite:///FILE or postgresql://...; one with a password belongs into the environment.",
+        ),
+    ],
+    secret_file: Annotated[
+        Path,
+        typer.Option(envvar="DEEPGRID_SERVICES_SECRET_FILE", help="Key of the encryption at rest; made if missing."),
+    ],
+    host: Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port to listen at.", min=0)] = 3000,
+    book: BookFile = None,
+) -> None:
+    """Keep definitions and logs, and hand each to whom it belongs, until stopped by a signal."""
+    from deepgrid.services.app import ServicesSettings
+    from deepgrid.services.serve import serve as serve_until_stopped
+
+    start_logging()
+    await serve_until_stopped(ServicesSettings(database, secret_file, host=host, port=port, book=book))

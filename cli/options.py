@@ -1,0 +1,24 @@
+"""Options that several verbs share, so that they read the same everywhere. None takes a private key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DEFAULT_KEY = Path("~/.dps/key")
+
+KeyFile = Annotated[
+    Path, typer.Option("--key", envvar="DPS_KEY_FILE", help="File of the key to act with; only you may read it.")
+]
+BookFile = Annotated[
+    Path | None,
+    typer.Option("--book", envvar="DEEPGRID_BOOK", help="Address book of the grid.", show_default="~/.dps/grid.json"),
+]
+JobId = Annotated[int, typer.Argument(metavar="ID", help="Number of the job.", min=1)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are texts of wei, times unix seconds.")]
+InWei = Annotated[bool, typer.Option("--wei", help="Amounts are wei, not credits (1 credit = 10^18 wei).")]
+NoTimestamp = Annotated[
+    bool, typer.Option("--no-timestamp", "--no-ts", help="Print the job's lines as they are, without the time.")
+]

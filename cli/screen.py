@@ -1,0 +1,87 @@
+"""What `dps` prints while something goes on: states, remarks and the job's own lines, each with its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.text import clock, printable
+from deepgrid.lifecycle.states import JobStatus
+
+INDENT = " " * len("00:00:00")
+STYLES = {
+    JobStatus.RUNNING: "bold cyan",
+    JobStatus.FINISHED: "bold green",
+    JobStatus.FAILED: "bold red",
+    JobStatus.PANICKED: "bold red",
+    JobStatus.CANCELLED: "bold yellow",
+    JobStatus.OUT_OF_CREDITS: "bold yellow",
+}
+_STATE_WIDTH = max(len(status.words) for status in JobStatus)
+_COLOUR_OFF = "\x1b[0m"
+
+
+class Screen:
+    """Lines on standard output, never cut or wrapped by us, so that they can be copied and piped."""
+
+    def __init__(self, *, timestamps: bool = True, to_stderr: bool = False) -> None:
+        self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_stderr)
+        self._timestamps = timestamps
+
+    def line(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
+        """A line of texts, or of texts with their style; what strangers wrote is made harmless."""
+        styled = [
+            Text(printable(part)) if isinstance(part, str) else Text(printable(part[0]), part[1]) for part in parts
+        ]
+        self.console.print(Text().join(styled), end=end)
+
+    def state(self, at: int, status: JobStatus, what: str = "") -> None:
+        """A state that the job reached at the unix time `at`."""
+        name = f"{status.words.upper():<{_STATE_WIDTH}}"
+        self.line((clock(at), "dim"), "  ", (name, STYLES.get(status, "bold")), f"  {what}" if what else "")
+
+    def remark(self, text: str, at: float | None = None) -> None:
+        """Something worth knowing, now or at the unix time `at`."""
+        self.line((f"{clock(time.time() if at is None else at)}  {text}", "dim"))
+
+    def output(self, lines: Iterable[str]) -> None:
+        """Lines that the job printed."""
+        for line in lines:
+            prefix = f"{clock(time.time())}  | " if self._timestamps else ""
+            bleeds = "\x1b" in line and self.console.is_terminal
+            self.console.file.write(f"{prefix}{line}{_COLOUR_OFF if bleeds else ''}\n")
+        self.console.file.flush()
+
+    def heading(self, text: str) -> None:
+        """A title above pairs."""
+        self.line("")
+        self.line((text, "bold"))
+
+    def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Names and values, one a line; a pair without a value is left out."""
+        shown = [(name, value) for name, value in rows if value]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, value in shown:
+            self.line("  ", (f"{name:<{width}}", "dim"), f"  {value}")
+
+    def table(self, columns: list[str], rows: Iterable[list[str]]) -> None:
+        """Columns as wide as their longest cell; those whose heading begins with `>` are flushed right."""
+        cells = [[column.lstrip(">") for column in columns], *([printable(cell) for cell in row] for row in rows)]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+        for number, row in enumerate(cells):
+            padded = [
+                cell.rjust(width) if column.startswith(">") else cell.ljust(width)
+                for column, cell, width in zip(columns, row, widths, strict=True)
+            ]
+            self.line(("  ".join(padded).rstrip(), "" if number else "bold"))
+
+
+def print_json(value: Any) -> None:
+    """`value` as indented JSON on standard output."""
+    import json
+
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,102 @@
+"""The life of a job in words: what each state means for this job, where it waits and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cli.exits import exit_words
+from cli.text import plural
+from deepgrid.chain.credits import format_credits
+from deepgrid.errors import NotFound
+from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
+from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from deepgrid.chain.client import Chain
+    from deepgrid.chain.history import Transition
+
+NAME_LABEL = "name"
+
+
+def cluster_name(provider: Provider) -> str:
+    """The cluster's `name` label, else its address."""
+    return next((label.value for label in provider.labels if label.key == NAME_LABEL), provider.address)
+
+
+class ClusterNames:
+    """Names of clusters by address, each asked for once."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._names: dict[str, str] = {}
+
+    async def of(self, address: str | None) -> str:
+        """The name of the cluster at `address`; empty for nobody."""
+        if address is None:
+            return ""
+        if address not in self._names:
+            try:
+                self._names[address] = cluster_name(await self._chain.provider(address))
+            except NotFound:
+                self._names[address] = address
+        return self._names[address]
+
+
+def told(transition: Transition, job: Job, cluster: str) -> str:
+    """What to say about a transition beside the state's name; `job` may be further on already."""
+    at_cluster = f"on {cluster}" if cluster else ""
+    match transition.after:
+        case JobStatus.PENDING if transition.before is not None:
+            return "again: the cluster gave it back"
+        case JobStatus.PENDING:
+            return f"{format_credits(job.locked_wei)} credits locked"
+        case JobStatus.META_SCHEDULED:
+            return f"to {cluster}" if cluster else ""
+        case JobStatus.SCHEDULED:
+            minutes = f", for {plural(job.granted_minutes, 'minute')} at most" if job.granted_minutes else ""
+            return f"claimed by {cluster}{minutes}" if cluster else ""
+        case JobStatus.RUNNING:
+            return at_cluster
+        case _:
+            return outcome(job)
+
+
+def outcome(job: Job) -> str:
+    """How a job that is over ended: its exit status, and what was reported."""
+    return ": ".join(part for part in (exit_words(job), job.last_error) if part)
+
+
+def whereabouts(job: Job, cluster: str) -> str:
+    """What a job that is not over waits for; empty while it runs undisturbed."""
+    if job.has_cancel_request:
+        return f"to be cancelled: {cluster} has been asked to stop it"
+    match job.status:
+        case JobStatus.PENDING:
+            return "the meta-scheduler has not found a cluster for it yet"
+        case JobStatus.META_SCHEDULED:
+            return f"{cluster} has not claimed it yet"
+        case JobStatus.SCHEDULED:
+            return f"{cluster} has not started it yet"
+        case _:
+            return ""
+
+
+def resources_words(job: Job) -> str:
+    """`2 tasks of 4 CPUs, 128 MB a CPU, 1 GPU`."""
+    wanted = job.definition
+    gpus = plural(wanted.gpus, "GPU") if wanted.gpus else "no GPU"
+    each = plural(wanted.cpus_per_task, "CPU")
+    return f"{plural(wanted.ntasks, 'task')} of {each}, {wanted.mem_per_cpu_mb} MB a CPU, {gpus}"
+
+
+def conditions(job: Job) -> list[str]:
+    """The job's conditions on labels, as one writes them for `--affinities`."""
+    return [_use(label) for label in job.definition.uses] + [_affinity(wanted) for wanted in job.definition.affinity]
+
+
+def _use(label: Label) -> str:
+    return f"{label.key}={label.value}"
+
+
+def _affinity(wanted: Affinity) -> str:
+    return f"{wanted.key}{':in:' if wanted.op == 'in' else wanted.op}{wanted.value}"

@@ -1,0 +1,103 @@
+"""`dps submit`: from a workflow file to a job, and if wanted to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.border import runs
+from cli.grid import amount, as_customer
+from cli.options import DEFAULT_KEY, BookFile, KeyFile, NoTimestamp
+from cli.screen import Screen
+from deepgrid.errors import InputError
+
+if TYPE_CHECKING:
+    from deepgrid.roles.customer import CustomerSession, Order
+
+
+@runs
+async def submit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")],
+    credits: Annotated[
+        str | None, typer.Option("--credits", metavar="AMOUNT", help="Credits to lock, such as 100 or 0.5.")
+    ] = None,
+    credits_wei: Annotated[
+        str | None, typer.Option("--credits-wei", metavar="WEI", help="The same in wei, instead of --credits.")
+    ] = None,
+    job_name: Annotated[
+        str | None, typer.Option("--job-name", help="Name of at most 32 bytes.", show_default="the file's name")
+    ] = None,
+    uses: Annotated[
+        list[str] | None, typer.Option("--uses", metavar="KEY=VALUE", help="A label that the cluster must have.")
+    ] = None,
+    affinities: Annotated[
+        list[str] | None,
+        typer.Option("--affinities", metavar="KEY<OP>VALUE", help="A condition on a label; < <= = >= > != :in:"),
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show the job's life until it is over.")] = False,
+    exit_on_job_exit: Annotated[
+        bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")
+    ] = False,
+    no_timestamp: NoTimestamp = False,
+    no_approve: Annotated[
+        bool, typer.Option("--no-approve", help="Refuse rather than change the allowance of the grid.")
+    ] = False,
+    delegate_spending: Annotated[
+        bool, typer.Option("--delegate-spending", help="Let the grid top the job up from your allowance.")
+    ] = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Submit a job, and lock credits for it; what it does not use comes back."""
+    locked_wei = _locked(credits, credits_wei)
+    from deepgrid.roles.customer import read_order
+
+    order = read_order(
+        file, locked_wei, name=job_name, uses=uses or (), affinities=affinities or (),
+        delegate_spending=delegate_spending,
+    )  # fmt: skip
+    async with as_customer(key, book) as session:
+        job_id = await _place(session, order, approve=not no_approve)
+        print(f"job {job_id} submitted", flush=True)
+        if watch or exit_on_job_exit:
+            status = await _watch(session, job_id, order, Screen(timestamps=not no_timestamp))
+            if exit_on_job_exit:
+                raise typer.Exit(status)
+
+
+def _locked(credits: str | None, wei: str | None) -> int:
+    if credits is not None and wei is None:
+        return amount(credits, wei=False)
+    if wei is not None and credits is None:
+        return amount(wei, wei=True)
+    raise InputError("Say how many credits to lock.", next_step="Give --credits, or --credits-wei, not both.")
+
+
+async def _place(session: CustomerSession, order: Order, *, approve: bool) -> int:
+    await session.check(order, approve=approve)
+    location_hash = await session.store(order)
+    try:
+        return await session.request(order, location_hash, approve=approve)
+    except asyncio.CancelledError:
+        typer.echo("dps: interrupted while the job was requested; `dps job list` shows whether it stands.", err=True)
+        raise
+
+
+async def _watch(session: CustomerSession, job_id: int, order: Order, screen: Screen) -> int:
+    from cli.exits import exit_status_of
+    from cli.watch import watch
+
+    if not order.job.enable_logging:
+        screen.remark("enableLogging is off: the job's output stays at the cluster")
+    try:
+        return exit_status_of(await watch(session, job_id, screen))
+    except asyncio.CancelledError:
+        typer.echo(
+            f"\ndps: job {job_id} goes on. See it with `dps job logs {job_id} --follow`, end it with"
+            f" `dps job cancel {job_id}`.",
+            err=True,
+        )
+        raise

@@ -1,0 +1,135 @@
+"""Shows a job's life as it happens: states, remarks of the grid, output, and at its end the bill."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from cli.bill import show_bill
+from cli.screen import Screen
+from cli.story import ClusterNames, told
+from cli.tail import follow_log
+from deepgrid.errors import ChainError, GridError
+from deepgrid.lifecycle.job import Job
+
+if TYPE_CHECKING:
+    from deepgrid.chain.history import Transition
+    from deepgrid.roles.customer import CustomerSession
+
+T = TypeVar("T")
+
+POLL_S = 0.5
+REMARKS_POLL_S = 1.0
+OUTAGE_POLL_S = 2.0
+PATIENCE_S = 3.0  # output that is late for longer gets a remark,
+LATE_OUTPUT_S = 45.0  # and for longer than this is left out: the service closes a log 30 s after its job
+
+
+async def watch(session: CustomerSession, job_id: int, screen: Screen) -> Job:
+    """Show the job until it is over, its output complete and the bill printed; returns it as it ended.
+
+    A node or service that does not answer is said once and waited for.
+    """
+    watcher = Watcher(session, job_id, screen)
+    output = asyncio.create_task(watcher.show_output())
+    remarks = asyncio.create_task(watcher.keep_showing_remarks())
+    try:
+        job = await watcher.show_states()
+        if not (await asyncio.wait({output}, timeout=PATIENCE_S))[0]:
+            screen.remark("The job is over; the rest of its output is awaited.")
+            await asyncio.wait({output}, timeout=LATE_OUTPUT_S)
+    finally:
+        for task in (output, remarks):
+            task.cancel()
+        await asyncio.gather(output, remarks, return_exceptions=True)
+    await watcher.show_end(job)
+    return job
+
+
+class Watcher:
+    """Knows what has been shown of one job, and shows what is new."""
+
+    def __init__(self, session: CustomerSession, job_id: int, screen: Screen) -> None:
+        self._chain = session.chain
+        self._session = session
+        self._job_id = job_id
+        self._screen = screen
+        self._names = ClusterNames(session.chain)
+        self._showing = asyncio.Lock()
+        self._transitions_shown = 0
+        self._remarks_shown = 0
+
+    async def show_states(self) -> Job:
+        """Show each state until the job is over; the final one is left to `show_end`."""
+        seen: Job | None = None
+        while True:
+            job = await self._answered(lambda: self._chain.job(self._job_id))
+            if seen is None or (seen.status, seen.assigned_at) != (job.status, job.assigned_at):
+                await self._show_new_states(job)
+            if job.has_cancel_request and job.status.hot and not (seen and seen.has_cancel_request):
+                self._screen.remark("cancelling was asked for", job.cancel_requested_at)
+            if job.status.cold:
+                return job
+            seen = job
+            await asyncio.sleep(POLL_S)
+
+    async def keep_showing_remarks(self) -> None:
+        """Show what meta-scheduler and clusters say about the job, as they say it."""
+        while True:
+            await self._show_new_remarks()
+            await asyncio.sleep(REMARKS_POLL_S)
+
+    async def show_output(self) -> None:
+        """Show the job's lines until there are no more."""
+        try:
+            async for lines in follow_log(self._session, self._job_id, self._screen.remark):
+                self._screen.output(lines)
+        except GridError as error:
+            self._screen.remark(f"The job's output cannot be shown: {error}")
+
+    async def show_end(self, job: Job) -> None:
+        """Show the last remarks, the final state and the bill."""
+        await self._show_new_remarks()
+        history = await self._answered(lambda: self._chain.history(self._job_id))
+        settlement = await self._answered(lambda: self._chain.settlement(self._job_id))
+        await self._show(history[self._transitions_shown :], job)
+        if settlement is not None:
+            show_bill(self._screen, job, settlement, history)
+
+    async def _show_new_states(self, job: Job) -> None:
+        async with self._showing:
+            history = await self._answered(lambda: self._chain.history(self._job_id))
+            fresh = [transition for transition in history[self._transitions_shown :] if transition.after.hot]
+            await self._show(fresh, job)
+            self._transitions_shown += len(fresh)
+
+    async def _show(self, transitions: list[Transition], job: Job) -> None:
+        cluster = await self._answered(lambda: self._names.of(job.provider))
+        for transition in transitions:
+            self._screen.state(transition.at, transition.after, told(transition, job, cluster))
+
+    async def _show_new_remarks(self) -> None:
+        try:
+            notices = await self._session.services.notices(self._job_id)
+        except GridError:
+            return  # whoever shows the output says that the service is away
+        if len(notices) > self._remarks_shown:  # first the state that they are about
+            await self._show_new_states(await self._answered(lambda: self._chain.job(self._job_id)))
+        for notice in notices[self._remarks_shown :]:
+            self._screen.remark(f"{notice.kind}: {notice.text}", notice.at)
+        self._remarks_shown = len(notices)
+
+    async def _answered(self, question: Callable[[], Awaitable[T]]) -> T:
+        """The chain's answer, however long its node takes to be back."""
+        silent = False
+        while True:
+            try:
+                return await question()
+            except ChainError as error:
+                if not error.transient:
+                    raise
+                if not silent:
+                    self._screen.remark(f"waiting for the chain: {error.message}")
+                silent = True
+            await asyncio.sleep(OUTAGE_POLL_S)
