@@ -178,7 +178,7 @@ def memory_mb(text: str) -> int:
 def first_complaint(text: str) -> str:
     """The first line that Slurm said, without the command's name before it."""
     for line in text.splitlines():
-        if bare := re.sub(r"^(\w+: )?((error|fatal): )?", "", line.strip()):
+        if bare := re.sub(r"^(\w+: )?((error|fatal): )?(allocation failure: )?", "", line.strip()):
             return bare
     return ""
 

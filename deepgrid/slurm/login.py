@@ -206,7 +206,7 @@ def _read_key(path: Path) -> paramiko.PKey:
 
 
 class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         raise ConfigurationError(
             f"The host key of {hostname} ({key.get_name()} {key.fingerprint}) is in no known_hosts file of ours.",
             next_step="Compare it with the cluster's administrator, then add it.",

@@ -20,7 +20,8 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.look import ABSENT_BUT_ACCOUNTED, Look
 
 POLL_S = 1.0
-POLL_TO_ANSWER = 4  # a slow cluster is asked less often: at most a fifth of the time is spent asking
+POLL_TO_ANSWER = 4  # a slow cluster is asked less often: at most a fifth of the time is spent asking,
+LONGEST_POLL_S = 5.0  # but an outage, in which each question takes long, is not stretched
 FIRST_ACCOUNT_PAUSE_S, LONGEST_ACCOUNT_PAUSE_S = 1.0, 30.0
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class SlurmMonitor:
             self._wanted.clear()
             began = time.monotonic()
             await self._poll(open_keys)
-            pause_s = max(self._poll_s, POLL_TO_ANSWER * (time.monotonic() - began))
+            pause_s = max(self._poll_s, min(POLL_TO_ANSWER * (time.monotonic() - began), LONGEST_POLL_S))
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wanted.wait(), pause_s)
 

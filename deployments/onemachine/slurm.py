@@ -21,7 +21,7 @@ from deepgrid.slurm.login import LoginSettings
 from deployments.onemachine import slurm_files as files
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.onemachine.slurm_steps import kill_steps
+from deployments.onemachine.slurm_steps import kill_descendants, kill_steps
 
 PARTITION = "main"
 GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
@@ -97,12 +97,20 @@ class SlurmSite:
                 self._fail_nodes(cluster)
         names = [daemon.name for daemon in reversed(self.daemons())]
         nodes = [node for spec in self.clusters.values() for node in spec.node_names]
-        for name in [name for name in names if name.endswith("-sshd") or name in nodes]:
+        for cluster in self.clusters:
+            self.stop_login(table, cluster)
+        for name in [name for name in names if name in nodes]:
             table.stop(name)
         kill_steps(self._sockets, [self._folder(name) / "slurm.conf" for name in self.clusters])
         for name in names:
             table.stop(name)
         shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def stop_login(self, table: ProcessTable, cluster: str) -> None:
+        """Stop a cluster's sshd and all its open sessions."""
+        if pid := table.pid(f"{cluster}-sshd"):
+            kill_descendants(pid)
+        table.stop(f"{cluster}-sshd")
 
     def _fail_nodes(self, cluster: str) -> None:
         """Without it, the controller would believe in the killed jobs until their time limit."""

@@ -1,4 +1,4 @@
-"""Ends what a stopped cluster leaves behind: slurmstepd and the jobs under it outlive their slurmd.
+"""Ends what a stopped cluster leaves behind: jobs outlive their slurmd, open sessions their sshd.
 
 A slurmstepd is ours when its unix socket lies in our socket folder (it has no other mark: its
 environment is overwritten); a job process when its environment names one of our slurm.conf files or
@@ -28,16 +28,33 @@ def kill_steps(sockets: Path, configurations: Collection[Path], within_s: float 
         time.sleep(POLL_S)
 
 
+def kill_descendants(pid: int) -> None:
+    """Kill what descends from `pid`, but not itself: each of an sshd's sessions leads a group of its own."""
+    for victim in _grown({pid}, _parents()) - {pid}:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+
+
 def _family(sockets: Path, marks: list[bytes]) -> set[int]:
     """Process ids of step daemons and job processes, with all their descendants; never our own ancestors."""
-    parents = {pid: parent for pid in _pids() if (parent := _parent(pid)) is not None}
+    parents = _parents()
     inodes = _socket_inodes(sockets)
     family = {pid for pid in parents if _is_step(pid, inodes) or _is_job(pid, marks)}
+    return _grown(family, parents) - _ancestors(parents)
+
+
+def _grown(family: set[int], parents: dict[int, int]) -> set[int]:
+    """`family` with all descendants."""
     children = family
     while children:
         children = {pid for pid, parent in parents.items() if parent in family} - family
-        family |= children
-    return family - _ancestors(parents)
+        family = family | children
+    return family
+
+
+def _parents() -> dict[int, int]:
+    """Parent of each live process."""
+    return {pid: parent for pid in _pids() if (parent := _parent(pid)) is not None}
 
 
 def _pids() -> list[int]:

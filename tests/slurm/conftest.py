@@ -1,0 +1,65 @@
+"""One real cluster for all tests here: controller, two nodes, sshd, accounting, hooks; jobs under their own account."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.slurm.support import Box, new_key
+
+
+@pytest.fixture(scope="session")
+def state_folder() -> Iterator[Path]:
+    """A folder that others may pass through, unlike pytest's own, so that jobs get their own account."""
+    folder = Path(tempfile.mkdtemp(prefix="dg-slurm-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def box(state_folder: Path) -> Iterator[Box]:
+    spec = ClusterSpec("unit", nodes=2, cpus_per_node=8, mem_per_node_mb=4000, gpus_per_node=1)
+    with running_site(state_folder, spec) as (site, table):
+        yield Box(site, table, "unit")
+
+
+@pytest.fixture
+async def cluster(box: Box) -> AsyncIterator[Cluster]:
+    """The cluster over a transport of its own."""
+    login = Login(box.settings)
+    yield Cluster(login, box.settings)
+    await login.close()
+
+
+@pytest.fixture
+async def monitor(cluster: Cluster) -> AsyncIterator[SlurmMonitor]:
+    monitor = SlurmMonitor(cluster, poll_s=0.2)
+    yield monitor
+    await monitor.close()
+
+
+@pytest.fixture
+def key() -> JobKey:
+    return new_key()
+
+
+@pytest.fixture
+def held(box: Box) -> Iterator[Callable[[], None]]:
+    """No job starts until the test calls it (or ends)."""
+
+    def release() -> None:
+        box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=UP")
+
+    box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=DOWN")
+    yield release
+    release()

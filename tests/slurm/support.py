@@ -1,0 +1,87 @@
+"""What the tests of the real cluster share: the cluster in its administrator's hands, claims, waiting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.submit import SubmitRequest
+from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.slurm import SlurmSite
+
+SMALL = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
+CONTRACT = "0x" + "c0ffee00" * 5
+WAIT_S = 60.0
+
+_serial = count(1)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The cluster under test, with the ways of its administrator."""
+
+    site: SlurmSite
+    table: ProcessTable
+    name: str
+
+    @property
+    def settings(self) -> LoginSettings:
+        return self.site.login(self.name)
+
+    def slurm(self, *argv: str, check: bool = True) -> str:
+        """Run a Slurm command as the cluster's administrator."""
+        env = {**os.environ, **self.site.environment(self.name)}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+        assert not check or done.returncode == 0, done.stderr
+        return done.stdout
+
+    def stop(self, daemon: str) -> None:
+        """Stop one daemon, an sshd with its sessions."""
+        if daemon == "sshd":
+            self.site.stop_login(self.table, self.name)
+        else:
+            self.table.stop(f"{self.name}-{daemon}" if daemon == "slurmctld" else daemon)
+
+    def start(self) -> None:
+        """Start again what was stopped."""
+        self.site.start(self.table)
+
+    def folder(self, key: JobKey) -> Path:
+        """The claim's folder on the login node."""
+        return Path(self.settings.grid_root) / "jobs" / key.folder
+
+    def ids(self, key: JobKey) -> list[int]:
+        """Ids of all jobs of this name that the controller remembers."""
+        queued = self.slurm("squeue", "-h", "-a", "-t", "all", "-n", key.name, "-o", "%A")
+        return [int(word) for word in queued.split()]
+
+
+def new_key() -> JobKey:
+    """A claim that no other test has."""
+    return JobKey(31337, CONTRACT, int(time.time()) * 1000 + next(_serial), int(time.time()))
+
+
+def bash(body: str) -> str:
+    return f"#!/bin/bash -l\n{body}\n"
+
+
+async def until(monitor: SlurmMonitor, key: JobKey, *phases: Phase) -> SlurmJob:
+    """Wait until the claim's job is in one of `phases`."""
+    deadline = time.monotonic() + WAIT_S
+    while (job := monitor.observe(key)).phase not in phases:
+        assert time.monotonic() < deadline, f"still {job}"
+        await monitor.changed(key, job, 5)
+    return job
+
+
+async def ended(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
+    monitor.watch(key)
+    return await until(monitor, key, Phase.ENDED)

@@ -1,0 +1,138 @@
+"""Questions and effects on a real cluster through a real sshd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import SlurmError
+from deepgrid.lifecycle.job import Hardware, JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import LocalLogin
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.submit import SubmitRequest
+from tests.slurm.support import SMALL, Box, bash, ended, new_key, until
+
+
+async def test_health_and_hardware(cluster: Cluster) -> None:
+    await cluster.health()
+    assert await cluster.hardware() == Hardware((1, 1), (8, 8), (4000, 4000))
+
+
+@pytest.mark.parametrize(
+    ("request_", "fits"),
+    [
+        (SubmitRequest(4, 4, 100, 2, 10), True),
+        (SubmitRequest(1, 9, 100, 0, 10), False),
+        (SubmitRequest(1, 1, 5000, 0, 10), False),
+        (SubmitRequest(1, 1, 100, 3, 10), False),
+    ],
+    ids=["fits", "too many CPUs a task", "too much memory", "too many GPUs"],
+)
+async def test_what_could_never_run_is_told_before_it_is_claimed(
+    cluster: Cluster, request_: SubmitRequest, fits: bool
+) -> None:
+    if fits:
+        await cluster.test_only(request_)
+        return
+    with pytest.raises(SlurmError, match=r"Slurm refused: [A-Z]") as refusal:
+        await cluster.test_only(request_)
+    assert not refusal.value.transient
+
+
+async def test_a_job_gets_what_it_asked_for(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    step = """srun bash -c 'echo "gpu $CUDA_VISIBLE_DEVICES"'"""
+    body = f'echo "$SLURM_NTASKS $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_CPU"; {step}'
+    await cluster.submit(key, bash(body), SubmitRequest(2, 3, 111, 2, 5))
+    assert (await ended(monitor, key)).state == "COMPLETED"
+    lines = (await cluster.read_output({key: 0}))[key].decode().splitlines()
+    assert lines[0] == "2 3 111"
+    assert sorted(lines[1:]) == ["gpu 0", "gpu 0"]
+
+
+async def test_jobs_start_with_a_clean_environment_and_a_folder_of_their_own(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPGRID_SECRET", "supervisor's own")
+    local = Cluster(LocalLogin(box.settings), box.settings)
+    monkeypatch.setenv("SLURM_CONF", box.site.environment(box.name)["SLURM_CONF"])
+    await local.submit(key, bash('id -un; pwd; echo "$HOME" "${DEEPGRID_SECRET-none}" "${SSH_CLIENT-none}"'), SMALL)
+    await ended(monitor, key)
+    user, folder, rest = (await cluster.read_output({key: 0}))[key].decode().splitlines()
+    assert user == (box.settings.job_account or box.settings.user)
+    assert Path(folder) == box.folder(key) / "run"
+    assert rest == f"{folder} none none"
+
+
+async def test_a_time_limit_is_absolute_and_a_job_that_is_gone_needs_none(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("sleep 600"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    for minutes in (17, 17, 9):
+        assert await cluster.set_time_limit(key, minutes)
+        assert box.slurm("squeue", "-h", "-n", key.name, "-o", "%l").strip() == f"{minutes}:00"
+    await cluster.cancel(key)
+    await until(monitor, key, Phase.ENDED)
+    assert not await cluster.set_time_limit(key, 20)
+    assert not await cluster.set_time_limit(new_key(), 20)
+
+
+async def test_output_is_read_from_an_offset_for_many_jobs_at_once(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    binary, silent = new_key(), new_key()
+    await cluster.submit(key, bash("echo 0123456789"), SMALL)
+    await cluster.submit(binary, bash(r"printf '\000\377\n\r'; head -c 200000 /dev/zero"), SMALL)
+    await cluster.submit(silent, bash("true"), SMALL)
+    for each in (key, binary, silent):
+        await ended(monitor, each)
+    assert await cluster.read_output({key: 4, binary: 0, silent: 0, new_key(): 0}, limit=5) == {
+        key: b"45678",
+        binary: b"\0\xff\n\r\0",
+    }
+    assert await cluster.read_output({key: 11, binary: 10**9}) == {}
+    assert len((await cluster.read_output({binary: 0}, limit=10**6))[binary]) == 200_004
+
+
+async def test_the_queue_shows_the_grids_jobs_only(box: Box, cluster: Cluster, key: JobKey) -> None:
+    account = box.settings.job_account or box.settings.user
+    box.slurm("sbatch", f"--uid={account}", "--hold", "--job-name=private", "--wrap=true", "--output=/dev/null")
+    submission = await cluster.submit(key, bash("sleep 600"), SMALL)
+    queue = await cluster.queue()
+    assert queue[key.comment].slurm_id == submission.slurm_id
+    assert all(comment.startswith("deepgrid:") for comment in queue)
+    box.slurm("scancel", "--name=private")
+    await cluster.cancel(key)
+
+
+async def test_records_come_from_the_spool_and_after_it_from_the_jobs_folder(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    running = new_key()
+    await cluster.submit(key, bash("exit 3"), SMALL)
+    await cluster.submit(running, bash("sleep 600"), SMALL)
+    end = await ended(monitor, key)
+    assert end.exit_status == 768
+    assert await cluster.records([key, running, new_key()]) == {key: end}
+    for _ in range(2):
+        await cluster.acknowledge(key)
+        assert await cluster.records([key]) == {key: end}
+    spool = Path(box.settings.grid_root) / "spool"
+    assert not [file for file in spool.iterdir() if key.comment in file.read_text()]
+    await cluster.cancel(running)
+
+
+async def test_accounting_serves_where_the_spool_has_nothing(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("exit 3"), SMALL)
+    end = await ended(monitor, key)
+    await cluster.acknowledge(key)
+    (box.folder(key) / "record").unlink()
+    monitor.unwatch(key)
+    assert await ended(monitor, key) == end
+    assert await cluster.records([key]) == {key: end}

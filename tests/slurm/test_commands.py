@@ -1,0 +1,126 @@
+"""Parsers against answers recorded from a real Slurm, and against what no Slurm has said yet."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.lifecycle.job import Hardware
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.commands import (
+    Completions,
+    Sacct,
+    Sinfo,
+    Squeue,
+    count_gpus,
+    first_complaint,
+    is_silence,
+    memory_mb,
+    phase_of,
+)
+from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.submit import SubmitRequest, guarded
+
+
+def recorded(name: str) -> str:
+    return (files("tests.slurm") / "data" / name).read_text()
+
+
+def test_the_queue_gives_a_start_only_for_jobs_that_started() -> None:
+    rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
+    assert (rows[5].state, rows[5].reason, rows[5].started_at) == ("PENDING", "JobHeldUser", None)
+    assert rows[6].started_at is None, "a forecast is not a start"
+    assert (rows[2].started_at, rows[2].reason) == (1795208201, "")
+    assert phase_of(rows[7].state) is Phase.RUNNING, "a job that completes has no record yet"
+    assert rows[8].comment == "a comment | with bars"
+
+
+def test_unknown_states_and_short_rows_are_survived() -> None:
+    rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
+    assert phase_of(rows[9].state) is Phase.UNKNOWN
+    assert 10 not in rows
+    assert phase_of(Sacct.parse(recorded("sacct.txt"))[6].state) is Phase.UNKNOWN
+    assert phase_of("") is Phase.UNKNOWN
+
+
+def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
+    rows = {row.slurm_id: row for row in Sacct.parse(recorded("sacct.txt"))}
+    assert rows[3].exit_status == 768
+    assert (rows[4].state, rows[4].exit_status) == ("CANCELLED", 15)
+    assert rows[5].started_at is None, "cancelled while it waited"
+    assert rows[6].ended_at is None, "an unknown end is no end"
+    assert (rows[7].exit_status, rows[7].started_at, rows[7].ended_at) == (0, None, None)
+    assert 8 not in rows
+
+
+def test_completion_records_tell_launch_failures_from_exit_statuses() -> None:
+    rows = {row.slurm_id: row for row in Completions.parse(recorded("spool.txt"))}
+    assert (rows[8].state, rows[8].exit_status, rows[8].reason) == ("FAILED", 768, "")
+    assert (rows[8].started_at, rows[8].ended_at) == (1795209489, 1795209490)
+    assert rows[1].reason == "JobLaunchFailure"
+    assert (rows[5].state, rows[5].started_at) == ("CANCELLED", None)
+    assert (rows[10].exit_status, rows[10].reason) == (9, "")
+    assert rows[11].state == "STATE_77"
+    assert len(rows) == 5
+
+
+def test_hardware_is_ordered_by_node_and_leaves_silent_nodes_out() -> None:
+    text = recorded("sinfo.txt")
+    assert Sinfo.parse(text) == Hardware((1, 0, 6), (2, 4, 8), (4000, 64000, 16000))
+    assert Sinfo.parse(text, responding_only=False).gpus_per_node == (1, 0, 2, 6)
+    assert Sinfo.parse("").nodes == 0
+    assert Sinfo.is_up(text)
+    assert not Sinfo.is_up(text.replace("|up", "|drain"))
+
+
+@pytest.mark.parametrize(
+    ("text", "megabytes"),
+    [("64000", 64000), ("64000M", 64000), ("62.50G", 64000), ("1T", 2**20), ("2048K", 2), ("8000+", 8000), ("?", 0)],
+)
+def test_memory_heeds_its_unit(text: str, megabytes: int) -> None:
+    assert memory_mb(text) == megabytes
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [("gpu:4", 4), ("gpu:a100:4(S:0-1)", 4), ("gpu", 1), ("shard:8,gpu:2", 2), ("(null)", 0), ("", 0), ("gpufoo:3", 0)],
+)
+def test_gpus_are_counted_by_type_and_without(gres: str, gpus: int) -> None:
+    assert count_gpus(gres) == gpus
+
+
+def test_complaints_tell_no_from_silence() -> None:
+    refusal = "sbatch: error: Memory specification can not be satisfied\nsbatch: error: Batch job submission failed"
+    assert first_complaint(refusal) == "Memory specification can not be satisfied"
+    assert first_complaint("allocation failure: Invalid account") == "Invalid account"
+    assert not is_silence(refusal)
+    assert is_silence("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    assert is_silence("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
+
+
+def test_the_guard_comes_first_and_the_script_stays_whole() -> None:
+    script = "#!/usr/bin/env bash\n#SBATCH --uid=0\necho 'ü'\n"
+    lines = guarded(script, "/grid/jobs/it's").decode().splitlines()
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert lines[1].startswith("if [ -e '/grid/jobs/it'\"'\"'s/tombstone' ]")
+    assert lines[2].startswith("mkdir ")
+    assert lines[3:] == ["#SBATCH --uid=0", "echo 'ü'"]
+
+
+@pytest.mark.parametrize("script", ["echo hi\n", "#!/usr/bin/python3\nprint()\n", "", " #!/bin/sh\n"])
+def test_a_script_that_cannot_be_guarded_is_refused(script: str) -> None:
+    with pytest.raises(InputError):
+        guarded(script, "/grid/jobs/1")
+
+
+def test_only_asked_resources_become_options() -> None:
+    assert SubmitRequest(2, 4, 0, 0, 7).arguments() == ["--ntasks=2", "--cpus-per-task=4", "--time=7"]
+    assert "--gpus=3" in SubmitRequest(1, 1, 100, 3, 7).arguments()
+
+
+def test_a_grid_folder_that_slurm_would_expand_is_refused() -> None:
+    with pytest.raises(ConfigurationError):
+        LoginSettings("host", 22, "user", Path("/key"), Path("/known"), grid_root="/a/%j")

@@ -1,0 +1,134 @@
+"""The one transport to a login node: whom it trusts, what it gives up on, how it comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+from deepgrid.slurm.login import OUTPUT_LIMIT_BYTES, LocalLogin, Login, LoginSettings, Runner
+from tests.slurm.support import Box
+
+
+@pytest.fixture(params=["ssh", "local"])
+async def login(box: Box, request: pytest.FixtureRequest) -> AsyncIterator[Runner]:
+    found: Runner = Login(box.settings) if request.param == "ssh" else LocalLogin(box.settings)
+    yield found
+    await found.close()
+
+
+async def test_status_output_and_complaint_come_apart(login: Runner) -> None:
+    done = await login.run(["sh", "-c", 'cat; echo "$1" >&2; exit 7', "sh", "it's * $HOME\n2nd"], stdin=b"\0in")
+    assert (done.exit_status, done.stdout, done.stderr) == (7, b"\0in", b"it's * $HOME\n2nd\n")
+
+
+async def test_large_input_and_output_pass(login: Runner) -> None:
+    body = os.urandom(3 * 2**20)
+    assert (await login.run(["cat"], stdin=body)).stdout == body
+
+
+async def test_a_command_that_ignores_its_input_is_no_fault(login: Runner) -> None:
+    assert (await login.run(["echo", "hi"], stdin=b"x" * 2**20)).stdout == b"hi\n"
+
+
+async def test_a_command_that_takes_too_long_is_given_up(login: Runner) -> None:
+    with pytest.raises(SlurmUnreachable) as silence:
+        await login.run(["sleep", "60"], timeout_s=0.5)
+    assert silence.value.transient
+    assert (await login.run(["echo", "still here"])).stdout == b"still here\n"
+
+
+async def test_too_much_output_is_an_error(login: Runner) -> None:
+    with pytest.raises(SlurmError) as flood:
+        await login.run(["head", "-c", str(OUTPUT_LIMIT_BYTES + 1), "/dev/zero"])
+    assert not flood.value.transient
+
+
+async def test_a_cancelled_caller_frees_its_channel(box: Box) -> None:
+    login = Login(replace(box.settings, max_channels=1))
+    try:
+        await login.run(["true"])
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await login.run(["sleep", "60"])
+        assert (await login.run(["echo", "free"], timeout_s=20)).stdout == b"free\n"
+    finally:
+        await login.close()
+
+
+async def refusal(settings: LoginSettings) -> ConfigurationError:
+    login = Login(settings)
+    try:
+        with pytest.raises(ConfigurationError) as found:
+            await login.run(["true"])
+    finally:
+        await login.close()
+    assert not found.value.transient
+    return found.value
+
+
+def new_key_file(folder: Path) -> Path:
+    file = folder / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
+    return file
+
+
+async def test_a_changed_host_key_stops_the_work(box: Box, tmp_path: Path) -> None:
+    other = new_key_file(tmp_path).with_suffix(".pub").read_text().split()
+    known = tmp_path / "known_hosts"
+    known.write_text(f"[{box.settings.host}]:{box.settings.port} {other[0]} {other[1]}\n")
+    assert "another host key" in (await refusal(replace(box.settings, known_hosts_file=known))).message
+
+
+async def test_an_unknown_host_key_stops_the_work(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "known_hosts").touch()
+    error = await refusal(replace(box.settings, known_hosts_file=tmp_path / "known_hosts"))
+    assert "in no known_hosts file" in error.message
+
+
+async def test_a_key_that_is_refused_missing_open_to_others_or_none(box: Box, tmp_path: Path) -> None:
+    key = new_key_file(tmp_path)
+    assert "refuses the key" in (await refusal(replace(box.settings, key_file=key))).message
+    assert "does not exist" in (await refusal(replace(box.settings, key_file=tmp_path / "none"))).message
+    key.chmod(0o644)
+    assert "Others can read" in (await refusal(replace(box.settings, key_file=key))).message
+    key.chmod(0o600)
+    key.write_text("no key")
+    assert "is not a private key" in (await refusal(replace(box.settings, key_file=key))).message
+
+
+async def test_a_login_node_that_stops_is_unreachable_until_it_is_back(box: Box) -> None:
+    login = Login(box.settings)
+    try:
+        assert (await login.run(["echo", "before"])).stdout == b"before\n"
+        slow = asyncio.create_task(login.run(["sh", "-c", "echo begun; sleep 60"]))
+        box.stop("sshd")
+        with pytest.raises(SlurmUnreachable):
+            await slow
+        for _ in range(3):
+            with pytest.raises(SlurmUnreachable):
+                await login.run(["true"])
+        box.start()
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    after = await login.run(["echo", "after"])
+                    break
+                except SlurmUnreachable:
+                    await asyncio.sleep(0.1)
+        assert after.stdout == b"after\n"
+    finally:
+        box.start()
+        await login.close()
+
+
+async def test_errors_repeat_neither_arguments_nor_input(login: Runner) -> None:
+    with pytest.raises(SlurmUnreachable) as silence:
+        await login.run(["sh", "-c", "sleep 60", "sh", "argument-secret"], stdin=b"input-secret", timeout_s=0.5)
+    assert "secret" not in str(silence.value) + repr(silence.value)

@@ -1,0 +1,99 @@
+"""Whose job a row is, which record counts, and that half an answer concludes nothing."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.commands import Row
+from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.look import Look, parse_look
+
+KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
+OURS = Row(42, "jobs", KEY.name, KEY.comment, "COMPLETED", 100, 160)
+SETTINGS = LoginSettings("host", 22, "grid", Path("/k"), Path("/h"), "/grid", job_account="jobs")
+
+
+def look(
+    *, queue: tuple[Row, ...] = (), spool: tuple[Row, ...] = (), id_: int | None = 42, refused: bool = False
+) -> Look:
+    ids = {} if id_ is None else {KEY.comment: id_}
+    records = tuple(replace(row, user="999") if row.user == "jobs" else row for row in spool)
+    return Look(queue, records, "jobs", "999", ids, frozenset({KEY.comment} if refused else ()))
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        replace(OURS, user="mallory"),
+        replace(OURS, name="0x06"),
+        replace(OURS, comment=KEY.comment + "0"),
+        replace(OURS, slurm_id=43),
+    ],
+    ids=["other account", "other job", "other claim", "other Slurm id"],
+)
+def test_a_row_that_differs_in_anything_is_not_ours(stranger: Row) -> None:
+    assert look(spool=(stranger,)).ended(KEY) is None
+    assert look(queue=(replace(stranger, state="RUNNING"),)).queued(KEY) is None
+    assert look().accounted(KEY, [stranger]) == (None, False)
+
+
+def test_the_first_final_record_counts() -> None:
+    requeued = replace(OURS, state="PENDING", ended_at=120)
+    again = replace(OURS, state="FAILED", ended_at=500)
+    end = look(spool=(again, requeued, OURS)).ended(KEY)
+    assert end is not None
+    assert (end.state, end.ended_at) == ("COMPLETED", 160)
+
+
+def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
+    assert look().accounted(KEY, [replace(OURS, state="FAILED", ended_at=None)]) == (None, True)
+    assert look().accounted(KEY, [replace(OURS, state="EVAPORATED")]) == (None, True)
+
+
+def test_accounting_without_comments_serves_only_where_the_id_is_known() -> None:
+    bare = replace(OURS, comment="")
+    assert look().accounted(KEY, [bare])[0] is not None
+    assert look(id_=None).accounted(KEY, [bare]) == (None, False)
+
+
+def test_the_record_of_a_refused_submission_is_no_run() -> None:
+    assert look(spool=(OURS,), id_=None, refused=True).ended(KEY) is None
+    assert look(spool=(OURS,), id_=None).ended(KEY) is not None
+
+
+def answer(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def text(content: str) -> str:
+    return base64.b64encode(content.encode()).decode()
+
+
+def test_a_whole_answer_is_read() -> None:
+    row = f"42|jobs|RUNNING|100|None|{KEY.name}|{KEY.comment}"
+    found = parse_look(SETTINGS, answer(f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no", "end"))
+    job = found.queued(KEY)
+    assert job is not None
+    assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        answer(f"queue 0 {text('')}", "user 999"),
+        answer(f"queue 1 {text('Unable to contact slurm controller')}", "user 999", "end"),
+        answer("queue 0 %%%", "user 999", "end"),
+    ],
+    ids=["nothing", "no end", "Slurm silent", "garbage"],
+)
+def test_anything_less_concludes_nothing(broken: bytes) -> None:
+    with pytest.raises(SlurmUnreachable):
+        parse_look(SETTINGS, broken)

@@ -1,0 +1,145 @@
+"""What the monitor concludes of a job's life, of an outage, and of nothing at all."""
+
+from __future__ import annotations
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import CommandResult, Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from tests.slurm.support import SMALL, Box, bash, ended, new_key, until
+
+
+async def test_the_life_of_a_job_that_exits_3(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    assert monitor.observe(key) == UNKNOWN
+    monitor.watch(key)
+    assert await until(monitor, key, Phase.ABSENT) == ABSENT
+    submission = await cluster.submit(key, bash("sleep 1; exit 3"), SMALL)
+    running = await until(monitor, key, Phase.RUNNING)
+    end = await until(monitor, key, Phase.ENDED)
+    assert running.slurm_id == end.slurm_id == submission.slurm_id
+    assert (end.state, end.exit_status) == ("FAILED", 768)
+    assert running.started_at == end.started_at
+    assert end.started_at is not None
+    assert end.ended_at is not None
+    assert 0 < end.ended_at - end.started_at < 60
+
+
+async def test_a_cancelled_job_and_one_cancelled_behind_our_back(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    other = new_key()
+    for each in (key, other):
+        await cluster.submit(each, bash("sleep 600"), SMALL)
+        monitor.watch(each)
+        await until(monitor, each, Phase.RUNNING)
+    await cluster.cancel(key)
+    box.slurm("scancel", "--name", other.name)
+    for each in (key, other):
+        end = await until(monitor, each, Phase.ENDED)
+        assert end.state == "CANCELLED"
+        assert end.started_at is not None
+
+
+async def test_a_job_killed_by_a_signal(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    await cluster.submit(key, bash("kill -9 $$"), SMALL)
+    end = await ended(monitor, key)
+    assert (end.state, end.exit_status) == ("FAILED", 9)
+
+
+async def test_a_job_that_slurm_could_not_launch_says_so(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """Its record looks like a death by signal 53, which a job could also choose."""
+    await cluster.submit(key, bash("kill -53 $$"), SMALL)
+    chosen = await ended(monitor, key)
+    assert (chosen.exit_status, chosen.reason) == (53, "")
+    account = box.settings.job_account or box.settings.user
+    lost = new_key()
+    box.slurm("sbatch", f"--uid={account}", f"--gid={account}", f"--job-name={lost.name}",
+              f"--comment={lost.comment}", "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
+    end = await ended(monitor, lost)
+    assert (end.state, end.reason) == ("FAILED", "JobLaunchFailure")
+
+
+async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("sleep 3; exit 3"), SMALL)
+    absent = new_key()
+    monitor.watch(key)
+    monitor.watch(absent)
+    running = await until(monitor, key, Phase.RUNNING)
+    await until(monitor, absent, Phase.ABSENT)
+    box.stop("slurmctld")
+    assert await until(monitor, key, Phase.UNKNOWN, Phase.ENDED, Phase.ABSENT) == UNKNOWN
+    assert monitor.observe(absent) == UNKNOWN
+    assert monitor.last_error is not None
+    assert monitor.last_error.transient
+    box.start()
+    end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
+    assert (end.exit_status, end.started_at) == (768, running.started_at)
+    await until(monitor, absent, Phase.ABSENT)
+    assert monitor.last_error is None
+
+
+async def test_without_accounting_nothing_is_called_absent(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """Live jobs and their ends are seen all the same: the queue and the completion hook do not need it."""
+    box.stop("slurmdbd")
+    try:
+        absent = new_key()
+        monitor.watch(absent)
+        await cluster.submit(key, bash("sleep 1"), SMALL)
+        assert (await ended(monitor, key)).state == "COMPLETED"
+        assert monitor.observe(absent) == UNKNOWN
+    finally:
+        box.start()
+    await until(monitor, absent, Phase.ABSENT)
+
+
+class CountingLogin(Login):
+    """Counts the commands that go over a real login."""
+
+    commands = 0
+
+    async def run(self, argv, **options) -> CommandResult:  # type: ignore[no-untyped-def]
+        self.commands += 1
+        return await super().run(argv, **options)
+
+
+async def test_many_jobs_cost_one_command_a_poll_and_ended_ones_none(box: Box) -> None:
+    login = CountingLogin(box.settings)
+    cluster = Cluster(login, box.settings)
+    monitor = SlurmMonitor(cluster, poll_s=0.2)
+    keys = [new_key() for _ in range(12)]
+    try:
+        for each in keys:
+            await cluster.submit(each, bash("sleep 3"), SMALL)
+        login.commands = 0
+        for each in keys:
+            monitor.watch(each)
+        for each in keys:
+            await until(monitor, each, Phase.RUNNING)
+        polls_while_running = login.commands
+        for each in keys:
+            await until(monitor, each, Phase.ENDED)
+        assert polls_while_running < len(keys)
+        done = login.commands
+        assert await monitor.changed(keys[0], monitor.observe(keys[0]), timeout_s=1.0) == monitor.observe(keys[0])
+        assert login.commands == done, "five polls' time has passed, and all has ended"
+    finally:
+        await monitor.close()
+        await login.close()
+
+
+async def test_watches_count(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    del cluster
+    monitor.watch(key)
+    monitor.watch(key)
+    await until(monitor, key, Phase.ABSENT)
+    monitor.unwatch(key)
+    assert monitor.observe(key) == ABSENT
+    monitor.unwatch(key)
+    assert monitor.observe(key) == UNKNOWN

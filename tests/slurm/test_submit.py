@@ -1,0 +1,187 @@
+"""One sbatch per claim, and a payload that runs at most once, whatever happened before."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from deepgrid.errors import InputError, SlurmError, SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.submit import (
+    GUARD_STATUS,
+    INTENT_PATIENCE_S,
+    Submission,
+    SubmitRequest,
+    parse_answer,
+    submit_command,
+)
+from tests.slurm.support import SMALL, Box, bash, ended, new_key, until
+
+IMPOSSIBLE = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=10**6, gpus=0, time_limit_minutes=5)
+
+
+async def test_submitting_again_finds_the_same_job(box: Box, cluster: Cluster, key: JobKey) -> None:
+    first = await cluster.submit(key, bash("true"), SMALL)
+    second = await cluster.submit(key, bash("true"), SMALL)
+    assert (first.adopted, second.adopted) == (False, True)
+    assert second.slurm_id == first.slurm_id
+    assert box.ids(key) == [first.slurm_id]
+
+
+async def test_concurrent_submissions_make_one_job(box: Box, cluster: Cluster, key: JobKey) -> None:
+    other = Login(box.settings)
+    try:
+        clusters = [cluster, Cluster(other, box.settings)] * 3
+        found = await asyncio.gather(*(c.submit(key, bash("true"), SMALL) for c in clusters))
+    finally:
+        await other.close()
+    assert len({submission.slurm_id for submission in found}) == 1
+    assert sum(not submission.adopted for submission in found) == 1
+    assert len(box.ids(key)) == 1
+
+
+async def submit_until_known(cluster: Cluster, key: JobKey) -> Submission:
+    """As a carrier does: while it is open whether Slurm has the job, ask again."""
+    async with asyncio.timeout(INTENT_PATIENCE_S / 2):
+        while True:
+            try:
+                return await cluster.submit(key, bash("true"), SMALL)
+            except SlurmUnreachable:
+                await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("trace", ["queue", "spool", "accounting"])
+async def test_a_lost_answer_is_found_again(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, trace: str
+) -> None:
+    """The connection broke after sbatch: an intent stands, no id. Whoever knows the job is asked."""
+    first = await cluster.submit(key, bash("sleep 600" if trace == "queue" else "true"), SMALL)
+    if trace != "queue":
+        await ended(monitor, key)
+    if trace == "accounting":
+        await cluster.acknowledge(key)
+    (box.folder(key) / "id").unlink()
+    again = await submit_until_known(cluster, key)
+    assert (again.slurm_id, again.adopted) == (first.slurm_id, True)
+    assert box.ids(key) == [first.slurm_id]
+    await cluster.cancel(key)
+
+
+async def test_a_young_intent_without_a_trace_is_waited_for_and_an_old_one_is_not(
+    box: Box, cluster: Cluster, key: JobKey
+) -> None:
+    box.folder(key).mkdir()
+    (box.folder(key) / "intent").write_text(f"{int(time.time())}\n")
+    with pytest.raises(SlurmUnreachable, match="may still reach Slurm"):
+        await cluster.submit(key, bash("true"), SMALL)
+    assert box.ids(key) == []
+    (box.folder(key) / "intent").write_text(f"{int(time.time()) - 600}\n")
+    assert not (await cluster.submit(key, bash("true"), SMALL)).adopted
+
+
+async def test_a_cancelled_claim_is_never_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
+    await cluster.cancel(key)
+    with pytest.raises(SlurmError, match="cancelled") as refusal:
+        await cluster.submit(key, bash("true"), SMALL)
+    assert not refusal.value.transient
+    assert box.ids(key) == []
+
+
+async def test_cancelling_while_it_waits_ends_it_without_a_start(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None]
+) -> None:
+    await cluster.submit(key, bash("echo ran"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.QUEUED)
+    await cluster.cancel(key)
+    held()
+    end = await ended(monitor, key)
+    assert (end.state, end.started_at) == ("CANCELLED", None)
+    assert await cluster.read_output({key: 0}) == {}
+
+
+@pytest.mark.parametrize("mark", ["tombstone", "run/started"])
+async def test_the_guard_stops_a_payload_that_slurm_starts_all_the_same(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None], mark: str
+) -> None:
+    """A tombstone whose scancel was lost; a job that a restarted controller runs a second time."""
+    await cluster.submit(key, bash("echo ran"), SMALL)
+    (box.folder(key) / mark).mkdir()
+    held()
+    end = await ended(monitor, key)
+    output = (await cluster.read_output({key: 0}))[key]
+    assert end.exit_status == GUARD_STATUS << 8
+    assert b"deepgrid: " in output
+    assert b"ran" not in output.splitlines()
+
+
+async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """Slurm keeps a FAILED record of such a job; it must not pass for the job's end."""
+    for _ in range(2):
+        with pytest.raises(SlurmError, match="Memory specification can not be satisfied") as refusal:
+            await cluster.submit(key, bash("true"), IMPOSSIBLE)
+        assert not refusal.value.transient
+    assert len(box.ids(key)) <= 1
+    monitor.watch(key)
+    assert await until(monitor, key, Phase.ABSENT, Phase.ENDED) == await until(monitor, key, Phase.ABSENT)
+    assert await cluster.records([key]) == {}
+
+
+async def test_half_a_script_is_not_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
+    """A connection that breaks while the script is sent looks like its end to the login node."""
+    login = Login(box.settings)
+    whole = b"#!/bin/sh\necho all of it\n"
+    done = await login.run(submit_command(box.settings, key, SMALL, whole), stdin=whole[:-5])
+    await login.close()
+    with pytest.raises(SlurmUnreachable, match="whole"):
+        parse_answer(done.stdout)
+    assert box.ids(key) == []
+
+
+async def test_a_script_without_a_shell_is_the_customers_fault(cluster: Cluster, key: JobKey) -> None:
+    with pytest.raises(InputError):
+        await cluster.submit(key, "print('hello')", SMALL)
+
+
+async def test_the_script_arrives_unharmed_and_stays_nowhere(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    secret = 'it\'s "$HOME" `id` %j \\n ü secret-7f3a'
+    await cluster.submit(key, bash(f"cat <<'END'\n{secret}\nEND\n#{'x' * 300_000}"), SMALL)
+    await ended(monitor, key)
+    assert (await cluster.read_output({key: 0}))[key].decode() == f"{secret}\n"
+    (box.folder(key) / "output.log").unlink()
+    kept = [file for file in box.folder(key).rglob("*") if file.is_file() and "secret-7f3a" in file.read_text()]
+    assert kept == []
+
+
+async def test_a_job_cannot_forge_or_hide(box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    """It runs under an account that can touch neither its identity in Slurm nor the supervisor's files."""
+    if box.settings.job_account is None:
+        pytest.skip("not root: jobs and supervisor share one account")
+    victim = new_key()
+    tricks = [
+        'scontrol update JobId="$SLURM_JOB_ID" Comment=other',
+        'scontrol update JobId="$SLURM_JOB_ID" JobName=other',
+        f'sbatch --comment={victim.comment} --job-name={victim.name} --wrap="exit 0"',
+        "touch ../tombstone",
+        "cat ../id",
+        "rm -f ../output.log && test ! -e ../output.log",
+        "ln -sf /etc/shadow ../output.log",
+        "ls ../..",
+        "ls ../../../spool",
+    ]
+    body = "\n".join(f"( {trick} ) > /dev/null 2>&1 && echo 'worked: {trick}'" for trick in tricks)
+    await cluster.submit(key, bash(f"{body}\necho done"), SMALL)
+    await ended(monitor, key)
+    assert (await cluster.read_output({key: 0}))[key] == b"done\n"
+    assert box.ids(victim) == []
