@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -71,12 +72,16 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """Prepare to run, with one API client shared by all runs instead of one a run."""
         await self._exit_stack.enter_async_context(AsyncClientContext())
         await super().setup()
+        self._context = copy_context()
 
     def take(self, flow_run: FlowRun) -> None:
-        """Start a scheduled run now instead of at the next poll; Prefect lets only one of both start it."""
+        """Start a scheduled run now instead of at the next poll; Prefect lets only one of both start it.
+
+        Whoever calls may be inside a flow run of its own, of which this one must inherit nothing.
+        """
         if self._runs_task_group is not None and flow_run.id not in self._submitting_flow_run_ids:
             self._submitting_flow_run_ids.add(flow_run.id)
-            self._runs_task_group.start_soon(self._submit_run, flow_run)
+            self._context.copy().run(self._runs_task_group.start_soon, self._submit_run, flow_run)
 
     async def run(
         self,
