@@ -106,7 +106,10 @@ def _answer(status: int, sentence: str, **further: int) -> JSONResponse:
 
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Refusal)
-    return _answer(error.status, error.sentence, **error.further)
+    answer = _answer(error.status, error.sentence, **error.further)
+    if error.hang_up:
+        answer.headers["Connection"] = "close"
+    return answer
 
 
 async def _malformed(_request: Request, error: Exception) -> JSONResponse:

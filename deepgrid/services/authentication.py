@@ -62,16 +62,16 @@ async def _body(request: Request, limit: int) -> bytes:
             async for piece in request.stream():
                 received += piece
                 if len(received) > limit:
-                    raise _too_large(limit)
+                    raise _too_large(limit, hang_up=True)
     except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {BODY_WITHIN_S:.0f} s") from None
+        raise Refusal(408, f"the body did not arrive within {BODY_WITHIN_S:.0f} s", hang_up=True) from None
     except ClientDisconnect:
         raise Refusal(400, "the connection was closed before the body's end") from None
     return bytes(received)
 
 
-def _too_large(limit: int) -> Refusal:
-    return Refusal(413, f"the body is larger than {limit} bytes")
+def _too_large(limit: int, *, hang_up: bool = False) -> Refusal:
+    return Refusal(413, f"the body is larger than {limit} bytes", hang_up=hang_up)
 
 
 async def _use_up(context: Services, verified: Verified) -> None:

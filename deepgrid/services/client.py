@@ -7,10 +7,8 @@ finds wrong in the request.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
@@ -30,9 +28,6 @@ from deepgrid.workflow import Job, canonical, from_canonical, location_hash, ver
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient", "verify_resources"]
 
 TIMEOUT_S = 30.0
-FOLLOW_WAIT_S = 20.0
-PATIENCE_S = 60.0
-PAUSE_S = 1.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -71,8 +66,10 @@ class ServicesClient:
         self._base = base_url.rstrip("/")
         self._account = account
         self._domain = Domain(chain_id, verifying_contract)
-        at_home = urlsplit(base_url).hostname in LOOPBACK  # a proxy of the environment has no business there
-        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home)
+        where = urlsplit(base_url)
+        at_home = where.hostname in LOOPBACK  # a proxy of the environment has no business there
+        secure = where.scheme == "https"  # else the certificates, 0.1 s of reading, are for nothing
+        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=secure)
 
     async def __aenter__(self) -> Self:
         return self
@@ -131,7 +128,10 @@ class ServicesClient:
         return expected
 
     async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
-        """Output of this account's job from `offset` on; waits up to `wait_s` (25 at most) for some."""
+        """Output of this account's job from `offset` on; waits up to `wait_s` (25 at most) for some.
+
+        When another provider claims the job, `claimed_at` changes and the output begins anew at offset 0.
+        """
         path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
         answer = await self._send("GET", path, b"")
         data, headers = _checked(answer), answer.headers
@@ -141,35 +141,6 @@ class ServicesClient:
             )
         except (KeyError, ValueError):
             raise _nonsense() from None
-
-    async def follow_log(self, job_id: int) -> AsyncIterator[bytes]:
-        """All output of a job, as it comes, until its end; starts anew if another provider claims the job.
-
-        A service that is away is waited for, `PATIENCE_S` seconds at most.
-        """
-        offset, claim = 0, 0
-        while True:
-            chunk = await self._read_patiently(job_id, offset)
-            if chunk.claimed_at != claim:
-                started_over, claim = offset > 0, chunk.claimed_at
-                if started_over:
-                    offset = 0
-                    continue
-            if chunk.data:
-                yield chunk.data
-            if chunk.final:
-                return
-            offset = chunk.next_offset
-
-    async def _read_patiently(self, job_id: int, offset: int) -> LogChunk:
-        give_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return await self.read_log(job_id, offset, wait_s=FOLLOW_WAIT_S)
-            except GridError as error:
-                if not error.transient or time.monotonic() > give_up_at:
-                    raise
-                await asyncio.sleep(PAUSE_S)
 
     async def post_notice(self, job_id: int, kind: str, text: str) -> None:
         """Publish a remark on a job's scheduling: one line, cut where it is too long."""

@@ -21,11 +21,14 @@ JobId = Annotated[int, Path(ge=1, lt=2**63)]
 
 
 class Refusal(Exception):
-    """An answer other than success: status, a sentence, and further fields of the body."""
+    """An answer other than success: status, a sentence, and further fields of the body.
 
-    def __init__(self, status: int, sentence: str, **further: int) -> None:
+    `hang_up` closes the connection instead of taking the rest of an endless body.
+    """
+
+    def __init__(self, status: int, sentence: str, *, hang_up: bool = False, **further: int) -> None:
         super().__init__(sentence)
-        self.status, self.sentence, self.further = status, sentence, further
+        self.status, self.sentence, self.hang_up, self.further = status, sentence, hang_up, further
 
 
 class Changes:

@@ -19,6 +19,7 @@ from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
+from deepgrid.services.context import Context
 from deepgrid.services.protocol import Domain
 from deepgrid.services.serve import listening
 from deepgrid.workflow import Job, parse
@@ -95,6 +96,7 @@ class Grid:
     chain: MemoryChain
     clock: Clock
     settings: ServicesSettings
+    context: Context
     clients: dict[str, ServicesClient]
 
     def __getattr__(self, name: str) -> ServicesClient:
@@ -120,7 +122,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
             clients = {name: client_of(address, account) for name, account in ACCOUNTS.items()}
             for client in clients.values():
                 await stack.enter_async_context(client)
-            return Grid(address, chain, clock, chosen, clients)
+            return Grid(address, chain, clock, chosen, app.state.context, clients)
 
         yield start_one
 

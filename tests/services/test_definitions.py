@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from coincurve import PrivateKey
 
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
@@ -91,7 +92,7 @@ async def test_a_tampered_answer_is_not_run(grid: Grid, monkeypatch: pytest.Monk
 async def test_an_answer_for_another_key_cannot_be_opened(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     name = await grid.customer.upload(a_job())
     grid.chain.put(1, name)
-    mine = protocol.Account.create()._key_obj.public_key.to_compressed_bytes().hex()
+    mine = PrivateKey().public_key.format().hex()
     honest = definitions._sealed_for
     monkeypatch.setattr(definitions, "_sealed_for", lambda _key, content: honest(mine, content))
     with pytest.raises(AccessDenied, match="cannot be opened"):
@@ -224,5 +225,3 @@ async def put(grid: Grid, path: str, body: bytes, who: str = "customer") -> http
     headers = protocol.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))
     async with httpx.AsyncClient() as client:
         return await client.put(grid.url + path, content=body, headers=headers)
-
-

@@ -1,0 +1,170 @@
+"""A log holds each byte once and in order; its customer alone reads it, as it comes, to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from deepgrid.errors import AccessDenied, NotFound
+from deepgrid.lifecycle.states import JobStatus
+from tests.services.conftest import ACCOUNTS, Grid, Start, a_job, eventually
+
+NAME = "0" * 64
+
+
+async def test_what_the_provider_pushes_the_customer_reads(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    assert await grid.provider.push_log(1, 0, b"hello ") == 6
+    assert await grid.provider.push_log(1, 6, "wörld\x00\xff".encode(), final=True) == 15
+    whole = await grid.customer.read_log(1)
+    assert (whole.data, whole.next_offset, whole.final) == ("hello wörld\x00\xff".encode(), 15, True)
+    assert (await grid.customer.read_log(1, 6)).data.decode() == "wörld\x00\xff"
+
+
+async def test_only_the_customer_reads_and_only_the_provider_writes(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"mine")
+    for stranger in (grid.rival, grid.provider, grid.operator):
+        with pytest.raises(AccessDenied, match="only its customer"):
+            await stranger.read_log(1)
+    for stranger in (grid.rival, grid.customer, grid.other_provider):
+        with pytest.raises(AccessDenied, match="not a job of"):
+            await stranger.push_log(1, 4, b"forged")
+    with pytest.raises(NotFound):
+        await grid.customer.read_log(2)
+    assert (await grid.customer.read_log(1)).data == b"mine"
+
+
+@pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.META_SCHEDULED])
+async def test_nobody_writes_before_the_claim(grid: Grid, status: JobStatus) -> None:
+    grid.chain.put(1, NAME, status)
+    with pytest.raises(AccessDenied):
+        await grid.provider.push_log(1, 0, b"x")
+
+
+async def test_repeated_and_overlapping_chunks_are_stored_once(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    for offset, data in ((0, b"abc"), (0, b"abc"), (1, b"bcde"), (2, b"c"), (0, b""), (5, b"f")):
+        await grid.provider.push_log(1, offset, data)
+    assert (await grid.customer.read_log(1)).data == b"abcdef"
+
+
+async def test_a_gap_is_refused_with_the_offset_to_go_on_from(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"abc")
+    assert await grid.provider.push_log(1, 10, b"xyz", final=True) == 3
+    chunk = await grid.customer.read_log(1)
+    assert (chunk.data, chunk.final) == (b"abc", False)
+
+
+async def test_two_pushes_at_once_leave_each_byte_once(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    text = bytes(range(256))
+    await asyncio.gather(*(grid.provider.push_log(1, 0, text[:n]) for n in (256, 10, 100, 200, 256)))
+    assert (await grid.customer.read_log(1)).data == text
+
+
+async def test_large_output_is_pushed_and_read_in_pieces(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    text = b"0123456789" * 250_000
+    assert await grid.provider.push_log(1, 0, text, final=True) == len(text)
+    first = await grid.customer.read_log(1)
+    assert (len(first.data), first.final) == (1024 * 1024, False)
+    assert b"".join(await pieces(grid)) == text
+    assert (await grid.customer.read_log(1, 2_499_995)).data == b"56789"
+
+
+async def test_a_log_is_kept_up_to_a_bound(start: Start) -> None:
+    grid = await start(max_log_bytes=10)
+    grid.chain.put(1, NAME)
+    assert await grid.provider.push_log(1, 0, b"12345678") == 8
+    assert await grid.provider.push_log(1, 8, b"abcdef") == 14
+    assert await grid.provider.push_log(1, 14, b"ghi", final=True) == 17
+    chunk = await grid.customer.read_log(1)
+    assert (chunk.data, chunk.final) == (b"12345678ab", True)
+
+
+async def test_a_waiting_reader_wakes_when_output_comes(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    reading = asyncio.create_task(grid.customer.read_log(1, wait_s=20))
+    await eventually(lambda: waits(grid, 1))
+    start = time.monotonic()
+    await grid.provider.push_log(1, 0, b"news")
+    assert (await reading).data == b"news"
+    assert time.monotonic() - start < 10
+
+
+async def test_a_waiting_reader_gets_an_empty_answer_in_time(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    start = time.monotonic()
+    chunk = await grid.customer.read_log(1, wait_s=0.5)
+    assert (chunk.data, chunk.final) == (b"", False)
+    assert time.monotonic() - start >= 0.5
+
+
+async def test_a_waiting_reader_sees_the_end(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"all")
+    reading = asyncio.create_task(grid.customer.read_log(1, 3, wait_s=20))
+    await eventually(lambda: waits(grid, 1))
+    await grid.provider.push_log(1, 3, b"", final=True)
+    chunk = await reading
+    assert (chunk.data, chunk.final) == (b"", True)
+
+
+async def test_the_output_of_a_second_claim_is_a_log_of_its_own(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"first claim", final=True)
+    first = await grid.customer.read_log(1)
+    grid.chain.put(1, NAME, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
+    with pytest.raises(AccessDenied):
+        await grid.provider.push_log(1, 11, b"too late")
+    between = await grid.customer.read_log(1, first.next_offset)
+    assert (between.data, between.final, between.claimed_at) == (b"", False, 9)
+    await grid.other_provider.push_log(1, 0, b"second")
+    second = await grid.customer.read_log(1)
+    assert (first.claimed_at, second.claimed_at, second.data) == (3, 9, b"second")
+
+
+async def test_a_log_ends_with_its_job_even_if_the_provider_never_said_so(grid: Grid) -> None:
+    now = int(grid.clock())
+    grid.chain.put(1, NAME, JobStatus.FAILED, ended_at=now)
+    await grid.provider.push_log(1, 0, b"last words")
+    assert not (await grid.customer.read_log(1)).final, "the provider may still ship what is left"
+    grid.clock.ahead_s = 31
+    chunk = await grid.customer.read_log(1)
+    assert (chunk.data, chunk.final) == (b"last words", True)
+
+
+async def test_a_job_that_ships_no_output_has_an_empty_log_that_ends_with_it(grid: Grid) -> None:
+    name = await grid.customer.upload(a_job(enable_logging=False))
+    grid.chain.put(1, name, JobStatus.RUNNING)
+    assert not (await grid.customer.read_log(1)).final
+    grid.chain.put(1, name, JobStatus.FINISHED, ended_at=int(grid.clock()))
+    assert (await grid.customer.read_log(1)).final
+    grid.chain.put(2, name, JobStatus.CANCELLED, claimed_at=0, provider=None)
+    assert (await grid.customer.read_log(2)).final, "never claimed: nothing will come"
+
+
+async def test_logs_are_encrypted_at_rest(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"plainly visible")
+    folder = grid.settings.secret_file.parent
+    assert b"plainly visible" not in b"".join(path.read_bytes() for path in folder.glob("services.sqlite*"))
+
+
+async def pieces(grid: Grid) -> list[bytes]:
+    """The whole log, answer by answer."""
+    found, offset, final = [], 0, False
+    while not final:
+        chunk = await grid.customer.read_log(1, offset, wait_s=5)
+        found.append(chunk.data)
+        offset, final = chunk.next_offset, chunk.final
+    return found
+
+
+async def waits(grid: Grid, job_id: int) -> bool:
+    """Whether a reader of the job's log hangs in the service."""
+    return job_id in grid.context.changes._watchers

@@ -1,0 +1,105 @@
+"""The services as a process of its own, in front of a real chain."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet
+from deepgrid.errors import ConfigurationError, GridError
+from deepgrid.lifecycle.job import JobDefinition
+from deepgrid.services.app import ServicesSettings
+from deepgrid.services.client import ServicesClient
+from deepgrid.services.serve import serve
+from deepgrid.workflow import verify_resources
+from tests.chain.anvil import Anvil
+from tests.chain.grid import CREDIT, Grid, build, gather_people
+from tests.services.conftest import a_job, eventually
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from deepgrid.services.app import ServicesSettings
+from deepgrid.services.serve import serve
+book, folder, port = sys.argv[1:]
+asyncio.run(serve(ServicesSettings(f"sqlite:///{folder}/db", Path(folder, "secret"), port=int(port), book=Path(book))))
+"""
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    folder = tmp_path_factory.mktemp("services-chain")
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
+
+
+async def test_a_process_serves_a_real_job_and_stops_on_a_signal(real: Grid, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    book = real.book.save(tmp_path / "grid.json")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, book, tmp_path, str(port))
+    try:
+        async with await Chain.connect(real.book) as chain:
+            await life_of_a_job(real, chain, f"http://127.0.0.1:{port}")
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 60) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def life_of_a_job(real: Grid, chain: Chain, url: str) -> None:
+    people = await gather_people(real, chain, "services")
+
+    def client(name: str) -> ServicesClient:
+        account = Wallet.load(real.keys / name).account
+        return ServicesClient(url, account, real.book.chain_id, real.book.meta_scheduler)
+
+    async with client("services-c") as customer, client("services-p") as provider, client("operator") as operator:
+
+        async def answers() -> bool:
+            try:
+                return await customer.notices(1) == []
+            except GridError:
+                return False
+
+        await eventually(answers, within_s=120)
+        job = a_job()
+        name = await customer.upload(job)
+        definition = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, batch_location_hash=name)
+        job_id = await people.customer.request_job(definition, 200 * CREDIT, "a job", approve_first=200 * CREDIT)
+        await people.operator.meta_schedule(job_id, people.provider.address)
+        await operator.post_notice(job_id, "assigned", "cheapest")
+        await people.provider.claim_next()
+
+        fetched = await provider.fetch_definition(job_id, definition.batch_location_hash)
+        assert fetched == job
+        verify_resources(fetched, (await chain.job(job_id)).definition)
+        await provider.push_log(job_id, 0, b"hello", final=True)
+        chunk = await customer.read_log(job_id)
+        assert (chunk.data, chunk.final) == (b"hello", True)
+        assert [n.text for n in await customer.notices(job_id)] == ["cheapest"]
+
+
+async def test_a_port_in_use_and_a_missing_book_are_clear_errors(real: Grid, tmp_path: Path) -> None:
+    book = real.book.save(tmp_path / "grid.json")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = ServicesSettings(
+            f"sqlite:///{tmp_path}/db", tmp_path / "secret", port=taken.getsockname()[1], book=book
+        )
+        with pytest.raises(ConfigurationError, match="cannot listen at 127.0.0.1:"):
+            await serve(settings)
+    with pytest.raises(ConfigurationError, match="no address book"):
+        await serve(ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", book=tmp_path / "none.json"))

@@ -1,0 +1,116 @@
+"""The store: private files, clear errors, and the same behaviour on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError, NotFound
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.cleanup import Retention, clean_up
+from deepgrid.services.database import Database
+from deepgrid.services.protocol import sign
+from deepgrid.services.vault import Vault
+from tests.services.conftest import ACCOUNTS, DOMAIN, Start, a_job, eventually
+from tests.services.test_logs import waits
+from tests.services.test_signatures import PATH, push
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """URL of a private PostgreSQL that listens on a socket file only."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("PostgreSQL is not installed")
+    bin_dir, folder = found[-1].parent, Path(tempfile.mkdtemp(prefix="dg-pg-"))
+    run = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+
+    def command(*words: str) -> None:
+        subprocess.run([*run, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+    try:
+        if run:
+            shutil.chown(folder, "postgres", "postgres")
+        data = str(folder / "data")
+        command(str(bin_dir / "initdb"), "-D", data, "-A", "trust", "-U", "grid", "-E", "UTF8", "--no-sync")
+        options = f"-k {folder} -c listen_addresses= -c fsync=off"
+        command(str(bin_dir / "pg_ctl"), "-D", data, "-o", options, "-l", str(folder / "log"), "-w", "start")
+        try:
+            yield f"postgresql://grid@/postgres?host={folder}"
+        finally:
+            command(str(bin_dir / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def test_two_services_share_one_postgresql(start: Start, postgres: str) -> None:
+    one = await start(database_url=postgres)
+    other = await start(one.chain, database_url=postgres)
+    job = a_job()
+    name = await one.customer.upload(job)
+    one.chain.put(1, name)
+    assert await other.provider.fetch_definition(1, name) == job
+    assert [r.job_id for r in await one.customer.releases(name)] == [1]
+
+    headers = sign(ACCOUNTS["provider"], DOMAIN, "POST", PATH, b"once", int(one.clock()))
+    answers = await asyncio.gather(*(push(grid.url, b"once", headers) for grid in (one, other, one, other)))
+    assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401]
+
+    reading = asyncio.create_task(one.customer.read_log(1, 4, wait_s=20))
+    await eventually(lambda: waits(one, 1))
+    await asyncio.gather(*(grid.provider.push_log(1, 4, b" upon a time") for grid in (one, other, other)))
+    assert (await reading).data == b" upon a time", "a reader learns of chunks that another process took"
+    await other.provider.push_log(1, 16, b"", final=True)
+    assert (await one.customer.read_log(1)).data == b"once upon a time"
+
+    await one.operator.post_notice(1, "assigned", "cheapest")
+    assert [n.text for n in await other.customer.notices(1)] == ["cheapest"]
+
+    one.chain.put(1, name, JobStatus.FINISHED)
+    for ahead_s in (1000, 2000):
+        other.clock.ahead_s = ahead_s
+        await clean_up(other.context, Retention())
+    one.chain.put(1, name)
+    with pytest.raises(NotFound):
+        await one.provider.fetch_definition(1, name)
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])
+def test_an_unusable_database_url_is_said_without_repeating_it(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Database(url)
+    assert not url or url not in caught.value.message
+
+
+async def test_a_database_that_does_not_answer_is_said_without_its_password() -> None:
+    database = Database("postgresql://grid:s3cret@127.0.0.1:9/x")
+    with pytest.raises(ConfigurationError, match="cannot be used") as caught:
+        await database.create_tables()
+    assert "s3cret" not in str(caught.value)
+    await database.close()
+
+
+def test_the_secret_file_is_made_once_and_must_stay_private(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "secret"
+    sealed = Vault.open(path).seal(b"content")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Vault.open(path).unseal(sealed) == b"content"
+    with pytest.raises(ConfigurationError, match="another secret file"):
+        Vault.open(tmp_path / "other").unseal(sealed)
+    path.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="Others may read") as caught:
+        Vault.open(path)
+    assert "chmod 600" in caught.value.next_step
+    path.write_text("not a key")
+    path.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="does not hold a key"):
+        Vault.open(path)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        Vault.open(tmp_path)
