@@ -57,10 +57,10 @@ class Bare:
         return in_pool(self.anvil, self.wallet.address)
 
     def fee_in_pool(self) -> int:
-        """The most that the key's waiting transaction pays, wei per gas."""
+        """The most that the key's waiting transactions pay, wei per gas; 0 when none waits."""
         pool = self.anvil.call("txpool_content")["pending"]
-        (waiting,) = next(pool[owner] for owner in pool if owner.lower() == self.wallet.address.lower()).values()
-        return int(waiting["maxFeePerGas"], 16)
+        mine = [pool[owner] for owner in pool if owner.lower() == self.wallet.address.lower()]
+        return max((int(tx["maxFeePerGas"], 16) for by_nonce in mine for tx in by_nonce.values()), default=0)
 
     def mined(self) -> int:
         return int(self.anvil.call("eth_getTransactionCount", self.wallet.address, "latest"), 16)
