@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN_S = 30.0
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
-OVERTAKEN = frozenset({"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly"})
+OVERTAKEN = frozenset(
+    {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "MetaScheduledScheduledStatusOnly"}
+)
 
 
 class Carrier:

@@ -28,16 +28,16 @@ OFFERS = (
     Offer(
         ClusterSpec("alpha", nodes=2, cpus_per_node=4, mem_per_node_mb=8000),
         Prices(
-            gpu_wei_per_minute=0, cpu_wei_per_minute=50 * MILLICREDIT_WEI, mem_wei_per_mb_minute=5 * MICROCREDIT_WEI
+            gpu_wei_per_minute=0, cpu_wei_per_minute=950 * MILLICREDIT_WEI, mem_wei_per_mb_minute=80 * MICROCREDIT_WEI
         ),
         {"region": "ch", "network": "ethernet"},
     ),
     Offer(
         ClusterSpec("beta", nodes=2, cpus_per_node=8, mem_per_node_mb=16000, gpus_per_node=2),
         Prices(
-            gpu_wei_per_minute=800 * MILLICREDIT_WEI,
-            cpu_wei_per_minute=80 * MILLICREDIT_WEI,
-            mem_wei_per_mb_minute=8 * MICROCREDIT_WEI,
+            gpu_wei_per_minute=17_000 * MILLICREDIT_WEI,
+            cpu_wei_per_minute=1900 * MILLICREDIT_WEI,
+            mem_wei_per_mb_minute=160 * MICROCREDIT_WEI,
         ),
         {"region": "fr", "network": "infiniband"},
     ),
