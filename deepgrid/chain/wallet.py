@@ -101,7 +101,7 @@ def _read_private(where: Path) -> str:
             content = file.read(LARGEST_KEY_FILE_BYTES)
     except FileNotFoundError:
         raise ConfigurationError(
-            f"There is no key file {where}.", next_step="Create one with `dps`, or name another file."
+            f"There is no key file {where}.", next_step="Create one with `dps key create`, or name another file."
         ) from None
     except IsADirectoryError:
         raise ConfigurationError(f"{where} is a folder, not a key file.", next_step="Name the file in it.") from None
