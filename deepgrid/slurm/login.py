@@ -279,6 +279,7 @@ class LocalLogin:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
         if len(out) + len(err) > OUTPUT_LIMIT_BYTES:
             raise SlurmError(f"A Slurm command said more than {OUTPUT_LIMIT_BYTES} bytes.")
         return CommandResult(process.returncode or 0, out, err)

@@ -7,15 +7,16 @@ from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import CommandResult, Login
 from deepgrid.slurm.monitor import SlurmMonitor
-from tests.slurm.support import SMALL, Box, bash, ended, new_key, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
 
 
-async def test_the_life_of_a_job_that_exits_3(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+async def test_the_life_of_a_job_that_exits_3(box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
     assert monitor.observe(key) == UNKNOWN
     monitor.watch(key)
     assert await until(monitor, key, Phase.ABSENT) == ABSENT
-    submission = await cluster.submit(key, bash("sleep 1; exit 3"), SMALL)
+    submission = await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
     running = await until(monitor, key, Phase.RUNNING)
+    leave(box, key)
     end = await until(monitor, key, Phase.ENDED)
     assert running.slurm_id == end.slurm_id == submission.slurm_id
     assert (end.state, end.exit_status) == ("FAILED", 768)
@@ -65,7 +66,7 @@ async def test_a_job_that_slurm_could_not_launch_says_so(
 async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    await cluster.submit(key, bash("sleep 3; exit 3"), SMALL)
+    await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
     absent = new_key()
     monitor.watch(key)
     monitor.watch(absent)
@@ -76,6 +77,7 @@ async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
     assert monitor.observe(absent) == UNKNOWN
     assert monitor.last_error is not None
     assert monitor.last_error.transient
+    leave(box, key)
     box.start()
     end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
     assert (end.exit_status, end.started_at) == (768, running.started_at)
@@ -116,13 +118,15 @@ async def test_many_jobs_cost_one_command_a_poll_and_ended_ones_none(box: Box) -
     keys = [new_key() for _ in range(12)]
     try:
         for each in keys:
-            await cluster.submit(each, bash("sleep 3"), SMALL)
+            await cluster.submit(each, bash(WAIT_FOR_LEAVE), SMALL)
         login.commands = 0
         for each in keys:
             monitor.watch(each)
         for each in keys:
             await until(monitor, each, Phase.RUNNING)
         polls_while_running = login.commands
+        for each in keys:
+            leave(box, each)
         for each in keys:
             await until(monitor, each, Phase.ENDED)
         assert polls_while_running < len(keys)

@@ -1,0 +1,102 @@
+"""The one-machine clusters themselves: side by side, again from the same state, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine import slurm_files
+from deployments.onemachine.ports import PortBook
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
+from tests.slurm.support import SMALL, Box, bash, ended, new_key
+
+
+def living(*marks: str) -> list[str]:
+    """Command lines of live processes that have one of `marks` in command line or environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+            dead = (folder / "stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+            text = (words + (folder / "environ").read_bytes()).decode(errors="replace")
+        except OSError:
+            continue
+        if not dead and int(folder.name) != os.getpid() and any(mark in text for mark in marks):
+            found.append(words.decode(errors="replace"))
+    return found
+
+
+async def test_two_clusters_beside_another_grid_end_without_a_trace_and_start_again(box: Box, tmp_path: Path) -> None:
+    """In a state folder too deep for sockets and closed to others, with a job that left its environment behind."""
+    state = tmp_path / ("deep" * 30)
+    mark = f"a-job-of-{os.getpid()}-{time.time_ns()}"
+    key = new_key()
+    with running_site(state, ClusterSpec("one"), ClusterSpec("two", nodes=1)) as (site, table):
+        assert site.job_account is None
+        assert "share one Unix account" in site.notes[0]
+        for name, nodes in (("one", 2), ("two", 1)):
+            login = Login(site.login(name))
+            cluster = Cluster(login, site.login(name))
+            assert (await cluster.hardware()).nodes == nodes
+            monitor = SlurmMonitor(cluster, poll_s=0.2)
+            await cluster.submit(key, bash(f"exec env -i /bin/sh -c 'echo up; sleep 600; : {mark}'"), SMALL)
+            monitor.watch(key)
+            while not await cluster.read_output({key: 0}):
+                await monitor.changed(key, monitor.observe(key), 0.2)
+            await monitor.close()
+            await login.close()
+        before = accounts(site, "one")
+        assert "RUNNING" in before
+        assert table.names()
+    assert living(str(state), str(slurm_files.socket_path(state)), mark) == []
+    assert not slurm_files.socket_path(state).exists()
+    assert box.slurm("sinfo", "-h", "-o", "%T").strip(), "the other grid was left alone"
+
+    with running_site(state, ClusterSpec("one"), ClusterSpec("two", nodes=1)) as (site, _):
+        login = Login(site.login("one"))
+        monitor = SlurmMonitor(Cluster(login, site.login("one")), poll_s=0.2)
+        assert (await ended(monitor, key)).state == "NODE_FAIL", "its end is known, and that it was no fault of its own"
+        await monitor.close()
+        await login.close()
+        assert "NODE_FAIL" in accounts(site, "one")
+
+
+def accounts(site: SlurmSite, cluster: str) -> str:
+    env = {**os.environ, **site.environment(cluster)}
+    command = ["sacct", "-n", "-X", "-a", "-S", "now-1days", "-o", "State%20"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_ports_stay_the_same_and_are_free_and_different(tmp_path: Path) -> None:
+    book = PortBook(tmp_path / "ports.json")
+    ports = {name: book.port(name) for name in ("a", "b", "c")}
+    assert len(set(ports.values())) == 3
+    assert {name: PortBook(tmp_path / "ports.json").port(name) for name in ports} == ports
+
+
+def test_a_socket_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    path = slurm_files.socket_path(tmp_path)
+    path.symlink_to(tmp_path)
+    try:
+        with pytest.raises(ConfigurationError, match="belongs to somebody else"):
+            slurm_files.socket_folder(tmp_path)
+    finally:
+        path.unlink()
+
+
+def test_secrets_of_the_cluster_are_closed_to_jobs(box: Box) -> None:
+    """The state folder lets the job account pass; what must stay private is private itself."""
+    shared = box.site.state / "slurm"
+    cluster = shared / box.name
+    for private in (shared / "munge.key", shared / "database", shared / "slurmdbd.conf", cluster / "ssh",
+                    cluster / "slurmctld", cluster / "grid" / "spool"):  # fmt: skip
+        assert private.stat().st_mode & 0o077 == 0, private
+    assert cluster.stat().st_mode & 0o066 == 0
