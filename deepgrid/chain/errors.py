@@ -164,14 +164,14 @@ async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, recei
     """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
 
     First on the state after its block (which holds whatever came before it in that block, and the
-    block's time), then on the state before. Never raises.
+    block's time), then on the state before, then on today's, which is all that some nodes keep. Never raises.
     """
     if int(receipt["gasUsed"], 16) >= gas:
         return ContractError(f"{call.title} needed more than the {gas} gas it was given.", name=OUT_OF_GAS)
     number = int(receipt["blockNumber"], 16)
-    for block in (number, number - 1):
+    for block in (hex(number), hex(number - 1), "latest"):
         try:
-            await rpc.call("eth_call", {**call.as_params(sender), "gas": hex(gas)}, hex(block))
+            await rpc.call("eth_call", {**call.as_params(sender), "gas": hex(gas)}, block)
         except ChainError as error:
             reason = refusal(error)
             if isinstance(reason, ContractError):
