@@ -1,4 +1,4 @@
-"""`python -m deployments.onemachine up|down|status`: what `./run` hands over to."""
+"""`python -m deployments.onemachine demo|up|down|status`: what `./run` hands over to."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from deepgrid.errors import GridError
+from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import Grid
 from deployments.onemachine.view import table
 
@@ -17,32 +18,43 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Do one command; returns the exit status: 0, or 1 when something is down or failed."""
-    parser = argparse.ArgumentParser(prog="./run", description=__doc__)
+    """Do one command; returns the exit status: 0, 1 when something is down or failed, a demo's that of its job."""
+    parser = argparse.ArgumentParser(prog="./run", description="The grid on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("up", "down", "status"):
         commands.add_parser(name)
-    command = parser.parse_args().command
+    demo_options = commands.add_parser("demo")
+    demo_options.add_argument("--exit", action="store_true", help="end with the job instead of staying up")
+    options = parser.parse_args()
     grid = Grid(Path(os.environ.get(STATE_VARIABLE) or REPOSITORY / ".grid"))
     forget_other_grids()
     try:
-        return {"up": up, "down": down, "status": status}[command](grid)
+        if options.command == "demo":
+            return demo(grid, bring_up, end_at_once=options.exit)
+        return {"up": up, "down": down, "status": status}[options.command](grid)
     except GridError as error:
         print(f"run: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("run: interrupted; ./run down stops what was started", file=sys.stderr)
+        print("run: interrupted", file=sys.stderr)
         return 130
 
 
 def up(grid: Grid) -> int:
     """Start what does not run yet and say how to use it."""
-    if not grid.up(lambda name, seconds: print(f"  {name} ({seconds:.1f} s)")):
-        print("The grid is up already.")
+    bring_up(grid)
     print(table(grid.rows()))
+    print(f"\nPrefect UI: {grid.prefect.ui_url}\nAs the grid's customer:\n  source {grid.state}/customer.env")
+    print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
+    return 0
+
+
+def bring_up(grid: Grid) -> None:
+    """Start what does not run yet, with a line for each step that is done."""
+    if not grid.up(lambda name, seconds: print(f"  {name} ({seconds:.1f} s)", flush=True)):
+        print("The grid is up already.")
     for note in grid.notes:
         print(note)
-    return 0
 
 
 def down(grid: Grid) -> int:

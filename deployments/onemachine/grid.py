@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from functools import cached_property, partial
 from pathlib import Path
+from signal import SIGKILL
 
 from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.clusters import OFFERS, Offer
@@ -62,6 +63,15 @@ class Grid:
     def is_up(self) -> bool:
         """Whether the last `up` went through and nothing died since."""
         return self._marker.exists() and all(row.pid for row in self.rows())
+
+    def start(self, name: str) -> None:
+        """Start one process again, after it was stopped or killed; returns when it serves."""
+        step = next(step for step in self.steps() if step.name.replace(" ", "-") == name)
+        step.do()
+
+    def kill(self, name: str) -> None:
+        """Kill one process with SIGKILL, as a crash would; nothing else is told."""
+        self.table.stop(name, SIGKILL)
 
     def rows(self) -> list[Row]:
         """All processes that were started, in that order."""

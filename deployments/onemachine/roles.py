@@ -21,7 +21,7 @@ from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, 
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import environment_file
 
-BINARIES = Path(sys.executable).parent
+COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
 
 
@@ -40,18 +40,20 @@ class Roles:
     def services(self) -> Daemon:
         """The Job Definition and log services."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
-        argv = [*_dps("services", "serve"), "--host", HOST, "--port", str(self.services_port)]
+        argv = [str(self.dps), "services", "serve", "--host", HOST, "--port", str(self.services_port)]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
 
     def operator(self) -> Daemon:
         """The meta-scheduler's process."""
-        return self._flow_runner("operator", _dps("operator", "serve", OPERATOR_NAME), f"operator-{OPERATOR_NAME}")
+        return self._flow_runner(
+            "operator", [str(self.dps), "operator", "serve", OPERATOR_NAME], f"operator-{OPERATOR_NAME}"
+        )
 
     def supervisor(self, offer: Offer) -> Daemon:
         """The process of one cluster's provider; registered on chain when it is ready."""
         name = f"supervisor-{offer.name}"
-        return self._flow_runner(name, _dps("provider", "serve", offer.name), f"provider-{offer.name}")
+        return self._flow_runner(name, [str(self.dps), "provider", "serve", offer.name], f"provider-{offer.name}")
 
     def tell_prefect(self, log: Path) -> None:
         """Register pools, blocks and deployments unless Prefect has just these. Raises ConfigurationError."""
@@ -74,18 +76,38 @@ class Roles:
                 Path(root).mkdir(parents=True, exist_ok=True)
                 Path(root).chmod(0o1777)
 
-    def write_environments(self) -> None:
-        """A file to source for each person: `<state>/customer.env` and so on."""
-        book = {"DEEPGRID_BOOK": str(self.book)}
-        self._write_environment(CUSTOMER, book)
-        self._write_environment(OPERATOR, {**book, **self.prefect.environment()})
-        for offer in OFFERS:
-            settings = {**book, **self.prefect.environment(), **self.slurm.environment(offer.name)}
-            self._write_environment(offer.name, settings)
+    @property
+    def dps(self) -> Path:
+        """The `dps` command."""
+        return Path(sys.executable).parent / "dps"
 
-    def _write_environment(self, name: str, settings: dict[str, str]) -> None:
-        variables = {**settings, "DPS_KEY_FILE": str(self.keys.file(name))}
-        (self.state / f"{name}.env").write_text(environment_file(variables, BINARIES))
+    def customer_environment(self) -> dict[str, str]:
+        """What `dps` needs to act as the grid's customer."""
+        return self._environment(CUSTOMER, {})
+
+    def write_environments(self) -> None:
+        """A file to source for each person, `<state>/customer.env` and so on, and a folder with their commands."""
+        self._write_environment(CUSTOMER, self.customer_environment())
+        self._write_environment(OPERATOR, self._environment(OPERATOR, self.prefect.environment()))
+        for offer in OFFERS:
+            settings = {**self.prefect.environment(), **self.slurm.environment(offer.name)}
+            self._write_environment(offer.name, self._environment(offer.name, settings))
+        self._commands.mkdir(exist_ok=True)
+        for name in COMMANDS:
+            link = self._commands / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.dps.with_name(name))
+
+    def _environment(self, name: str, settings: dict[str, str]) -> dict[str, str]:
+        return {"DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.keys.file(name)), **settings}
+
+    def _write_environment(self, name: str, variables: dict[str, str]) -> None:
+        (self.state / f"{name}.env").write_text(environment_file(variables, self._commands))
+
+    @property
+    def _commands(self) -> Path:
+        """Only ours: the whole of .venv/bin on somebody's path would hide their own python."""
+        return self.state / "bin"
 
     def _flow_runner(self, name: str, argv: list[str], pool: str) -> Daemon:
         since = datetime.now(UTC)
@@ -119,7 +141,3 @@ class Roles:
 
     def _storage(self, offer: Offer) -> str:
         return str(self.state / "storage" / offer.name)
-
-
-def _dps(*words: str) -> list[str]:
-    return [str(BINARIES / "dps"), *words]
