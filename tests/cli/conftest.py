@@ -1,0 +1,63 @@
+"""Fixtures of the command's tests: one live grid a session, and fresh people for each test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet
+from tests.chain.anvil import Anvil
+from tests.chain.grid import build
+from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of
+
+_number = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("live")
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        grid = build(anvil, folder / "keys")
+        with services_of(grid.book, folder) as url:
+            book = grid.book.model_copy(update={"definitions_url": url, "logs_url": url})
+            yield Live(grid, book.save(folder / "grid.json"))
+    finally:
+        anvil.stop()
+
+
+@pytest.fixture
+async def chain(live: Live) -> AsyncIterator[Chain]:
+    async with await Chain.connect(live.address_book()) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def operator(live: Live, chain: Chain) -> AsyncIterator[Party]:
+    who = party(chain, Wallet.load(live.grid.operator_key))
+    yield who
+    await who.close()
+
+
+@pytest.fixture
+async def provider(live: Live, chain: Chain, operator: Party) -> AsyncIterator[Party]:
+    """An approved provider whose cluster is called alpha."""
+    who = party(chain, live.grid.new_key(f"provider-{next(_number)}"))
+    await who.writer.register(HARDWARE, PRICES, LABELS)
+    await operator.writer.approve_provider(who.address)
+    yield who
+    await who.close()
+
+
+@pytest.fixture
+async def dps(live: Live, operator: Party, tmp_path: Path) -> Dps:
+    """The command of a customer with 1000 credits."""
+    name = f"customer-{next(_number)}"
+    wallet = live.grid.new_key(name)
+    await operator.writer.mint(wallet.address, 1000 * CREDIT)
+    return Dps(tmp_path, live.book, live.grid.keys / name)

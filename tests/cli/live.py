@@ -1,0 +1,194 @@
+"""A live grid for the command: a chain with the contracts, the two services, people with funded keys.
+
+What providers and the operator do is done by the tests themselves; `dps` runs as a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from deepgrid.lifecycle.job import Hardware, Label, Prices
+from deepgrid.services.client import ServicesClient
+from tests.chain.grid import Grid
+
+CREDIT = 10**18
+WITHIN_S = 120
+LISTENING = re.compile(r"listen at (http://\S+)")
+HARDWARE = Hardware(gpus_per_node=(0, 0), cpus_per_node=(4, 4), mem_per_node_mb=(8000, 8000))
+PRICES = Prices(gpu_wei_per_minute=CREDIT, cpu_wei_per_minute=CREDIT // 2, mem_wei_per_mb_minute=CREDIT // 1000)
+LABELS = (Label("name", "alpha"), Label("os", "linux"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of `dps` left."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Dps:
+    """The command with one key and one grid."""
+
+    home: Path
+    book: Path
+    key: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DPS", "DEEPGRID"))}
+        own = {"HOME": str(self.home), "DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.key), "TZ": "UTC"}
+        return inherited | own
+
+    async def run(self, *args: str | Path) -> Outcome:
+        """Run it to its end."""
+        return await finished(await self.start(*args))
+
+    async def start(self, *args: str | Path) -> asyncio.subprocess.Process:
+        """Start it; `finished` waits for it."""
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", "from cli.main import main; main()", *map(str, args),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.environment, cwd=str(self.home),
+        )  # fmt: skip
+
+
+async def finished(process: asyncio.subprocess.Process) -> Outcome:
+    """What the process leaves when it ends; one that does not end is killed."""
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Outcome(process.returncode, out.decode(), err.decode())
+
+
+@dataclass(frozen=True)
+class Live:
+    """The grid of a test session; `book` is its address book on disk."""
+
+    grid: Grid
+    book: Path
+
+    def address_book(self) -> AddressBook:
+        return AddressBook.load(self.book)
+
+
+@dataclass(frozen=True)
+class Party:
+    """Somebody on the grid, with the means of a role."""
+
+    writer: Writer
+    services: ServicesClient
+
+    @property
+    def address(self) -> str:
+        return self.writer.address
+
+    async def close(self) -> None:
+        await self.writer.sender.close()
+        await self.services.close()
+
+
+def party(chain: Chain, wallet: Wallet) -> Party:
+    """The party that holds this wallet."""
+    book = chain.book
+    services = ServicesClient(book.definitions_url, wallet.account, book.chain_id, book.meta_scheduler)
+    return Party(Writer(chain, Sender(chain, wallet)), services)
+
+
+class Wire:
+    """A connection to a server, which can be cut and mended; `url` leads through it."""
+
+    def __init__(self, url: str) -> None:
+        self._target = urlsplit(url)
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    async def __aenter__(self) -> Wire:
+        await self.mend()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cut()
+
+    async def mend(self) -> None:
+        """Let connections through, at the same port as before."""
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        """Drop every connection and refuse new ones."""
+        assert self._server is not None
+        self._server.close()
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        both = {writer, far_writer}
+        self._open |= both
+        try:
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        finally:
+            self._open -= both
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+@contextmanager
+def services_of(book: AddressBook, folder: Path) -> Iterator[str]:
+    """`dps services serve` for the grid of `book`; gives its URL."""
+    book_file = book.save(folder / "services-book.json")
+    log = folder / "services.log"
+    argv = [
+        sys.executable, "-c", "from cli.main import main; main()", "services", "serve", "--book", str(book_file),
+        "--database", f"sqlite:///{folder / 'services.sqlite'}", "--secret-file", str(folder / "secret"),
+        "--port", "0",
+    ]  # fmt: skip
+    with log.open("wb") as file:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+    try:
+        deadline = time.monotonic() + WITHIN_S
+        while (found := LISTENING.search(log.read_text())) is None:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, "the services do not start"
+            time.sleep(0.05)
+        yield found[1]
+    finally:
+        process.terminate()
+        process.wait(WITHIN_S)

@@ -1,0 +1,119 @@
+"""`dps job`: reading, following and cancelling jobs of a real grid."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.lifecycle.states import JobStatus
+from tests.cli.live import CREDIT, Dps, Live, Party, finished
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
+
+
+@pytest.fixture
+async def job_id(dps: Dps) -> int:
+    """A pending job of the customer."""
+    outcome = await dps.run("submit", EXAMPLE, "--credits", "100", "--affinities", "gpu:in:nvidia")
+    found = re.fullmatch(r"job (\d+) submitted\n", outcome.out)
+    assert found is not None, outcome
+    return int(found[1])
+
+
+@pytest.fixture
+async def running_id(job_id: int, operator: Party, provider: Party) -> int:
+    """The same job, running at alpha."""
+    await operator.writer.meta_schedule(job_id, provider.address)
+    await provider.writer.claim_next()
+    await provider.writer.set_running(job_id, 0)
+    return job_id
+
+
+async def test_a_pending_job_says_why_it_waits(dps: Dps, job_id: int, operator: Party) -> None:
+    silent = await dps.run("job", "get", str(job_id))
+    assert "the meta-scheduler has not found a cluster for it yet" in silent.out
+    await operator.services.post_notice(job_id, "waiting", "no cluster can take it: alpha: does not have gpuinnvidia")
+    outcome = await dps.run("job", "get", str(job_id))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"job {job_id}  hello-world  PENDING\n")
+    assert re.search(r"why it waits +no cluster can take it: alpha: does not have", outcome.out)
+    assert re.search(r"conditions +gpu:in:nvidia", outcome.out)
+    record = json.loads((await dps.run("job", "get", str(job_id), "--json")).out)
+    assert record["why_it_waits"].startswith("no cluster can take it")
+    assert (record["id"], record["status"], record["locked_wei"], record["bill"]) == (
+        job_id, "pending", str(100 * CREDIT), None,
+    )  # fmt: skip
+
+
+async def test_a_job_is_shown_without_the_services(live: Live, dps: Dps, job_id: int, tmp_path: Path) -> None:
+    book = live.address_book().model_copy(update={"definitions_url": "http://127.0.0.1:1"})
+    outcome = await dps.run("job", "get", str(job_id), "--book", book.save(tmp_path / "book.json"))
+    assert outcome.status == 0
+    assert "the services, which may know more, do not answer" in outcome.out
+
+
+async def test_cancelling_before_the_claim_gives_everything_back(dps: Dps, chain: Chain, job_id: int) -> None:
+    outcome = await dps.run("job", "cancel", str(job_id))
+    assert outcome.status == 0
+    assert f"job {job_id} is cancelled; 100 credits came back." in outcome.out
+    assert (await chain.job(job_id)).status is JobStatus.CANCELLED
+    again = await dps.run("job", "cancel", str(job_id))
+    assert (again.status, again.err) == (1, "dps: The job is over: it is cancelled.\n")
+    record = json.loads((await dps.run("job", "get", str(job_id), "--json")).out)
+    assert (record["exit_status"], record["bill"]["refunded_wei"]) == (125, str(100 * CREDIT))
+
+
+async def test_cancelling_a_running_job_says_what_comes_next(dps: Dps, chain: Chain, running_id: int) -> None:
+    outcome = await dps.run("job", "cancel", str(running_id))
+    assert outcome.status == 0
+    assert f"job {running_id} is running: its cluster has been asked to stop it" in outcome.out
+    assert (await chain.job(running_id)).has_cancel_request
+    shown = (await dps.run("job", "get", str(running_id))).out
+    assert "to be cancelled: alpha has been asked to stop it" in shown
+    assert re.search(r"cost so far +0\.628 credits for 1 minute, of 159 minutes paid for", shown)
+
+
+async def test_logs_are_followed_to_their_end(dps: Dps, running_id: int, provider: Party) -> None:
+    following = await dps.start("job", "logs", str(running_id), "--follow", "--no-timestamp")
+    offset = await provider.services.push_log(running_id, 0, b"one\ntw")
+    assert following.stdout is not None
+    async with asyncio.timeout(60):
+        assert await following.stdout.readline() == b"one\n"
+    until_now = await dps.run("job", "logs", str(running_id))
+    assert (until_now.status, until_now.out) == (0, "one\ntw\n")
+    offset = await provider.services.push_log(running_id, offset, b"o\n")
+    await provider.writer.settle(running_id, JobStatus.FINISHED, 1)
+    await provider.services.push_log(running_id, offset, b"", final=True)
+    assert await finished(following) == type(until_now)(0, "two\n", "")
+    timed = await dps.run("job", "logs", str(running_id), "--follow")
+    assert re.fullmatch(r"(\d\d:\d\d:\d\d  \| (one|two)\n){2}", timed.out)
+
+
+async def test_a_job_that_has_written_nothing_says_so(dps: Dps, job_id: int) -> None:
+    outcome = await dps.run("job", "logs", str(job_id))
+    assert (outcome.status, outcome.out) == (0, "")
+    assert f"job {job_id} is pending; it has written nothing" in outcome.err
+
+
+async def test_another_customers_output_is_not_shown(live: Live, dps: Dps, job_id: int) -> None:
+    outcome = await dps.run("job", "logs", str(job_id), "--key", live.grid.operator_key)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "only its customer reads" in outcome.err and outcome.err.count("\n") == 1
+
+
+async def test_jobs_are_listed_newest_first(dps: Dps, job_id: int) -> None:
+    await dps.run("submit", EXAMPLE, "--credits", "100", "--job-name", "second")
+    listed = (await dps.run("job", "list")).out.splitlines()
+    assert listed[0].split() == ["ID", "STATE", "NAME", "CLUSTER", "SUBMITTED", "COST", "LOCKED"]
+    assert [line.split()[2] for line in listed[1:]] == ["second", "hello-world"]
+    assert [job["name"] for job in json.loads((await dps.run("job", "list", "--json", "-n", "1")).out)] == ["second"]
+
+
+async def test_a_job_that_does_not_exist(dps: Dps) -> None:
+    outcome = await dps.run("job", "get", "999999")
+    assert (outcome.status, outcome.err) == (1, "dps: Job 999999 does not exist.\n")

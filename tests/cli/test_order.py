@@ -1,0 +1,67 @@
+"""What a customer writes becomes an order, or a sentence on what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import InputError
+from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
+from deepgrid.roles.customer import parse_affinity, parse_use, read_order
+
+WORKFLOW = """\
+resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 500, gpus: 1}
+steps:
+  - name: hello
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "op"),
+    [("a<1", "<"), ("a<=1", "<="), ("a=1", "=="), ("a==1", "=="), ("a>=1", ">="), ("a>1", ">"), ("a!=1", "!="),
+     ("a:in:1", "in"), ("a >= 1", ">="), (" a = 1 ", "==")],
+)  # fmt: skip
+def test_conditions(text: str, op: str) -> None:
+    assert parse_affinity(text) == Affinity("a", op, "1")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a=", "=1", " <1", "a< ", "a=b=c", "a:1", "a:in", "a=>1", "a!1", "a<>1", "a:in::in:1"]
+)
+def test_other_conditions_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="not a condition"):
+        parse_affinity(text)
+
+
+def test_labels_that_must_be_there() -> None:
+    assert parse_use("os=linux") == Label("os", "linux")
+    assert parse_use("url = http://x/?a=b") == Label("url", "http://x/?a=b")
+    for text in ("", "os", "os=", "=linux", " = "):
+        with pytest.raises(InputError, match="not a label"):
+            parse_use(text)
+
+
+def test_an_order_is_named_after_its_file_and_holds_what_goes_on_chain(tmp_path: Path) -> None:
+    file = tmp_path / "simulation.yaml"
+    file.write_text(WORKFLOW)
+    order = read_order(file, 5, uses=["os=linux"], affinities=["mem>=4000"])
+    assert order.name == "simulation"
+    assert order.definition("ab") == JobDefinition(
+        gpus=1, mem_per_cpu_mb=500, cpus_per_task=3, ntasks=2, batch_location_hash="ab",
+        uses=(Label("os", "linux"),), affinity=(Affinity("mem", ">=", "4000"),),
+    )  # fmt: skip
+
+
+def test_a_long_file_name_is_cut_to_32_bytes_at_a_character_and_a_long_given_one_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / f"{'x' * 31}é.yaml"
+    file.write_text(WORKFLOW)
+    assert read_order(file, 5).name == "x" * 31
+    with pytest.raises(InputError, match="33 bytes"):
+        read_order(file, 5, name="x" * 33)
+
+
+def test_an_order_does_not_show_its_script(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(WORKFLOW + "    run: {command: echo secret}\n")
+    assert "secret" not in repr(read_order(file, 5))
