@@ -53,6 +53,17 @@ class _CoreLoader(yaml.SafeLoader):
     """PyYAML's parser without YAML 1.1's guesses; scalars are resolved in `_scalar`."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Stops at the depth limit: PyYAML takes quadratic time, and recurses, for each level it is given."""
+        if self._depth > MAX_DEPTH:
+            here = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(here))
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 def read(text: str) -> Document:
@@ -66,8 +77,6 @@ def read(text: str) -> Document:
         if root is None:
             raise Unreadable("the file is empty")
         return _Walk().document(root)
-    except RecursionError:
-        raise Unreadable(f"nested deeper than {MAX_DEPTH} levels") from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
