@@ -1,0 +1,60 @@
+"""The `submit_job` flow on a real Prefect server: a job on chain, and tasks that retry only what may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.testing.utilities import prefect_test_harness
+
+from blocks import Customer, Grid, Wallet
+from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet as KeyFile
+from deepgrid.lifecycle.states import JobStatus
+from flows.submit_job import submit_job
+from tests.cli.live import CREDIT, Dps
+
+pytestmark = pytest.mark.long
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
+
+
+@pytest.fixture(scope="module")
+def prefect() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+async def _block(dps: Dps) -> str:
+    address = KeyFile.load(dps.key).address
+    block = Customer(grid=Grid(address_book=dps.book), wallet=Wallet(address=address, key_file=dps.key))
+    await block.save(dps.key.name, overwrite=True)
+    return dps.key.name
+
+
+@pytest.mark.usefixtures("prefect")
+async def test_the_flow_submits_a_job(dps: Dps, chain: Chain) -> None:
+    state = await submit_job(await _block(dps), EXAMPLE, "100", affinities=("cpus>=2",), return_state=True)
+    assert state.is_completed()
+    (job_id,) = await chain.jobs_by_customer(KeyFile.load(dps.key).address)
+    assert state.message == f"Job {job_id} is submitted."
+    job = await chain.job(job_id)
+    assert (job.status, job.name, job.locked_wei) == (JobStatus.PENDING, "hello-world", 100 * CREDIT)
+    assert await chain.allowance(job.customer) == 0
+    async with get_client() as client:
+        runs = await client.read_task_runs()
+    names = {run.name for run in runs if run.flow_run_id == state.state_details.flow_run_id}
+    assert names == {f"validate {EXAMPLE}", "store definition", "allow credits", "request job"}
+
+
+@pytest.mark.usefixtures("prefect")
+async def test_too_few_credits_fail_the_run_at_once_and_send_nothing(dps: Dps, chain: Chain) -> None:
+    state = await submit_job(await _block(dps), EXAMPLE, "5", return_state=True)
+    assert state.is_failed()
+    assert "5 credits are too few" in (state.message or "")
+    async with get_client() as client:
+        runs = [run for run in await client.read_task_runs() if run.flow_run_id == state.state_details.flow_run_id]
+    assert [run.run_count for run in runs] == [1]
+    assert await chain.jobs_by_customer(KeyFile.load(dps.key).address) == []
