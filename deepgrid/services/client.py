@@ -23,9 +23,9 @@ from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, Servi
 from deepgrid.services import messages
 from deepgrid.services.messages import Message, Notice, Release
 from deepgrid.services.protocol import Domain, sign
-from deepgrid.workflow import Job, canonical, from_canonical, location_hash, verify_resources
+from deepgrid.workflow import Job, canonical, from_canonical, location_hash
 
-__all__ = ["LogChunk", "Notice", "Release", "ServicesClient", "verify_resources"]
+__all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
 
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
