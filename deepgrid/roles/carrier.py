@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepgrid.roles.provider import ProviderSession
 
 LOOK_AGAIN_S = 30.0
+PROMPT_S = 2.0  # within which a cluster that is well has answered
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
 OVERTAKEN = frozenset(
     {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "MetaScheduledScheduledStatusOnly"}
@@ -45,7 +46,7 @@ class Carrier:
     async def observe(self) -> Observation:
         """Read the truth: the job on chain, the claim at Slurm."""
         job = await self.session.chain.job(self.key.job_id)
-        self._seen = self.session.monitor.observe(self.key)
+        self._seen = await self.session.monitor.changed(self.key, UNKNOWN, timeout_s=PROMPT_S)
         now = int(time.time())
         if self._seen.phase is not Phase.ABSENT:
             self._absent_since = None
@@ -87,6 +88,7 @@ class Carrier:
         self._attempt = Attempt()
         self._absent_since = None
         self.session.monitor.look_now(self.key)
+        await self.session.monitor.changed(self.key, self._seen, timeout_s=PROMPT_S)
 
     async def wait(self, awaited: Awaited) -> None:
         """Return once something else than waiting for `awaited` is to be done."""

@@ -32,6 +32,7 @@ class PrefectServer:
             "PREFECT_HOME": str(self.home),
             "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+            "PREFECT_SERVER_UI_API_URL": "/api",  # wherever the browser found the UI, else it asks port 4200
         }
         ready_within_s = 180.0
         return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), ready_within_s, env)

@@ -1,0 +1,91 @@
+"""One whole grid for the tests of this folder: real chain, Slurm, SSH, PostgreSQL, Prefect, services."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.history import Settlement
+from deepgrid.lifecycle.job import Job
+from deployments.onemachine.grid import Grid
+
+PATIENCE_S = 180.0
+DPS = Path(sys.executable).with_name("dps")
+
+
+@dataclass
+class Customer:
+    """The customer of the grid at a terminal, and what the chain says of the customer's jobs."""
+
+    grid: Grid
+    home: Path
+
+    def dps(self, *arguments: str, check: int | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `dps`; with `check`, its exit status must be that."""
+        env = {**os.environ, "HOME": str(self.home), "DEEPGRID_BOOK": str(self.grid.book)}
+        env["DPS_KEY_FILE"] = str(self.grid.keys.file("customer"))
+        done = subprocess.run(
+            [str(DPS), *arguments], env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        if check is not None:
+            assert done.returncode == check, f"dps {arguments} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def submit(self, workflow: str, *options: str, credits: str = "100") -> int:
+        """Submit workflow text; returns the job's id."""
+        file = self.home / f"workflow-{time.monotonic_ns()}.yaml"
+        file.write_text(workflow)
+        done = self.dps("submit", str(file), "--credits", credits, *options, check=0)
+        found = re.search(r"job (\d+) submitted", done.stdout)
+        assert found, done.stdout
+        return int(found[1])
+
+    async def job(self, job_id: int) -> Job:
+        async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
+            return await chain.job(job_id)
+
+    async def settlement(self, job_id: int) -> Settlement:
+        """The job's settlement, checked: provider + cut + refund = locked, to the wei."""
+        async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
+            settled = await chain.settlement(job_id)
+            job = await chain.job(job_id)
+        assert settled is not None
+        assert settled.paid_wei + settled.cut_wei + settled.refunded_wei == job.locked_wei
+        assert settled.paid_wei + settled.cut_wei == job.final_cost_wei
+        return settled
+
+    async def until(self, job_id: int, reached: Callable[[Job], bool]) -> Job:
+        """Wait until the job is as wanted."""
+        import asyncio
+
+        deadline = time.monotonic() + PATIENCE_S
+        async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
+            while not reached(job := await chain.job(job_id)):
+                assert time.monotonic() < deadline, f"still {job}"
+                await asyncio.sleep(0.3)
+        return job
+
+
+@pytest.fixture(scope="session")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    one = Grid(tmp_path_factory.mktemp("grid"))
+    try:
+        one.up(lambda *_: None)
+        yield one
+    finally:
+        one.down()
+
+
+@pytest.fixture(scope="session")
+def customer(grid: Grid, tmp_path_factory: pytest.TempPathFactory) -> Customer:
+    return Customer(grid, tmp_path_factory.mktemp("home"))

@@ -1,0 +1,117 @@
+"""The promises of a job's life, on the whole grid for real: states, exit statuses, bills, what is left in Slurm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import time
+
+import pytest
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from tests.grid.conftest import PATIENCE_S, Customer
+
+pytestmark = pytest.mark.timeout(600)
+
+HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
+
+
+def steps(*commands: str) -> str:
+    return HEAD + "steps:\n" + "".join(f"  - run: {{command: {json.dumps(command)}}}\n" for command in commands)
+
+
+def in_slurm(customer: Customer, job_id: int) -> str:
+    """What the queues of all clusters show of the job."""
+    found = ""
+    for cluster in ("alpha", "beta"):
+        environment = customer.grid.slurm.environment(cluster)
+        argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%A %T"]
+        found += subprocess.run(
+            argv, check=False, env={"PATH": "/usr/bin:/bin", **environment}, capture_output=True, text=True
+        ).stdout
+    return found.strip()
+
+
+def cold(job: Job) -> bool:
+    return job.status.cold
+
+
+@pytest.fixture(scope="module")
+def poor_job(customer: Customer) -> int:
+    """A job that would run for ten minutes and can pay for one; begun first, looked at last."""
+    workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("cpusPerTask: 1", "cpusPerTask: 2")
+    return customer.submit(workflow)
+
+
+async def test_a_job_runs_and_everybody_is_paid(customer: Customer, poor_job: int) -> None:
+    done = customer.dps(
+        "submit", "examples/hello-world.yaml", "--credits", "100", "--job-name", "hello", "--watch",
+        "--exit-on-job-exit", check=0,
+    )  # fmt: skip
+    for word in ("META-SCHEDULED", "SCHEDULED", "RUNNING", "FINISHED", "Hello world", "alpha", "refund", "0x"):
+        assert word in done.stdout
+    job_id = int(done.stdout.split("job ")[1].split()[0])
+    job = await customer.job(job_id)
+    assert (job.status, job.exit_status) == (JobStatus.FINISHED, 0)
+    settled = await customer.settlement(job_id)
+    assert settled.billed_minutes == 1
+    assert settled.paid_wei == job.rate_wei_per_minute * 80 // 100
+
+
+async def test_an_exit_code_arrives_everywhere(customer: Customer) -> None:
+    done = customer.dps("submit", "examples/exit-code.yaml", "--credits", "100", "-w", "-e")
+    assert done.returncode == 3, done.stdout + done.stderr
+    job = await customer.job(int(done.stdout.split("job ")[1].split()[0]))
+    assert (job.status, job.exit_status) == (JobStatus.FAILED, 768)
+    assert "exit status 3" in customer.dps("job", "get", str(job.id), check=0).stdout
+    await customer.settlement(job.id)
+
+
+async def test_a_job_nobody_can_run_waits_and_says_why(customer: Customer) -> None:
+    job_id = customer.submit(HEAD.replace("tasks: 1", "tasks: 100000") + "steps: [{run: {command: 'true'}}]\n")
+    deadline = time.monotonic() + PATIENCE_S
+    while "asks for 100000 CPUs" not in (shown := customer.dps("job", "get", str(job_id), check=0).stdout):
+        assert time.monotonic() < deadline, shown
+        await asyncio.sleep(0.5)
+    assert "alpha" in shown
+    assert "beta" in shown
+    assert (await customer.job(job_id)).status is JobStatus.PENDING
+    customer.dps("job", "cancel", str(job_id), check=0)
+    settled = await customer.settlement(job_id)
+    assert settled.refunded_wei == (await customer.job(job_id)).locked_wei
+
+
+async def test_a_cancelled_job_is_gone_from_slurm(customer: Customer) -> None:
+    job_id = customer.submit(steps("sleep 600"))
+    await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    assert "RUNNING" in in_slurm(customer, job_id)
+    customer.dps("job", "cancel", str(job_id), check=0)
+    job = await customer.until(job_id, cold)
+    assert job.status is JobStatus.CANCELLED
+    deadline = time.monotonic() + PATIENCE_S
+    while left := in_slurm(customer, job_id):
+        assert time.monotonic() < deadline, left
+        await asyncio.sleep(0.5)
+    await customer.settlement(job_id)
+
+
+async def test_a_killed_supervisor_loses_neither_job_nor_minute(customer: Customer) -> None:
+    job_id = customer.submit(steps("sleep 20", "echo survived"))
+    job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    supervisor = f"supervisor-{'alpha' if job.rate_wei_per_minute < 10**18 else 'beta'}"
+    customer.grid.kill(supervisor)
+    await asyncio.to_thread(customer.grid.start, supervisor)
+    job = await customer.until(job_id, cold)
+    assert job.status is JobStatus.FINISHED
+    settled = await customer.settlement(job_id)
+    assert settled.billed_minutes == 1
+    assert "survived" in customer.dps("job", "logs", str(job_id), check=0).stdout
+
+
+async def test_a_job_past_its_credits_ends_out_of_credits(customer: Customer, poor_job: int) -> None:
+    job = await customer.until(poor_job, cold)
+    assert job.status is JobStatus.OUT_OF_CREDITS
+    settled = await customer.settlement(poor_job)
+    assert settled.billed_minutes == job.granted_minutes == 1
