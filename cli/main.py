@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
 from typing import Annotated
 
 import typer
@@ -65,4 +67,7 @@ app.add_typer(services, name="services", rich_help_panel=GRID)
 
 def main() -> None:
     """Entry point of `dps`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a job may write what this terminal cannot
     app(prog_name="dps")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cli.bill import bill_as_json, running_cost, show_bill, show_transactions
 from cli.exits import exit_status_of
 from cli.screen import STYLES, Screen
-from cli.story import ClusterNames, conditions, outcome, resources_words, told, whereabouts
+from cli.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
 from cli.text import moment
 from deepgrid.chain.credits import format_credits
 from deepgrid.errors import ServiceError
@@ -109,7 +109,8 @@ def _why(record: Record) -> str:
 
 def _life(record: Record) -> list[tuple[int, JobStatus | None, str]]:
     """States and remarks in the order in which they came."""
-    states = [(step.at, step.after, told(step, record.job, record.cluster)) for step in record.history]
+    told = tell(record.history, record.job, record.cluster)
+    states = [(step.at, step.after, what) for step, what in told]
     remarks = [(notice.at, None, f"{notice.kind}: {notice.text}") for notice in record.notices or ()]
     return sorted([*states, *remarks], key=lambda entry: entry[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cli.exits import exit_words
@@ -42,11 +43,19 @@ class ClusterNames:
         return self._names[address]
 
 
-def told(transition: Transition, job: Job, cluster: str) -> str:
-    """What to say about a transition beside the state's name; `job` may be further on already."""
-    at_cluster = f"on {cluster}" if cluster else ""
-    match transition.after:
-        case JobStatus.PENDING if transition.before is not None:
+def tell(history: Sequence[Transition], job: Job, cluster: str) -> list[tuple[Transition, str]]:
+    """Each transition with what to say about it; `cluster` is the one that the job is at now.
+
+    Which cluster had a job before it was given back, the chain does not keep.
+    """
+    requests = [at for at, step in enumerate(history) if step.after is JobStatus.PENDING]
+    present = requests[-1] if requests else 0
+    return [(step, _told(step, job, cluster if at >= present else "")) for at, step in enumerate(history)]
+
+
+def _told(step: Transition, job: Job, cluster: str) -> str:
+    match step.after:
+        case JobStatus.PENDING if step.before is not None:
             return "again: the cluster gave it back"
         case JobStatus.PENDING:
             return f"{format_credits(job.locked_wei)} credits locked"
@@ -56,7 +65,7 @@ def told(transition: Transition, job: Job, cluster: str) -> str:
             minutes = f", for {plural(job.granted_minutes, 'minute')} at most" if job.granted_minutes else ""
             return f"claimed by {cluster}{minutes}" if cluster else ""
         case JobStatus.RUNNING:
-            return at_cluster
+            return f"on {cluster}" if cluster else ""
         case _:
             return outcome(job)
 

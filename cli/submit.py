@@ -62,6 +62,8 @@ async def submit(
     async with as_customer(key, book) as session:
         job_id = await _place(session, order, approve=not no_approve)
         print(f"job {job_id} submitted", flush=True)
+        if delegate_spending and not await session.chain.allowance(session.address):
+            typer.echo("Nothing is left to top it up from: set some with `dps allowance set AMOUNT`.", err=True)
         if watch or exit_on_job_exit:
             status = await _watch(session, job_id, order, Screen(timestamps=not no_timestamp))
             if exit_on_job_exit:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cli.bill import show_bill
 from cli.screen import Screen
-from cli.story import ClusterNames, told
+from cli.story import ClusterNames, tell
 from cli.tail import follow_log
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job
@@ -93,21 +93,21 @@ class Watcher:
         await self._show_new_remarks()
         history = await self._answered(lambda: self._chain.history(self._job_id))
         settlement = await self._answered(lambda: self._chain.settlement(self._job_id))
-        await self._show(history[self._transitions_shown :], job)
+        await self._show(history, job)
         if settlement is not None:
             show_bill(self._screen, job, settlement, history)
 
     async def _show_new_states(self, job: Job) -> None:
         async with self._showing:
             history = await self._answered(lambda: self._chain.history(self._job_id))
-            fresh = [transition for transition in history[self._transitions_shown :] if transition.after.hot]
-            await self._show(fresh, job)
-            self._transitions_shown += len(fresh)
+            await self._show([step for step in history if step.after.hot], job)
 
-    async def _show(self, transitions: list[Transition], job: Job) -> None:
+    async def _show(self, history: list[Transition], job: Job) -> None:
+        """Show what of `history` has not been shown."""
         cluster = await self._answered(lambda: self._names.of(job.provider))
-        for transition in transitions:
-            self._screen.state(transition.at, transition.after, told(transition, job, cluster))
+        for step, what in tell(history, job, cluster)[self._transitions_shown :]:
+            self._screen.state(step.at, step.after, what)
+        self._transitions_shown = len(history)
 
     async def _show_new_remarks(self) -> None:
         try:

@@ -1,0 +1,78 @@
+"""A job's life is told truly: by whom it was claimed, that it was given back, how it ended, what it costs so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cli.bill import running_cost
+from cli.story import conditions, outcome, resources_words, tell, whereabouts
+from deepgrid.chain.history import Transition
+from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
+from deepgrid.lifecycle.states import JobStatus
+from tests.cli.test_exits import JOB
+
+CREDIT = 10**18
+S = JobStatus
+
+
+def _history(*states: JobStatus) -> list[Transition]:
+    befores = [None, *states[:-1]]
+    return [Transition(before, after, 0, 0, "0x") for before, after in zip(befores, states, strict=True)]
+
+
+def test_a_cluster_is_not_named_for_what_an_earlier_one_did() -> None:
+    job = replace(JOB, status=S.SCHEDULED, locked_wei=100 * CREDIT, granted_minutes=20)
+    history = _history(S.PENDING, S.META_SCHEDULED, S.SCHEDULED, S.PENDING, S.META_SCHEDULED, S.SCHEDULED)
+    assert [what for _, what in tell(history, job, "beta")] == [
+        "100 credits locked", "", "", "again: the cluster gave it back", "to beta",
+        "claimed by beta, for 20 minutes at most",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "wait_status", "error", "words"),
+    [
+        (S.FINISHED, 0, "", "exit status 0"),
+        (S.FAILED, 768, "", "exit status 3"),
+        (S.FAILED, 0, "node failure", "node failure"),
+        (S.OUT_OF_CREDITS, 15, "time limit", "killed by signal 15: time limit"),
+        (S.CANCELLED, 0, "", ""),
+    ],
+)
+def test_outcome(status: JobStatus, wait_status: int, error: str, words: str) -> None:
+    assert outcome(replace(JOB, status=status, exit_status=wait_status, last_error=error)) == words
+
+
+@pytest.mark.parametrize("status", [status for status in JobStatus if status.hot])
+def test_what_a_job_waits_for(status: JobStatus) -> None:
+    assert bool(whereabouts(replace(JOB, status=status), "alpha")) is (status is not S.RUNNING)
+    assert "asked to stop" in whereabouts(replace(JOB, status=status, has_cancel_request=True), "alpha")
+
+
+def test_what_a_job_asks_for_is_said_as_it_is_written() -> None:
+    definition = JobDefinition(
+        gpus=1, mem_per_cpu_mb=128, cpus_per_task=4, ntasks=2, batch_location_hash="", uses=(Label("os", "linux"),),
+        affinity=(Affinity("mem", ">=", "4000"), Affinity("gpu", "in", "nvidia")),
+    )  # fmt: skip
+    job = replace(JOB, definition=definition)
+    assert resources_words(job) == "2 tasks of 4 CPUs, 128 MB a CPU, 1 GPU"
+    assert conditions(job) == ["os=linux", "mem>=4000", "gpu:in:nvidia"]
+
+
+@pytest.mark.parametrize(
+    ("now", "cost"),
+    [
+        (1000, "0.5 credits for 1 minute, of 10 minutes paid for"),
+        (1061, "1 credits for 2 minutes, of 10 minutes paid for"),
+        (990, "0.5 credits for 1 minute, of 10 minutes paid for"),
+        (9999, "5 credits for 10 minutes, of 10 minutes paid for"),
+    ],
+)
+def test_the_cost_so_far_counts_started_minutes_up_to_the_limit(now: int, cost: str) -> None:
+    job = replace(
+        JOB, status=S.RUNNING, started_at=1000, granted_minutes=10, rate_wei_per_minute=CREDIT // 2,
+        locked_wei=5 * CREDIT,
+    )  # fmt: skip
+    assert running_cost(job, now) == cost
