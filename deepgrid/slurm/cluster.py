@@ -130,7 +130,8 @@ class Cluster:
         done = await self._login.run(argv)
         if not done.exit_status:
             return done.stdout.decode(errors="replace")
-        complaint = first_complaint(done.stderr.decode(errors="replace")) or f"{argv[0]} failed"
-        if done.exit_status in (124, 137, -1) or is_silence(done.stderr.decode(errors="replace")):
+        said = done.stderr.decode(errors="replace") or done.stdout.decode(errors="replace")
+        complaint = first_complaint(said) or f"a command ended with status {done.exit_status}"
+        if done.exit_status in (124, 137, -1) or is_silence(said):
             raise SlurmUnreachable(f"Slurm does not answer: {complaint}.")
         raise SlurmError(f"Slurm refused: {complaint}.")

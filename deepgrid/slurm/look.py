@@ -93,21 +93,21 @@ def parse_look(settings: LoginSettings, answer: bytes) -> Look:
     queue: list[Row] = []
     completions: list[Row] = []
     ids, refused, user_id = {}, set(), ""
-    for word, *fields in lines:
-        if word == "queue":
-            if fields[0] != "0":
-                raise SlurmUnreachable(f"Slurm does not answer: {first_complaint(_decoded(fields[1]))}.")
-            queue = Squeue.parse(_decoded(fields[1]))
-        elif word in ("spool", "record"):
-            completions += Completions.parse(_decoded(fields[0]))
-        elif word == "user":
-            user_id = fields[0]
-        elif word == "job":
-            comment, slurm_id, was_refused = fields
-            if slurm_id.isdigit():
-                ids[comment] = int(slurm_id)
-            if was_refused == "yes":
-                refused.add(comment)
+    for line in lines:
+        match line:
+            case ["queue", "0", rows]:
+                queue = Squeue.parse(_decoded(rows))
+            case ["queue", _, complaint]:
+                raise SlurmUnreachable(f"Slurm does not answer: {first_complaint(_decoded(complaint))}.")
+            case ["spool" | "record", records]:
+                completions += Completions.parse(_decoded(records))
+            case ["user", number]:
+                user_id = number
+            case ["job", comment, slurm_id, was_refused]:
+                if slurm_id.isdigit():
+                    ids[comment] = int(slurm_id)
+                if was_refused == "yes":
+                    refused.add(comment)
     account = settings.job_account or settings.user
     return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused))
 

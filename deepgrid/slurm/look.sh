@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # One look at all watched jobs; POSIX sh, run on the login node. Changes nothing.
 # Arguments: ROOT USER, then the squeue command; standard input: "FOLDER COMMENT", one watched job a line.
 # Answers lines of words, texts in base64, and `end` last, so that half an answer is told from a whole one.

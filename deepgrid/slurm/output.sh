@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # What jobs have written since last time; POSIX sh, run on the login node. Changes nothing.
 # Arguments: ROOT LIMIT; standard input: "FOLDER OFFSET", one job a line; LIMIT bytes a job at most.
 # Answers "FOLDER BASE64" for each that has more, and `end`.

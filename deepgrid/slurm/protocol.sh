@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # The side effects on one claim's job, each under the lock of the job's folder; POSIX sh, run on the login node.
 # Arguments: VERB ROOT FOLDER NAME COMMENT ACCOUNT, then those of the verb. Answers one line: a word and its text.
 #
@@ -109,6 +110,10 @@ complain() {
   case $1 in
     0 | 124 | 137) answer later "${message:-sbatch did not answer}" ;;
   esac
+  if grep -q 'connect failure' "$folder/complaint"; then
+    rm -f "$folder/intent" # nobody heard it: the next attempt need not wait
+    answer later "$message"
+  fi
   ! grep -qE "$silence" "$folder/complaint" || answer later "$message"
   put tombstone "$(date +%s)"
   put refused "${message:-sbatch failed with status $1}"

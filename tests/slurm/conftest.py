@@ -63,3 +63,10 @@ def held(box: Box) -> Iterator[Callable[[], None]]:
     box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=DOWN")
     yield release
     release()
+
+
+@pytest.fixture
+def stop(box: Box) -> Iterator[Callable[[str], None]]:
+    """Stops a daemon; whatever was stopped runs again after the test."""
+    yield box.stop
+    box.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,15 @@ async def test_output_is_read_from_an_offset_for_many_jobs_at_once(
     }
     assert await cluster.read_output({key: 11, binary: 10**9}) == {}
     assert len((await cluster.read_output({binary: 0}, limit=10**6))[binary]) == 200_004
+
+
+async def test_output_that_is_not_to_be_shipped_is_not_read(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("echo private"), replace(SMALL, ship_output=False))
+    await ended(monitor, key)
+    assert await cluster.read_output({key: 0}) == {}
+    assert (box.folder(key) / "run" / "output.log").read_text() == "private\n"
 
 
 async def test_the_queue_shows_the_grids_jobs_only(box: Box, cluster: Cluster, key: JobKey) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,29 +103,31 @@ async def test_a_key_that_is_refused_missing_open_to_others_or_none(box: Box, tm
     assert "is not a private key" in (await refusal(replace(box.settings, key_file=key))).message
 
 
-async def test_a_login_node_that_stops_is_unreachable_until_it_is_back(box: Box) -> None:
+async def test_a_login_node_that_stops_is_unreachable_until_it_is_back(box: Box, stop: Callable[[str], None]) -> None:
     login = Login(box.settings)
     try:
         assert (await login.run(["echo", "before"])).stdout == b"before\n"
         slow = asyncio.create_task(login.run(["sh", "-c", "echo begun; sleep 60"]))
-        box.stop("sshd")
+        stop("sshd")
         with pytest.raises(SlurmUnreachable):
             await slow
         for _ in range(3):
             with pytest.raises(SlurmUnreachable):
                 await login.run(["true"])
         box.start()
-        async with asyncio.timeout(60):
-            while True:
-                try:
-                    after = await login.run(["echo", "after"])
-                    break
-                except SlurmUnreachable:
-                    await asyncio.sleep(0.1)
-        assert after.stdout == b"after\n"
+        assert await first_answer(login) == b"after\n"
     finally:
-        box.start()
         await login.close()
+
+
+async def first_answer(login: Login) -> bytes:
+    """Ask until somebody answers; the login paces its own attempts to connect."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return (await login.run(["echo", "after"])).stdout
+            except SlurmUnreachable:
+                await asyncio.sleep(0.1)
 
 
 async def test_errors_repeat_neither_arguments_nor_input(login: Runner) -> None:

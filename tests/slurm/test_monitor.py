@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
 from deepgrid.slurm.cluster import Cluster
@@ -64,7 +69,7 @@ async def test_a_job_that_slurm_could_not_launch_says_so(
 
 
 async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
 ) -> None:
     await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
     absent = new_key()
@@ -72,32 +77,34 @@ async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
     monitor.watch(absent)
     running = await until(monitor, key, Phase.RUNNING)
     await until(monitor, absent, Phase.ABSENT)
-    box.stop("slurmctld")
+    stop("slurmctld")
     assert await until(monitor, key, Phase.UNKNOWN, Phase.ENDED, Phase.ABSENT) == UNKNOWN
     assert monitor.observe(absent) == UNKNOWN
-    assert monitor.last_error is not None
-    assert monitor.last_error.transient
+    with pytest.raises(SlurmUnreachable):
+        await cluster.submit(absent, bash("true"), SMALL)
+    outage = monitor.last_error
+    assert isinstance(outage, SlurmUnreachable)
+    assert outage.transient
     leave(box, key)
     box.start()
     end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
     assert (end.exit_status, end.started_at) == (768, running.started_at)
-    await until(monitor, absent, Phase.ABSENT)
     assert monitor.last_error is None
+    assert not (await cluster.submit(absent, bash("true"), SMALL)).adopted, "a call that nobody heard is made again"
+    assert (await until(monitor, absent, Phase.ENDED)).state == "COMPLETED"
 
 
 async def test_without_accounting_nothing_is_called_absent(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
 ) -> None:
     """Live jobs and their ends are seen all the same: the queue and the completion hook do not need it."""
-    box.stop("slurmdbd")
-    try:
-        absent = new_key()
-        monitor.watch(absent)
-        await cluster.submit(key, bash("sleep 1"), SMALL)
-        assert (await ended(monitor, key)).state == "COMPLETED"
-        assert monitor.observe(absent) == UNKNOWN
-    finally:
-        box.start()
+    stop("slurmdbd")
+    absent = new_key()
+    monitor.watch(absent)
+    await cluster.submit(key, bash("true"), SMALL)
+    assert (await ended(monitor, key)).state == "COMPLETED"
+    assert monitor.observe(absent) == UNKNOWN
+    box.start()
     await until(monitor, absent, Phase.ABSENT)
 
 
