@@ -44,7 +44,7 @@ async def run_job(cluster: str, job_id: int, claimed_at: int) -> State[None]:
             return Completed(message=f"Job {job_id} is carried by another run of this supervisor.")
         async with session.carry(key) as carrier:
             done = await drive(carrier.observe, lambda action: _act(carrier, action))
-            await session.logs.finish(key)
+            await carrier.finish()
     return Completed(message=f"{done.reason[0].upper()}{done.reason[1:]}.")
 
 

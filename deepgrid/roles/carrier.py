@@ -7,6 +7,7 @@ was killed half-way, do nothing twice.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ from deepgrid.workflow import verify_resources
 
 if TYPE_CHECKING:
     from deepgrid.roles.provider import ProviderSession
+
+logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 30.0
 PROMPT_S = 2.0  # within which a cluster that is well has answered
@@ -119,6 +122,14 @@ class Carrier:
         self.session.monitor.look_now(self.key)
         if self._seen.phase in (Phase.QUEUED, Phase.RUNNING):
             self._seen = await self.session.monitor.changed(self.key, self._seen, timeout_s=LOOK_AGAIN_S)
+
+    async def finish(self) -> None:
+        """Deliver the rest of the log and free the cluster's record of the end; the job is paid already."""
+        await self.session.logs.finish(self.key)
+        try:
+            await self.session.cluster.acknowledge(self.key)
+        except SlurmError as error:
+            logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
 
     async def _next_change(self) -> None:
         chain = asyncio.create_task(self.session.wakeups.wait(self.key.job_id, LOOK_AGAIN_S))

@@ -41,7 +41,7 @@ def cold(job: Job) -> bool:
 @pytest.fixture(scope="module")
 def poor_job(customer: Customer) -> int:
     """A job that would run for ten minutes and can pay for one; begun first, looked at last."""
-    workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("cpusPerTask: 1", "cpusPerTask: 2")
+    workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
     return customer.submit(workflow)
 
 

@@ -82,6 +82,12 @@ def test_fit(definition: JobDefinition, words: str) -> None:
     assert (words in reason) if words else reason == ""
 
 
+def test_gpus_must_be_where_the_tasks_are() -> None:
+    hardware = Hardware((2, 2), (4, 4), (4000, 4000))
+    assert "those reach 2" in misfit(replace(SMALL, gpus=4), hardware)
+    assert misfit(replace(SMALL, gpus=4, ntasks=2), hardware) == ""
+
+
 LABELS = (Label("arch", "amd64"), Label("compute.gflops", "1000"), Label("gpu", "nvidia-rtx"))
 
 
