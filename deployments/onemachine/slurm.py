@@ -11,7 +11,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ class SlurmSite:
     def stop(self, table: ProcessTable) -> None:
         """Stop everything, running jobs included (as failures of their nodes); only files of the state folder stay."""
         for cluster in self.clusters:
-            if table.alive(f"{cluster}-slurmctld"):
+            if table.alive("munged") and table.alive(f"{cluster}-slurmctld"):
                 self._fail_nodes(cluster)
         names = [daemon.name for daemon in reversed(self.daemons())]
         nodes = [node for spec in self.clusters.values() for node in spec.node_names]
@@ -113,10 +113,14 @@ class SlurmSite:
         table.stop(f"{cluster}-sshd")
 
     def _fail_nodes(self, cluster: str) -> None:
-        """Without it, the controller would believe in the killed jobs until their time limit."""
+        """Without it, the controller would believe in the killed jobs until their time limit.
+
+        One that does not answer soon is stopped all the same.
+        """
         command = ["scontrol", "update", "nodename=ALL", "state=down", "reason=stopped"]
         env = {**os.environ, **self.environment(cluster)}
-        subprocess.run(command, env=env, capture_output=True, check=False, timeout=60)
+        with suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, env=env, capture_output=True, check=False, timeout=15)
 
     def login(self, cluster: str) -> LoginSettings:
         """Settings of the cluster's login node, for its supervisor; call after `prepare`."""
