@@ -112,6 +112,8 @@ def _life(record: Record) -> list[tuple[int, JobStatus | None, str]]:
     told = tell(record.history, record.job, record.cluster)
     states = [(step.at, step.after, what) for step, what in told]
     remarks = [(notice.at, None, f"{notice.kind}: {notice.text}") for notice in record.notices or ()]
+    if record.job.has_cancel_request:
+        remarks.append((record.job.cancel_requested_at, None, "cancelling was asked for"))
     return sorted([*states, *remarks], key=lambda entry: entry[0])
 
 

@@ -12,7 +12,6 @@ from rich.text import Text
 from cli.text import clock, printable
 from deepgrid.lifecycle.states import JobStatus
 
-INDENT = " " * len("00:00:00")
 STYLES = {
     JobStatus.RUNNING: "bold cyan",
     JobStatus.FINISHED: "bold green",
@@ -41,12 +40,13 @@ class Screen:
 
     def state(self, at: int, status: JobStatus, what: str = "") -> None:
         """A state that the job reached at the unix time `at`."""
-        name = f"{status.words.upper():<{_STATE_WIDTH}}"
-        self.line((clock(at), "dim"), "  ", (name, STYLES.get(status, "bold")), f"  {what}" if what else "")
+        name = status.words.upper()
+        gap = " " * (_STATE_WIDTH - len(name) + 2)
+        self.line((clock(at), "dim"), "  ", (name, STYLES.get(status, "bold")), f"{gap}{what}" if what else "")
 
     def remark(self, text: str, at: float | None = None) -> None:
         """Something worth knowing, now or at the unix time `at`."""
-        self.line((f"{clock(time.time() if at is None else at)}  {text}", "dim"))
+        self.line((clock(time.time() if at is None else at), "dim"), f"  {text}")
 
     def output(self, lines: Iterable[str]) -> None:
         """Lines that the job printed."""

@@ -80,7 +80,7 @@ async def finished(process: asyncio.subprocess.Process) -> Outcome:
             process.kill()
             await process.wait()
     assert process.returncode is not None
-    return Outcome(process.returncode, out.decode(), err.decode())
+    return Outcome(process.returncode, (out or b"").decode(), (err or b"").decode())
 
 
 @dataclass(frozen=True)

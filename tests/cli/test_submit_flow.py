@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL
 from prefect.testing.utilities import prefect_test_harness
 
 from blocks import Customer, Grid, Wallet
@@ -14,7 +17,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.wallet import Wallet as KeyFile
 from deepgrid.lifecycle.states import JobStatus
 from flows.submit_job import submit_job
-from tests.cli.live import CREDIT, Dps
+from tests.cli.live import CREDIT, Dps, finished
 
 pytestmark = pytest.mark.long
 
@@ -58,3 +61,15 @@ async def test_too_few_credits_fail_the_run_at_once_and_send_nothing(dps: Dps, c
         runs = [run for run in await client.read_task_runs() if run.flow_run_id == state.state_details.flow_run_id]
     assert [run.run_count for run in runs] == [1]
     assert await chain.jobs_by_customer(KeyFile.load(dps.key).address) == []
+
+
+@pytest.mark.usefixtures("prefect")
+@pytest.mark.parametrize("role", ["operator", "provider"])
+async def test_serving_a_role_that_prefect_does_not_know_says_so(dps: Dps, role: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "from cli.main import main; main()", role, "serve", "nobody",
+        env=dps.environment | {"PREFECT_API_URL": PREFECT_API_URL.value() or ""}, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    outcome = await finished(process)
+    assert outcome.status == 2
+    assert f"dps: Prefect has no block deepgrid-{role}/nobody." in outcome.err
