@@ -139,6 +139,7 @@ class Grid:
 
     def _start_postgres(self) -> None:
         if not self.table.alive("postgres"):
+            self.table.stop("postgres")  # children that outlived it
             self.postgres.prepare()
         self._serve(self.postgres.daemon())
         for name in ("prefect", "services"):

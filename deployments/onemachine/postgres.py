@@ -40,7 +40,10 @@ class Postgres:
     port: int
 
     def prepare(self) -> None:
-        """Create the password and the data folder at the first call. Raises ConfigurationError with initdb's words."""
+        """Create the password and the data folder at the first call; call it only while the server does not run.
+
+        Raises ConfigurationError with initdb's words.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._password_file.exists():
             draft = self._password_file.with_suffix(".draft")
@@ -110,14 +113,16 @@ class Postgres:
         draft.rename(self._data)
 
     def _drop_stale_lock(self) -> None:
-        """Remove the lock of a killed server once its process id belongs to another program."""
+        """Remove the lock of a killed server whose process id belongs to another program, or to its own zombie.
+
+        PostgreSQL takes both for itself. (Where nobody reaps orphans, as in many containers, zombies stay for ever.)
+        """
         lock = self._data / "postmaster.pid"
         try:
-            pid = int(lock.read_text().split()[0])
-            stale = Path(f"/proc/{pid}/comm").read_text().strip() != "postgres"
+            stat = Path(f"/proc/{int(lock.read_text().split()[0])}/stat").read_text()
         except (FileNotFoundError, IndexError, ValueError):
             return  # no lock, or nobody has that id: the server sees that for itself
-        if stale:
+        if "(postgres) " not in stat or "(postgres) Z" in stat:
             lock.unlink(missing_ok=True)
 
     def _is_ready(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ import pytest
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.processes import ProcessTable
+from tests.onemachine.test_processes import eventually
+
+NEVER_REAPING = "import subprocess, sys, time; child = subprocess.Popen(sys.argv[1:]); time.sleep(300)"
 
 
 @pytest.fixture
@@ -57,6 +62,23 @@ def test_it_comes_back_after_kill_9(postgres: Postgres, table: ProcessTable) -> 
     table.stop("postgres", signal.SIGKILL)
     start(postgres, table)
     assert ask(postgres, "postgres", lambda db: db.fetchval("SELECT 1")) == 1
+
+
+def test_a_lock_of_a_zombie_is_no_obstacle(postgres: Postgres, table: ProcessTable) -> None:
+    """A killed server whose parent (in a container: anybody) never reaps it blocked the next start."""
+    postgres.prepare()
+    parent = subprocess.Popen([sys.executable, "-c", NEVER_REAPING, *postgres.daemon().argv])
+    try:
+        assert eventually(postgres.daemon().ready)
+        lock = postgres.folder / "data" / "postmaster.pid"
+        zombie = int(lock.read_text().split()[0])
+        os.kill(zombie, signal.SIGKILL)
+        assert eventually(lambda: ") Z" in Path(f"/proc/{zombie}/stat").read_text())
+        start(postgres, table)
+        assert table.alive("postgres")
+    finally:
+        parent.kill()
+        parent.wait()
 
 
 def test_a_lock_that_names_somebody_elses_process_is_no_obstacle(postgres: Postgres, table: ProcessTable) -> None:

@@ -11,10 +11,10 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+def run(*args: str, timeout_s: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
     command = [str(REPOSITORY / "run"), *args]
     clean = {"PATH": os.environ["PATH"], **env}
-    return subprocess.run(command, env=clean, capture_output=True, text=True, cwd="/", check=False, timeout=120)
+    return subprocess.run(command, env=clean, capture_output=True, text=True, cwd="/", check=False, timeout=timeout_s)
 
 
 @pytest.mark.parametrize("args", [(), ("help",), ("--help",)])

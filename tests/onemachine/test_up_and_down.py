@@ -1,0 +1,79 @@
+"""`./run up` and `./run down` of the whole grid: whatever was killed in between, they put it right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deployments.onemachine.processes import ProcessTable
+from tests.onemachine.test_processes import eventually
+from tests.onemachine.test_run_script import REPOSITORY, run
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "state"
+    yield folder
+    command(folder, "down")
+
+
+def command(state: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return run(*args, timeout_s=600, HOME=str(state.parent), DEEPGRID_STATE=str(state))
+
+
+def processes_of(state: Path) -> list[str]:
+    """Processes that have to do with `state`, by their command line, environment or working folder."""
+    return [str(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _concerns(entry, str(state))]
+
+
+def _concerns(entry: Path, state: str) -> bool:
+    try:
+        told = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+        return state.encode() in told or os.readlink(entry / "cwd").startswith(state)
+    except OSError:
+        return False
+
+
+def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
+    _interrupt_an_up(state)
+    done = command(state, "up")
+    assert done.returncode == 0, done.stderr
+    assert f"source {state}/customer.env" in done.stdout
+    assert command(state, "status").returncode == 0
+
+    again = command(state, "up")
+    assert again.returncode == 0
+    assert again.stdout.startswith("The grid is up already.\n")
+
+    table = ProcessTable(state)
+    victims = ("anvil", "postgres", "munged", "mariadbd", "alpha-slurmctld", "beta-n1", "services", "supervisor-alpha")
+    for name in victims:
+        table.stop(name, signal.SIGKILL)
+    status = command(state, "status")
+    assert status.returncode == 1
+    assert status.stdout.count(" dead ") == len(victims)
+    assert command(state, "up").returncode == 0
+    assert command(state, "status").stdout.endswith("The grid is up.\n")
+
+    for name in ("prefect-server", "alpha-n1", "munged", "operator"):
+        table.stop(name, signal.SIGKILL)
+    assert command(state, "down").returncode == 0
+    assert eventually(lambda: processes_of(state) == []), processes_of(state)
+    assert command(state, "down").stdout == "Nothing runs.\n"
+
+
+def _interrupt_an_up(state: Path) -> None:
+    """Kill an `up` half-way, once the first daemons are on record."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(state.parent), "DEEPGRID_STATE": str(state)}
+    first = subprocess.Popen([str(REPOSITORY / "run"), "up"], env=env, stdout=subprocess.DEVNULL)
+    assert eventually((state / "run" / "mariadbd.json").exists, within_s=120)
+    first.kill()
+    first.wait()
+    assert command(state, "status").stdout.endswith("The grid is not complete.\n")
