@@ -25,7 +25,7 @@ from prefect.context import AsyncClientContext
 from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.flows import Flow, load_flow_from_entrypoint
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, PREFECT_WORKER_ENABLE_CANCELLATION, temporary_settings
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
@@ -81,6 +81,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """
         if self._runs_task_group is not None and flow_run.id not in self._submitting_flow_run_ids:
             self._submitting_flow_run_ids.add(flow_run.id)
+            if self._cancelling_observer is not None:
+                self._cancelling_observer.add_in_flight_flow_run_id(flow_run.id)
             self._context.copy().run(self._runs_task_group.start_soon, self._submit_run, flow_run)
 
     async def run(
@@ -114,6 +116,13 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             self._executing.pop(flow_run.id, None)
             self._release_limit_slot(flow_run.id)
             self._submitting_flow_run_ids.discard(flow_run.id)
+            if self._cancelling_observer is not None:
+                self._cancelling_observer.remove_in_flight_flow_run_id(flow_run.id)
+
+    async def _setup_cancellation_observer(self) -> None:
+        """Always observe: a stock worker leaves running runs to their own processes, here there are none."""
+        with temporary_settings({PREFECT_WORKER_ENABLE_CANCELLATION: True}):
+            await super()._setup_cancellation_observer()
 
     async def _cancel_run(self, flow_run_id: UUID) -> None:
         """Stop carrying a run that was cancelled in the UI; a run of another process is not ours to stop."""

@@ -30,7 +30,7 @@ def _compare(offered: str, condition: Affinity) -> bool:
     if condition.op in ("in", ":in:"):
         return condition.value in offered
     left, right = _number(offered), _number(condition.value)
-    compare = _ORDER.get(condition.op, operator.eq)
+    compare: Callable[[Any, Any], bool] = _ORDER.get(condition.op, _ORDER["=="])
     if left is not None and right is not None:
         return compare(left, right)
     return compare(offered, condition.value)
