@@ -8,6 +8,7 @@ from blocks.customer import Customer
 from blocks.grid import Grid, Wallet
 from blocks.operator import Operator
 from blocks.provider import Provider
+from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 
-__all__ = ["Customer", "Grid", "Operator", "Provider", "SlurmLogin", "Wallet"]
+__all__ = ["Customer", "Grid", "Operator", "Provider", "Services", "SlurmLogin", "Wallet"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from prefect.blocks.core import Block
+from pydantic import Field
 
 from blocks.grid import Grid, Wallet
+from blocks.services import Services
 from deepgrid.roles.customer import CustomerSettings
 
 
@@ -16,7 +18,9 @@ class Customer(Block):
 
     grid: Grid
     wallet: Wallet
+    services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
 
     def settings(self) -> CustomerSettings:
         """The same as values for `deepgrid.roles`."""
-        return CustomerSettings(key_file=self.wallet.key_file, book=self.grid.address_book)
+        services_url = self.services.url if self.services else ""
+        return CustomerSettings(self.wallet.key_file, self.grid.address_book, services_url)

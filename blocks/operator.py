@@ -8,6 +8,7 @@ from prefect.blocks.core import Block
 from pydantic import Field
 
 from blocks.grid import Grid, Wallet
+from blocks.services import Services
 from deepgrid.roles.operator import OperatorSettings
 
 
@@ -19,8 +20,10 @@ class Operator(Block):
 
     grid: Grid
     wallet: Wallet
+    services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
     state: Path = Field(description="Folder of the operator for its cursor on the chain.")
 
     def settings(self) -> OperatorSettings:
         """The same as values for `deepgrid.roles`."""
-        return OperatorSettings(book=self.grid.address_book, key_file=self.wallet.key_file, state=self.state)
+        services_url = self.services.url if self.services else ""
+        return OperatorSettings(self.grid.address_book, self.wallet.key_file, self.state, services_url)

@@ -8,6 +8,7 @@ from prefect.blocks.core import Block
 from pydantic import Field
 
 from blocks.grid import Grid, Wallet
+from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 from deepgrid.lifecycle.job import Label, Prices
 from deepgrid.roles.provider import ProviderSettings
@@ -23,6 +24,7 @@ class Provider(Block):
     grid: Grid
     wallet: Wallet
     login: SlurmLogin
+    services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
     gpu_wei_per_minute: str = Field(description="Price of a GPU for a minute, in wei of credit.")
     cpu_wei_per_minute: str = Field(description="Price of a CPU for a minute, in wei of credit.")
     mem_wei_per_mb_minute: str = Field(description="Price of a MB of memory for a minute, in wei of credit.")
@@ -41,4 +43,5 @@ class Provider(Block):
             prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
+            services_url=self.services.url if self.services else "",
         )

@@ -37,6 +37,7 @@ class CustomerSettings:
 
     key_file: Path
     book: Path | None = None
+    services_url: str = ""  # empty for the address book's
 
 
 @dataclass(frozen=True)
@@ -117,14 +118,12 @@ def parse_affinity(text: str) -> Affinity:
 class CustomerSession:
     """What a customer's process holds open. Use `customer_session` to open one."""
 
-    def __init__(self, chain: Chain, wallet: Wallet) -> None:
+    def __init__(self, chain: Chain, wallet: Wallet, services_url: str = "") -> None:
         self.chain = chain
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
-        self.services = ServicesClient(
-            chain.book.definitions_url, wallet.account, chain.book.chain_id, chain.book.meta_scheduler
-        )
+        self.services = ServicesClient.of(chain.book, wallet.account, services_url)
 
     async def check(self, order: Order, *, approve: bool = True) -> None:
         """Whether the grid would take the order now; without `approve` from the allowance that stands.
@@ -216,7 +215,7 @@ async def customer_session(settings: CustomerSettings) -> AsyncIterator[Customer
     """
     wallet = Wallet.load(settings.key_file)
     async with await Chain.connect(AddressBook.load(settings.book)) as chain:
-        session = CustomerSession(chain, wallet)
+        session = CustomerSession(chain, wallet, settings.services_url)
         try:
             async with session.services:
                 yield session

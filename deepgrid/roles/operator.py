@@ -36,6 +36,7 @@ class OperatorSettings:
     book: Path
     key_file: Path
     state: Path
+    services_url: str = ""  # empty for the address book's
 
 
 class OperatorSession:
@@ -46,9 +47,7 @@ class OperatorSession:
         self.chain = chain
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
-        self.services = ServicesClient(
-            chain.book.definitions_url, wallet.account, chain.book.chain_id, chain.book.meta_scheduler
-        )
+        self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         settings.state.mkdir(parents=True, exist_ok=True)
         self.index = JobIndex(settings.state / "operator.sqlite")
         self._said: dict[int, str] = {}

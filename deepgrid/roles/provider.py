@@ -46,6 +46,7 @@ class ProviderSettings:
     prices: Prices
     labels: tuple[Label, ...]
     state: Path
+    services_url: str = ""  # empty for the address book's
 
 
 class ProviderSession:
@@ -59,9 +60,7 @@ class ProviderSession:
         self.writer = Writer(chain, self.sender)
         self.cluster = cluster
         self.monitor = SlurmMonitor(cluster)
-        self.services = ServicesClient(
-            chain.book.definitions_url, wallet.account, chain.book.chain_id, chain.book.meta_scheduler
-        )
+        self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         self.logs = LogShipper(cluster, self.services)
         self.wakeups = Wakeups()
         self._carried: set[JobKey] = set()

@@ -19,6 +19,7 @@ from coincurve import PrivateKey
 from eth_account.signers.local import LocalAccount
 from pydantic import ValidationError
 
+from deepgrid.chain.book import AddressBook
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
 from deepgrid.services import messages
 from deepgrid.services.messages import Message, Notice, Release
@@ -70,6 +71,11 @@ class ServicesClient:
         at_home = where.hostname in LOOPBACK  # a proxy of the environment has no business there
         secure = where.scheme == "https"  # else the certificates, 0.1 s of reading, are for nothing
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=secure)
+
+    @classmethod
+    def of(cls, book: AddressBook, account: LocalAccount, url: str = "") -> Self:
+        """The services of the grid of `book`, at `url` if that differs from here."""
+        return cls(url or book.definitions_url, account, book.chain_id, book.meta_scheduler)
 
     async def __aenter__(self) -> Self:
         return self

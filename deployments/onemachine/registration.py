@@ -18,7 +18,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.variables import Variable
 
-from blocks import Grid, Operator, Provider, SlurmLogin, Wallet
+from blocks import Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
 from deployments.worker import WORKER_TYPE, InProcessWorker
@@ -57,20 +57,30 @@ async def _make_pool(client: PrefectClient, name: str) -> None:
 async def _save_blocks(plan: Plan) -> None:
     grid = Grid(address_book=plan.book)
     await grid.asave("grid", overwrite=True)
+    services = Services(url=plan.services_url)
+    await services.asave("grid", overwrite=True)
     operator = Wallet(address=plan.operator_address, key_file=plan.operator_key)
     await operator.asave(OPERATOR_NAME, overwrite=True)
-    await Operator(grid=grid, wallet=operator, state=plan.operator_state).asave(OPERATOR_NAME, overwrite=True)
+    role = Operator(grid=grid, wallet=operator, services=services, state=plan.operator_state)
+    await role.asave(OPERATOR_NAME, overwrite=True)
     for cluster in plan.clusters:
-        await _save_cluster(grid, cluster)
+        await _save_cluster(grid, services, cluster)
 
 
-async def _save_cluster(grid: Grid, plan: ClusterPlan) -> None:
+async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> None:
     wallet = Wallet(address=plan.address, key_file=plan.key_file)
     await wallet.asave(plan.name, overwrite=True)
     login = SlurmLogin(**plan.login)
     await login.asave(plan.name, overwrite=True)
     provider = Provider(
-        cluster=plan.name, grid=grid, wallet=wallet, login=login, labels=plan.labels, state=plan.state, **plan.prices
+        cluster=plan.name,
+        grid=grid,
+        wallet=wallet,
+        services=services,
+        login=login,
+        labels=plan.labels,
+        state=plan.state,
+        **plan.prices,
     )
     await provider.asave(plan.name, overwrite=True)
 

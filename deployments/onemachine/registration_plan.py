@@ -29,6 +29,7 @@ class Plan(BaseModel):
     """All of it: paths and addresses, no secret."""
 
     book: Path
+    services_url: str
     operator_address: str
     operator_key: Path
     operator_state: Path

@@ -121,7 +121,8 @@ class Roles:
             return Wallet.load(self.keys.file(name)).address
 
         return Plan(
-            book=self.book, operator_address=address(OPERATOR), operator_key=self.keys.file(OPERATOR),
+            book=self.book, services_url=f"http://{HOST}:{self.services_port}",
+            operator_address=address(OPERATOR), operator_key=self.keys.file(OPERATOR),
             operator_state=self.state / "operator",
             clusters=[self._cluster_plan(offer, address(offer.name)) for offer in OFFERS],
         )  # fmt: skip
