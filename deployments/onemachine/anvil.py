@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.probes import HOST, listens
+from deployments.onemachine.probes import HOST, answers_rpc
 from deployments.onemachine.processes import Daemon
 
 CHAIN_ID = 179188
@@ -46,7 +46,7 @@ class Anvil:
             "--block-time", str(BLOCK_TIME_S), "--hardfork", "cancun", "--prune-history", "--quiet",
             "--state", str(self._state), "--state-interval", str(STATE_INTERVAL_S),
         ]  # fmt: skip
-        return Daemon("anvil", argv, ready=lambda: listens(self.port), cwd=str(self.folder))
+        return Daemon("anvil", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"), cwd=str(self.folder))
 
     def keep(self) -> None:
         """Copy the state file to fall back to, if it is whole at this moment."""

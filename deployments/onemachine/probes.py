@@ -32,6 +32,13 @@ def ask_json(port: int, method: str, path: str) -> Any:
         return None
 
 
+def answers_rpc(port: int, method: str) -> bool:
+    """Whether a JSON-RPC service on the loopback port answers `method`; one may listen before it does."""
+    call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": []}).encode()
+    answer = _ask(port, "POST", "/", call, {"Content-Type": "application/json"})
+    return answer is not None and b'"result"' in answer
+
+
 def _ask(
     port: int, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
 ) -> bytes | None:
