@@ -9,7 +9,7 @@ grid_packages=(
   slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
   python3 python3-venv
 )
-test_packages=(git shellcheck)
+test_packages=(git shellcheck libatomic1) # the last for playwright's driver
 # Ubuntu has chromium only as a snap; where that is installed the tests use it.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log
