@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -67,6 +68,18 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     assert command(state, "down").returncode == 0
     assert eventually(lambda: processes_of(state) == []), processes_of(state)
     assert command(state, "down").stdout == "Nothing runs.\n"
+
+
+def test_the_demo_shows_a_job_to_its_bill_and_leaves_nothing_running(state: Path) -> None:
+    done = command(state, "demo", "--exit")
+    assert done.returncode == 0, done.stderr
+    positions = [
+        done.stdout.index(word) for word in ("PENDING", "META-SCHEDULED", "RUNNING", "FINISHED", "Bill", "refund")
+    ]
+    assert positions == sorted(positions)
+    assert "Hello world" in done.stdout
+    assert re.search(r"flow run with its tasks: http://127\.0\.0\.1:\d+/runs", done.stdout)
+    assert eventually(lambda: processes_of(state) == []), processes_of(state)
 
 
 def _interrupt_an_up(state: Path) -> None:
