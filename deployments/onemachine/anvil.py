@@ -15,6 +15,7 @@ from deployments.onemachine.processes import Daemon
 CHAIN_ID = 179188
 BLOCK_TIME_S = 1
 # What a kill -9 may cost. The whole state is written each time, and grows by some 5 MB an hour.
+STATES_KEPT = 300  # readers ask for the state of a block that they have just seen, and a block a second follows it
 STATE_INTERVAL_S = 5
 
 
@@ -40,10 +41,10 @@ class Anvil:
         return "The chain's state was cut off by a crash: the chain goes back to the grid's last start."
 
     def daemon(self) -> Daemon:
-        """The node's process; it has no accounts and keeps no states but the newest."""
+        """The node's process; it has no accounts and keeps the newest states only."""
         argv = [
             _binary(), "--host", HOST, "--port", str(self.port), "--chain-id", str(CHAIN_ID), "--accounts", "0",
-            "--block-time", str(BLOCK_TIME_S), "--hardfork", "cancun", "--prune-history", "--quiet",
+            "--block-time", str(BLOCK_TIME_S), "--hardfork", "cancun", "--prune-history", str(STATES_KEPT), "--quiet",
             "--state", str(self._state), "--state-interval", str(STATE_INTERVAL_S),
         ]  # fmt: skip
         return Daemon("anvil", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"), cwd=str(self.folder))
