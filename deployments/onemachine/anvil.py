@@ -15,7 +15,7 @@ from deployments.onemachine.processes import Daemon
 CHAIN_ID = 179188
 BLOCK_TIME_S = 1
 # What a kill -9 may cost. The whole state is written each time, and grows by some 5 MB an hour.
-STATES_KEPT = 300  # readers ask for the state of a block that they have just seen, and a block a second follows it
+STATES_KEPT = 16  # readers ask for the state of a block that they have just seen, and a block a second follows it
 STATE_INTERVAL_S = 5
 
 
