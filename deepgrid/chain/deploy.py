@@ -75,12 +75,11 @@ async def _create(sender: Sender, contract: str, *args: str) -> str:
 async def _grant(node: Node, sender: Sender, contract: str, role: str, account: str) -> None:
     """Give `account` the role unless it has it."""
     access = interface("ProviderManager")  # the role functions are the same everywhere
-    asked = {"to": contract, "data": access.encode("hasRole", role_hash(role), account)}
+    asked = Call("Looking up a role", contract, access.encode("hasRole", role_hash(role), account))
     try:
-        answer = await node.rpc.call("eth_call", asked, "latest")
+        with making_sense("a role"):
+            granted = access.decode("hasRole", await node.rpc.w3.eth.call(asked.as_params(account)))
     except ChainError as error:
         raise refusal(error) from None
-    with making_sense("a role"):
-        granted = access.decode("hasRole", bytes.fromhex(answer[2:]))
     if not granted:
         await sender.send(Call(f"Granting {role}", contract, access.encode("grantRole", role_hash(role), account)))

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import functools
 import string
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from eth_utils.abi import function_signature_to_4byte_selector
+from eth_typing import BlockNumber
 from eth_utils.crypto import keccak
 
-from deepgrid.chain.abi import CONTRACTS, decode_fields, interface
+from deepgrid.chain.abi import CONTRACTS, decode_fields, interface, selector
 from deepgrid.chain.credits import format_credits
-from deepgrid.chain.rpc import NodeRefused, Rpc
+from deepgrid.chain.rpc import NodeRefused, Rpc, making_sense
 from deepgrid.chain.transaction import Call
 from deepgrid.errors import ChainError, ContractError, GridError
 from deepgrid.lifecycle.states import JobStatus
 
+if TYPE_CHECKING:
+    from web3.types import TxParams
+
 ADMIN = "DEFAULT_ADMIN_ROLE"
 ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
 OUT_OF_GAS = "OutOfGas"
+SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
+    {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]},
+    {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
+)
 
 # Error name -> (sentence, next step). `credits` formats wei, `status` a state, `role` a role's hash.
 SENTENCES: dict[str, tuple[str, str]] = {
@@ -169,9 +176,11 @@ async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, recei
     if int(receipt["gasUsed"], 16) >= gas:
         return ContractError(f"{call.title} needed more than the {gas} gas it was given.", name=OUT_OF_GAS)
     number = int(receipt["blockNumber"], 16)
-    for block in (hex(number), hex(number - 1), "latest"):
+    again: TxParams = {**call.as_params(sender), "gas": gas}
+    for block in (BlockNumber(number), BlockNumber(number - 1), "latest"):
         try:
-            await rpc.call("eth_call", {**call.as_params(sender), "gas": hex(gas)}, block)
+            with making_sense("a call made again"):
+                await rpc.w3.eth.call(again, block)
         except ChainError as error:
             reason = refusal(error)
             if isinstance(reason, ContractError):
@@ -186,14 +195,7 @@ def _plain_revert(data: bytes) -> str:
 
 @functools.cache
 def _table() -> dict[bytes, dict[str, Any]]:
-    table = {
-        bytes(function_signature_to_4byte_selector("Error(string)")): {
-            "name": "Error", "inputs": [{"name": "message", "type": "string"}],
-        },
-        bytes(function_signature_to_4byte_selector("Panic(uint256)")): {
-            "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}],
-        },
-    }  # fmt: skip
+    table = {selector(item): item for item in SOLIDITY_ERRORS}
     for contract in CONTRACTS:
         table.update(interface(contract).errors)
     return table

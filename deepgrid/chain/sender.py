@@ -18,7 +18,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import Any
+from typing import Any, Literal
+
+from eth_typing import HexStr
 
 from deepgrid.chain.errors import already_known, mined_revert_reason, number_taken, refusal, refused_sending
 from deepgrid.chain.lease import Lease
@@ -121,7 +123,7 @@ class Sender:
             self._wake.clear()
             if self._queue and clock() < until:
                 await self._dispatch()
-            if not any(outgoing.awaited for outgoing in self._in_flight.values()):
+            if not self._awaited:
                 return
             try:
                 await self._look(clock())
@@ -129,7 +131,12 @@ class Sender:
             except ChainError as error:
                 failures += 1
                 log.log(logging.WARNING if failures == 1 else logging.DEBUG, "following %s: %s", self.address, error)
-            await self._sleep(min(POLL_S * 2 ** min(failures, 10), LONGEST_PAUSE_S))
+            if self._awaited:  # else the turn ends: a reorganisation may void its next number meanwhile
+                await self._sleep(min(POLL_S * 2 ** min(failures, 10), LONGEST_PAUSE_S))
+
+    @property
+    def _awaited(self) -> bool:
+        return any(outgoing.awaited for outgoing in self._in_flight.values())
 
     async def _sleep(self, pause_s: float) -> None:
         """Pause, but not while something new waits to be sent."""
@@ -162,9 +169,8 @@ class Sender:
 
     async def _estimate(self, outgoing: Outgoing) -> None:
         try:
-            answer = await self._rpc.call("eth_estimateGas", outgoing.call.as_params(self.address))
             with making_sense("an estimate"):
-                estimate = int(answer, 16)
+                estimate = int(await self._rpc.w3.eth.estimate_gas(outgoing.call.as_params(self.address)))
             outgoing.gas = min(estimate * (100 + MARGIN_PERCENT) // 100, max(estimate, LARGEST_GAS))
         except ChainError as error:
             outgoing.fail(refusal(error))
@@ -201,7 +207,8 @@ class Sender:
     async def _broadcast(self, outgoing: Outgoing) -> NodeRefused | None:
         """Hand `outgoing` to the node, or return its refusal. A lost answer leaves it to be sent again."""
         try:
-            await self._rpc.call("eth_sendRawTransaction", outgoing.raw)
+            with making_sense("a transaction's hash"):
+                await self._rpc.w3.eth.send_raw_transaction(HexStr(outgoing.raw))
         except NodeRefused as error:
             if error.transient:
                 return None
@@ -276,10 +283,9 @@ class Sender:
 
     # -- asking ------------------------------------------------------------------------------
 
-    async def _nonce(self, block: str) -> int:
-        answer = await self._rpc.call("eth_getTransactionCount", self.address, block)
+    async def _nonce(self, block: Literal["latest", "pending"]) -> int:
         with making_sense("a nonce"):
-            return int(answer, 16)
+            return int(await self._rpc.w3.eth.get_transaction_count(self.wallet.account.address, block))
 
     async def _fees(self) -> Fees:
         block, tip = await self._rpc.batch(

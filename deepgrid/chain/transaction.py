@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eth_account.signers.local import LocalAccount
+from eth_typing import HexStr
+
+if TYPE_CHECKING:
+    from web3.types import TxParams
 
 PLAIN_TRANSFER_GAS = 21_000
 # A replacement must pay at least a tenth more than what it replaces, by the rule of the common nodes.
@@ -21,9 +25,9 @@ class Call:
     to: str | None
     data: str
 
-    def as_params(self, sender: str) -> dict[str, Any]:
-        """The call as eth_call and eth_estimateGas take it."""
-        params = {"from": sender, "data": self.data}
+    def as_params(self, sender: str) -> TxParams:
+        """The call as web3 takes it to be tried or estimated."""
+        params: TxParams = {"from": sender, "data": HexStr(self.data)}
         return params if self.to is None else {**params, "to": self.to}
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import string
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 from eth_abi.abi import encode
@@ -24,6 +21,7 @@ from deepgrid.errors import ChainError, ConfigurationError, ContractError, Input
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, DEFINITION, PRICES, Grid, People
+from tests.chain.odd_node import odd_node
 
 ERRORS = {item["name"]: item for name in CONTRACTS for item in interface(name).errors.values()}
 WHO = "0x" + "ab" * 20
@@ -126,23 +124,6 @@ async def test_node_that_is_down_is_transient(grid: Grid) -> None:
     assert "secret-token" not in str(down.value)
 
 
-@asynccontextmanager
-async def _server(answer: Callable[[bytes], str], status: int = 200) -> AsyncIterator[str]:
-    """An HTTP server that answers each request's body in its own way."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        body = answer(await reader.readexactly(length))
-        head_out = f"HTTP/1.1 {status} Whatever\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write((head_out + body).encode())
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
 @pytest.mark.parametrize(
     ("status", "body", "transient"),
     [
@@ -158,7 +139,7 @@ async def _server(answer: Callable[[bytes], str], status: int = 200) -> AsyncIte
     ],
 )
 async def test_nodes_that_answer_nonsense(status: int, body: str, transient: bool) -> None:
-    async with _server(lambda _: body, status) as url:
+    async with odd_node(lambda _: body, status) as url:
         rpc = Rpc(url)
         try:
             with pytest.raises(ChainError) as failed:
@@ -175,7 +156,7 @@ async def test_nodes_whose_answers_make_no_sense(grid: Grid, result: object) -> 
         many = [{"id": one["id"], "result": result} for one in (asked if isinstance(asked, list) else [asked])]
         return json.dumps(many if isinstance(asked, list) else many[0])
 
-    async with _server(answer) as url:
+    async with odd_node(answer) as url:
         book = grid.book.model_copy(update={"rpc_url": url})
         with pytest.raises(ChainError):
             await Chain.connect(book)

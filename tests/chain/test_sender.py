@@ -233,6 +233,18 @@ async def test_chain_that_goes_back_gets_everything_again(bare: Bare) -> None:
     assert bare.anvil.call("eth_getTransactionReceipt", first.tx_hash)["status"] == "0x1"
 
 
+async def test_number_voided_by_a_reorganisation_is_given_again(bare: Bare) -> None:
+    """A sender that lingered after its last receipt gave out the number after one that was void, and hung."""
+    (first,) = await bare.mine_until_done(bare.send())
+    head = int(bare.anvil.call("eth_blockNumber"), 16)
+    bare.anvil.call("anvil_rollback", head - first.block + 1)
+    second = bare.send()
+    await until(lambda: bool(bare.in_pool()))
+    assert bare.in_pool() == [0]
+    await bare.mine_until_done(second)
+    assert bare.mined() == 1
+
+
 async def test_node_that_dies_and_comes_back(own_grid: Grid, own_people: People) -> None:
     """Killed with transactions in its pool: all of them land, once."""
     customer, to = own_people.customer, own_people.provider.address
