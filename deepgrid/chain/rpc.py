@@ -10,6 +10,8 @@ from deepgrid.errors import ChainError
 
 REQUEST_TIMEOUT_S = 15.0
 BUSY_CODES = (-32005, -32016, -32097)  # rate and resource limits of the common nodes
+# A node that keeps few states may have moved on between a request's arrival and its answer.
+PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node")
 
 Request: TypeAlias = tuple[str, Sequence[Any]]
 
@@ -24,8 +26,8 @@ class NodeRefused(ChainError):
         self.code = code if isinstance(code, int) else 0
         self.reason = str(error.get("message", ""))[:300]
         self.data = _revert_data(error.get("data"))
-        busy = self.code in BUSY_CODES or "rate limit" in self.reason.lower()
-        super().__init__(f"The chain's node refused {method}: {self.reason}.", transient=busy)
+        passing = self.code in BUSY_CODES or any(words in self.reason.lower() for words in PASSING)
+        super().__init__(f"The chain's node refused {method}: {self.reason}.", transient=passing)
 
 
 @contextmanager
