@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.screen import Screen
 from cli.text import plural
-from deepgrid.chain.credits import format_credits
+from deepgrid.billing.credits import format_credits
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 

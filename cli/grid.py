@@ -66,7 +66,7 @@ def address(text: str) -> str:
 
 def amount(text: str, *, wei: bool) -> int:
     """Wei in an amount as the person wrote it. Raises InputError."""
-    from deepgrid.chain.credits import MAX_WEI, parse_credits
+    from deepgrid.billing.credits import MAX_WEI, parse_credits
 
     if not wei:
         return parse_credits(text)
@@ -77,6 +77,6 @@ def amount(text: str, *, wei: bool) -> int:
 
 def shown(value_wei: int, *, wei: bool) -> str:
     """An amount as `amount` reads it."""
-    from deepgrid.chain.credits import format_credits
+    from deepgrid.billing.credits import format_credits
 
     return str(value_wei) if wei else format_credits(value_wei)

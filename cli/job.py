@@ -93,7 +93,7 @@ async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = Non
 
 
 async def _what_comes_next(session: CustomerSession, job: Job) -> str:
-    from deepgrid.chain.credits import format_credits
+    from deepgrid.billing.credits import format_credits
 
     if job.status.cold:
         settlement = await session.chain.settlement(job.id)

@@ -71,7 +71,7 @@ def _state(one: Provider) -> str:
 
 def _show(screen: Screen, one: Provider) -> None:
     from cli.story import NAME_LABEL, cluster_name
-    from deepgrid.chain.credits import format_credits
+    from deepgrid.billing.credits import format_credits
 
     hardware, prices = one.hardware, one.prices
     gpus, memory_mb = sum(hardware.gpus_per_node), sum(hardware.mem_per_node_mb)

@@ -12,7 +12,7 @@ from cli.exits import exit_status_of
 from cli.screen import STYLES, Screen
 from cli.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
 from cli.text import moment
-from deepgrid.chain.credits import format_credits
+from deepgrid.billing.credits import format_credits
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus

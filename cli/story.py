@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.exits import exit_words
 from cli.text import plural
-from deepgrid.chain.credits import format_credits
+from deepgrid.billing.credits import format_credits
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from blocks import Customer
-from deepgrid.chain.credits import parse_credits
+from deepgrid.billing.credits import parse_credits
 from deepgrid.roles.customer import CustomerSession, Order, customer_session, read_order
 from tasks.retrying import side_effect
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from eth_typing import BlockNumber
 from eth_utils.crypto import keccak
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.abi import CONTRACTS, decode_fields, interface, selector
-from deepgrid.chain.credits import format_credits
 from deepgrid.chain.rpc import NodeRefused, Rpc, making_sense
 from deepgrid.chain.transaction import Call
 from deepgrid.errors import ChainError, ContractError, GridError

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid import workflow
+from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.credits import format_credits
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.values import LONGEST_NAME_BYTES, coded_name
 from deepgrid.chain.wallet import Wallet

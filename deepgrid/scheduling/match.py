@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.billing.minutes import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.labels import unmet
-
-CREDIT = 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +106,15 @@ def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str])
         return "does not have " + ", ".join(missing)
     minutes = affordable_minutes(job.locked_wei, rate)
     if minutes is not None and minutes < 1:
-        return f"one minute costs {_credits(rate)} credits, {_credits(job.locked_wei)} are locked"
+        return f"one minute costs {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"
     return ""
 
 
 def _why(best: Offer, offers: Sequence[Offer]) -> str:
-    price = f"{best.cluster.name} fits at {_credits(best.rate_wei)} credits a minute"
+    price = f"{best.cluster.name} fits at {format_credits(best.rate_wei)} credits a minute"
     if len(offers) == 1:
         return f"{price}, the only cluster that can take it"
     cheaper = [o for o in offers if o.rate_wei > best.rate_wei]
     if len(cheaper) == len(offers) - 1:
         return f"{price}, the cheapest of {len(offers)} clusters"
     return f"{price}, the least busy ({best.cluster.load:.0%}) of those at the lowest price"
-
-
-def _credits(wei: int) -> str:
-    whole, rest = divmod(wei, CREDIT)
-    fraction = f"{rest:018d}".rstrip("0")
-    return f"{whole}.{fraction}" if fraction else str(whole)

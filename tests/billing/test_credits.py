@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.chain.credits import MAX_WEI, format_credits, parse_credits
+from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
 from deepgrid.errors import InputError
 
 
