@@ -91,8 +91,10 @@ class LogShipper:
         for key, stream in streams.items():
             data = fresh.get(key, b"")
             final = key in ending and len(data) < CHUNK_BYTES
-            if data or final:
-                stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
-            if final:
+            if not data and not final:
+                continue
+            end = stream.offset + len(data)
+            stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
+            if final and stream.offset >= end:
                 stream.done.set()
                 self._streams.pop(key, None)
