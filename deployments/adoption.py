@@ -24,7 +24,9 @@ async def adopt(session: ProviderSession, job: Job) -> None:
 
     Call it only when no other process carries for this provider: it overrides the run's state.
     """
-    if job.status not in carried_states() or session.carries(session.key_of(job)):
+    if job.provider != session.address or job.status not in carried_states():
+        return
+    if session.carries(session.key_of(job)):
         return
     run = await start_job_run(session, job)
     if run.state is not None and run.state.is_scheduled():

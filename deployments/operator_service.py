@@ -12,9 +12,10 @@ from deepgrid.lifecycle.job import Provider
 from deepgrid.roles.operator import OperatorSession, follow_jobs, operator_session
 from deployments.worker import InProcessWorker
 from tasks import sessions
-from tasks.runs import offering_runs_to, start_run
+from tasks.runs import offering_runs_to, run_ended, start_run
 
 LOOK_AGAIN_S = 15.0
+RETRY_AFTER_S = 5.0
 ANYWAY_AFTER_S = 600.0
 
 logger = logging.getLogger(__name__)
@@ -64,12 +65,18 @@ class MetaScheduling:
             if not self._session.index.pending():
                 continue
             last = clock()
-            try:
-                await start_run(f"meta_schedule/{self._name}", {"operator": self._name})
-            except Exception as error:  # Prefect's API may be away; the jobs stay pending
-                logger.warning("cannot start meta_schedule, trying again: %s", error)
-                await asyncio.sleep(1)
+            if not await self._run_once():
+                await asyncio.sleep(RETRY_AFTER_S)
                 self._wanted.set()
+
+    async def _run_once(self) -> bool:
+        """One run at a time: an overlapping one would assign the same jobs again, in vain."""
+        try:
+            run = await start_run(f"meta_schedule/{self._name}", {"operator": self._name})
+            return await run_ended(run)
+        except Exception as error:  # Prefect's API may be away; the jobs stay pending
+            logger.warning("meta_schedule did not run, trying again: %s", error)
+            return False
 
     async def _market_changed(self) -> bool:
         if not self._session.index.pending():

@@ -39,11 +39,15 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
+    def stop(*_: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(main[0].cancel)
+
     thread = threading.Thread(target=run, name="event-loop")
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(main[0].cancel))
     thread.start()
     started.wait()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     while thread.is_alive():
         thread.join(timeout=0.5)
     if failures:

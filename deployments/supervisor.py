@@ -10,13 +10,14 @@ from blocks import Provider
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.carrier import is_claimable
-from deepgrid.roles.provider import ProviderSession, follow_own_jobs, provider_session
+from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deployments.adoption import adopt
 from deployments.worker import InProcessWorker
 from tasks import sessions
 from tasks.runs import offering_runs_to, start_run
 
 CLAIM_AGAIN_S = 15.0
+REGISTER_AGAIN_S = 30.0
 ADOPT_AGAIN_S = 300.0
 
 logger = logging.getLogger(__name__)
@@ -27,12 +28,23 @@ async def serve_provider(cluster: str) -> None:
     settings = cast(Provider, await Provider.aload(cluster)).settings()
     pool = f"provider-{cluster}"
     async with provider_session(settings) as session, sessions.serving_provider(session):
-        await session.register()
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.start(printer=logger.info))
+            group.create_task(_register(session))
             with offering_runs_to(pool, worker.take):
                 await Supervisor(session).follow(group)
+
+
+async def _register(session: ProviderSession) -> None:
+    """Register what the cluster has. Meanwhile, and if it never works, claims are carried to their end."""
+    while True:
+        try:
+            await session.register()
+            return
+        except GridError as error:
+            logger.warning("not registered, trying again: %s", error)
+            await asyncio.sleep(REGISTER_AGAIN_S)
 
 
 class Supervisor:
@@ -47,9 +59,9 @@ class Supervisor:
         """Follow the chain for ever."""
         group.create_task(self._claim())
         first = True
-        async for jobs in follow_own_jobs(self._session):
+        async for jobs in follow_jobs(self._session):
             for job in jobs:
-                if job.status.hot:
+                if job.status.hot and job.provider == self._session.address:
                     self._hot[job.id] = job
                 else:
                     self._hot.pop(job.id, None)

@@ -71,19 +71,34 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     async def setup(self) -> None:
         """Prepare to run, with one API client shared by all runs instead of one a run."""
         await self._exit_stack.enter_async_context(AsyncClientContext())
-        await super().setup()
         self._context = copy_context()
+        await super().setup()
 
     def take(self, flow_run: FlowRun) -> None:
         """Start a scheduled run now instead of at the next poll; Prefect lets only one of both start it.
 
         Whoever calls may be inside a flow run of its own, of which this one must inherit nothing.
         """
-        if self._runs_task_group is not None and flow_run.id not in self._submitting_flow_run_ids:
-            self._submitting_flow_run_ids.add(flow_run.id)
-            if self._cancelling_observer is not None:
-                self._cancelling_observer.add_in_flight_flow_run_id(flow_run.id)
-            self._context.copy().run(self._runs_task_group.start_soon, self._submit_run, flow_run)
+        if not self.is_setup or self._runs_task_group is None or flow_run.id in self._submitting_flow_run_ids:
+            return  # the poll brings it
+        self._submitting_flow_run_ids.add(flow_run.id)
+        if self._cancelling_observer is not None:
+            self._cancelling_observer.add_in_flight_flow_run_id(flow_run.id)
+        self._context.copy().run(self._runs_task_group.start_soon, self._submit_run, flow_run)
+
+    async def get_and_submit_flow_runs(self) -> list[FlowRun]:
+        """Poll; Prefect's API may be away for as long as it likes, the runs that are carried here go on."""
+        try:
+            return await super().get_and_submit_flow_runs()
+        except Exception as error:
+            self._logger.warning("cannot ask Prefect for runs: %s", error)
+            return []
+
+    async def _sync_and_initialize(self) -> None:
+        try:
+            await super()._sync_and_initialize()
+        except Exception as error:
+            self._logger.warning("cannot tell Prefect of this worker: %s", error)
 
     async def run(
         self,
@@ -130,8 +145,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         if scope is None:
             return
         scope.cancel()
-        run = await self.client.read_flow_run(flow_run_id)
-        await self._mark_flow_run_as_cancelled(run, {"message": "Carrying was stopped; the job itself goes on."})
+        try:
+            run = await self.client.read_flow_run(flow_run_id)
+            await self._mark_flow_run_as_cancelled(run, {"message": "Carrying was stopped; the job itself goes on."})
+        except Exception:  # it may have been deleted meanwhile; other runs must not suffer
+            self._logger.exception("Flow run '%s' was stopped, but could not be marked", flow_run_id)
 
     async def _flow_of(self, flow_run: FlowRun) -> Flow[..., Any]:
         deployment_id = flow_run.deployment_id

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from deepgrid.scheduling.match import Assignment, match
+from deepgrid.scheduling.match import Assignment, Waiting, match
 from tasks import sessions
 from tasks.scheduling import assign, publish_reason, read_clusters, read_pending, read_refusals
 
@@ -18,17 +20,17 @@ async def meta_schedule(operator: str) -> State[None]:
     Args:
         operator: Name of the operator block.
     """
-    assigned, waiting = 0, 0
     async with sessions.operator(operator) as session:
         pending = await read_pending(session)
         if not pending:
             return Completed(message="No job is pending.")
         clusters = await read_clusters(session)
         refusals = await read_refusals(session, pending)
-        for decision in match(pending, clusters, refusals):
-            if isinstance(decision, Assignment):
-                assigned += await assign(session, decision)
-            else:
-                waiting += 1
-                await publish_reason(session, decision)
+        decisions = match(pending, clusters, refusals)
+        assignments = [one for one in decisions if isinstance(one, Assignment)]
+        assigned = sum(await asyncio.gather(*(assign(session, one) for one in assignments)))
+        for one in decisions:
+            if isinstance(one, Waiting):
+                await publish_reason(session, one)
+    waiting = len(decisions) - len(assignments)
     return Completed(message=f"Assigned {assigned} of {len(pending)} pending jobs; {waiting} wait.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+import httpx
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
@@ -23,7 +24,9 @@ JITTER = 0.5
 async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Whether trying again may help. Async, because Prefect hands an async task's state over unread."""
     error = await state.aresult(raise_on_failure=False)
-    return isinstance(error, GridError) and error.transient
+    if isinstance(error, httpx.HTTPStatusError):  # Prefect's API
+        return error.response.status_code >= 500
+    return isinstance(error, httpx.TransportError) or (isinstance(error, GridError) and error.transient)
 
 
 def side_effect(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:

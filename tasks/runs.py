@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 
@@ -31,6 +33,17 @@ def hand_over(run: FlowRun, work_pool: str) -> None:
     taker = _takers.get(work_pool)
     if taker is not None and run.state is not None and run.state.is_scheduled():
         taker(run)
+
+
+async def run_ended(run: FlowRun) -> bool:
+    """Wait for the run's end, through outages of Prefect's API; whether it completed."""
+    async with get_client() as client:
+        while True:
+            with suppress(httpx.HTTPError):
+                state = (await client.read_flow_run(run.id)).state
+                if state is not None and state.is_final():
+                    return state.is_completed()
+            await asyncio.sleep(0.5)
 
 
 async def start_run(deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None) -> FlowRun:

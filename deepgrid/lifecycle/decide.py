@@ -32,6 +32,11 @@ FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of t
           "PREEMPTED": "the cluster preempted the job"}  # fmt: skip
 FAULT_REASONS = {"JobLaunchFailure": "the cluster could not launch the job",
                  "launch_failed_requeued_held": "the cluster could not launch the job"}  # fmt: skip
+# Slurm's reasons for which a job stays in the queue for ever.
+HOPELESS = {"PartitionTimeLimit": "the cluster's partition does not allow jobs of that length",
+            "PartitionNodeLimit": "the cluster's partition does not allow jobs of that size",
+            "BadConstraints": "the cluster has no nodes of that kind",
+            "launch_failed_requeued_held": "the cluster could not launch the job"}  # fmt: skip
 # Slurm's final states that are the job's own end, billed for what ran.
 ENDS = {
     "COMPLETED": (JobStatus.FINISHED, ""),
@@ -107,7 +112,8 @@ def _scheduled(seen: Observation) -> Action:
     if seen.job.has_cancel_request:
         return _cancel(seen)
     if slurm.phase is Phase.QUEUED:
-        return Wait(Awaited.START)
+        hopeless = HOPELESS.get(slurm.reason.replace(" ", "_"))
+        return Refuse(hopeless) if hopeless else Wait(Awaited.START)
     if slurm.phase is Phase.RUNNING:
         return ReportRunning(_elapsed(seen))
     if attempt is not None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from deepgrid.errors import ContractError, InputError, NotFound, SlurmError
+from deepgrid.errors import AccessDenied, ContractError, GridError, InputError, NotFound, SlurmError
 from deepgrid.lifecycle.actions import Awaited, ReportRunning, Settle, Wait
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
@@ -47,7 +48,19 @@ class Carrier:
         self._ship_output = False
 
     async def observe(self) -> Observation:
-        """Read the truth: the job on chain, the claim at Slurm."""
+        """Read the truth: the job on chain, the claim at Slurm. A node that is away is waited for."""
+        pause_s = 1.0
+        while True:
+            try:
+                return await self._look()
+            except GridError as error:
+                if not error.transient:
+                    raise
+                logger.warning("job %d: looking again in %.0f s: %s", self.key.job_id, pause_s, error.message)
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, LOOK_AGAIN_S)
+
+    async def _look(self) -> Observation:
         job = await self.session.chain.job(self.key.job_id)
         self._seen = await self.session.monitor.changed(self.key, UNKNOWN, timeout_s=PROMPT_S)
         now = int(time.time())
@@ -62,14 +75,22 @@ class Carrier:
     async def fetch_script(self) -> str | None:
         """The batch script of the job, rendered from the released and verified definition.
 
-        None when nobody can ever run it: the definition is gone, or is not what the chain says.
+        None when it cannot be had, which is remembered: by this cluster (access is denied, or the definition
+        uses what this renderer does not know), or by anybody (it is gone, or is not what was paid for).
         Raises ServiceError while the Job Definition service does not answer.
         """
         job = await self.session.chain.job(self.key.job_id)
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
+        except NotFound as error:
+            self._attempt = Attempt(unusable=error.message)
+            return None
+        except (AccessDenied, InputError) as error:
+            self._attempt = Attempt(unfit=error.message)
+            return None
+        try:
             verify_resources(model, job.definition)
-        except (NotFound, InputError) as error:
+        except InputError as error:
             self._attempt = Attempt(unusable=error.message)
             return None
         self._ship_output = model.enable_logging

@@ -17,6 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 
 POLL_S = 1.0
 CHUNK_BYTES = 256 * 1024
+READ_BYTES = 8 * 1024 * 1024  # of all jobs together, well below what one remote command may answer
 DRAIN_S = 30.0
 
 logger = logging.getLogger(__name__)
@@ -83,18 +84,28 @@ class LogShipper:
                     await self._ship(dict(self._streams))
                 except GridError as error:
                     logger.warning("logs wait: %s", error.message)
+                except Exception:  # one answer that makes no sense must not end everybody's logs
+                    logger.exception("logs wait")
             await asyncio.sleep(POLL_S)
 
     async def _ship(self, streams: dict[JobKey, _Stream]) -> None:
         ending = {key for key, stream in streams.items() if stream.ending}
-        fresh = await self._reader.read_output({key: s.offset for key, s in streams.items()}, CHUNK_BYTES)
+        limit = max(1, min(CHUNK_BYTES, READ_BYTES // len(streams)))
+        fresh = await self._reader.read_output({key: s.offset for key, s in streams.items()}, limit)
         for key, stream in streams.items():
             data = fresh.get(key, b"")
-            final = key in ending and len(data) < CHUNK_BYTES
+            final = key in ending and len(data) < limit
             if not data and not final:
                 continue
             end = stream.offset + len(data)
-            stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
+            try:
+                stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
+            except GridError as error:
+                logger.warning("job %d: its log waits: %s", key.job_id, error.message)
+                if error.transient:
+                    continue
+                end = stream.offset  # refused for good: nothing more of it is taken
+                final = True
             if final and stream.offset >= end:
                 stream.done.set()
                 self._streams.pop(key, None)

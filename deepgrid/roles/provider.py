@@ -134,8 +134,8 @@ async def provider_session(settings: ProviderSettings) -> AsyncIterator[Provider
         yield session
 
 
-async def follow_own_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
-    """Batches of this provider's jobs whenever the chain changed them; the first is all hot ones.
+async def follow_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
+    """Batches of jobs whenever the chain changed them, the first with all hot ones; see whose they are now.
 
     Carriers that wait for one of them are woken.
     """
@@ -144,7 +144,7 @@ async def follow_own_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
     with closing(index):
         async for jobs in Follower(session.chain, index).changes():
             session.wakeups.wake(job.id for job in jobs)
-            yield [job for job in jobs if job.provider == session.address]
+            yield jobs
 
 
 def carried_states() -> frozenset[JobStatus]:

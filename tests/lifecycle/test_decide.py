@@ -58,6 +58,10 @@ CASES = {
         Settle(JobStatus.FAILED, 0, error="the locked credits buy less than a minute here", tombstone=True),
     ),
     "queued waits": (seen(S, QUEUED), Wait(Awaited.START)),
+    "a queue that it never leaves is no place to wait": (
+        seen(S, replace(QUEUED, reason="PartitionTimeLimit")),
+        Refuse("the cluster's partition does not allow jobs of that length"),
+    ),
     "started is reported with started minutes": (seen(S, RUNNING), ReportRunning(2)),
     "running waits": (seen(R, RUNNING), Wait(Awaited.END)),
     "requeued by Slurm waits": (seen(R, QUEUED), Wait(Awaited.END)),
