@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.chain import sender as sender_module
 from deepgrid.chain.client import Chain
+from deepgrid.chain.node import Node
 from tests.chain.anvil import Anvil
+from tests.chain.bare import Bare
 from tests.chain.grid import Grid, People, build, gather_people
 
 _label = itertools.count()
@@ -58,3 +61,23 @@ async def own_people(own_grid: Grid) -> AsyncIterator[People]:
         people = await gather_people(own_grid, connected, "own")
         own_grid.anvil.mine_every_second()
         yield people
+
+
+@pytest.fixture(scope="module")
+def idle_anvil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anvil]:
+    anvil = Anvil(tmp_path_factory.mktemp("idle"), idle=True)
+    anvil.start()
+    try:
+        yield anvil
+    finally:
+        anvil.stop()
+
+
+@pytest.fixture
+async def bare(idle_anvil: Anvil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bare]:
+    monkeypatch.setattr(sender_module, "STALL_S", 0.3)
+    monkeypatch.setattr(sender_module, "LOST_S", 0.5)
+    async with await Node.at(idle_anvil.url) as node:
+        found = Bare(idle_anvil, node, tmp_path)
+        yield found
+        await found.sender.close()

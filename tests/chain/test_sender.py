@@ -3,95 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from deepgrid.chain import sender as sender_module
 from deepgrid.chain.abi import interface
 from deepgrid.chain.node import Node
 from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Fees, Outgoing, Receipt
+from deepgrid.chain.transaction import Call, Receipt
 from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError
 from deepgrid.lifecycle.job import JobDefinition
 from tests.chain.anvil import Anvil
+from tests.chain.bare import GWEI, Bare, in_pool
 from tests.chain.grid import CREDIT, DEFINITION, Grid, People, until
-
-GWEI = 10**9
-
-
-def in_pool(anvil: Anvil, address: str) -> list[int]:
-    """Nonces of an account's transactions that the node holds, executable or not."""
-    pools = anvil.call("txpool_content").values()
-    return sorted(int(n) for pool in pools for owner in pool if owner.lower() == address.lower() for n in pool[owner])
-
-
-class Bare:
-    """A chain without contracts that mines when told, a key with money, and its sender."""
-
-    def __init__(self, anvil: Anvil, node: Node, folder: Path) -> None:
-        self.anvil = anvil
-        self.node = node
-        self.wallet = Wallet.create(folder / "keys" / "key")
-        anvil.fund(self.wallet.address)
-        self.sender = Sender(node, self.wallet)
-
-    def send(self, sender: Sender | None = None, timeout_s: float = 60) -> asyncio.Task[Receipt]:
-        """Start sending a transaction that does nothing."""
-        call = Call("nothing", self.wallet.address, "0x")
-        return asyncio.create_task((sender or self.sender).send(call, gas=21_000, timeout_s=timeout_s))
-
-    def send_raw(self, nonce: int, tip: int = GWEI) -> str:
-        """Send with this key behind the sender's back; returns the hash."""
-        outgoing = Outgoing(Call("foreign", self.wallet.address, "0x"), 21_000, None)
-        outgoing.sign(self.wallet.account, self.node.chain_id, nonce, Fees.for_base(4000 * GWEI, tip))
-        return str(self.anvil.call("eth_sendRawTransaction", outgoing.raw))
-
-    def in_pool(self) -> list[int]:
-        """Nonces of the key's transactions that the node holds, executable or not."""
-        return in_pool(self.anvil, self.wallet.address)
-
-    def fee_in_pool(self) -> int:
-        """The most that the key's waiting transactions pay, wei per gas; 0 when none waits."""
-        pool = self.anvil.call("txpool_content")["pending"]
-        mine = [pool[owner] for owner in pool if owner.lower() == self.wallet.address.lower()]
-        return max((int(tx["maxFeePerGas"], 16) for by_nonce in mine for tx in by_nonce.values()), default=0)
-
-    def mined(self) -> int:
-        return int(self.anvil.call("eth_getTransactionCount", self.wallet.address, "latest"), 16)
-
-    async def mine_until_done(self, *tasks: asyncio.Task[Receipt]) -> list[Receipt]:
-        def done() -> bool:
-            self.anvil.mine()
-            return all(task.done() for task in tasks)
-
-        await until(done)
-        return [task.result() for task in tasks]
-
-
-@pytest.fixture(scope="module")
-def idle_anvil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anvil]:
-    anvil = Anvil(tmp_path_factory.mktemp("idle"), idle=True)
-    anvil.start()
-    try:
-        yield anvil
-    finally:
-        anvil.stop()
-
-
-@pytest.fixture
-async def bare(idle_anvil: Anvil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bare]:
-    monkeypatch.setattr(sender_module, "STALL_S", 0.3)
-    monkeypatch.setattr(sender_module, "LOST_S", 0.5)
-    async with await Node.at(idle_anvil.url) as node:
-        found = Bare(idle_anvil, node, tmp_path)
-        yield found
-        await found.sender.close()
 
 
 async def _nonces(grid: Grid, receipts: list[Receipt]) -> list[int]:
@@ -283,77 +208,3 @@ async def test_closing_tells_those_who_wait(bare: Bare, steps: int) -> None:
     for task in tasks:
         with pytest.raises(ChainError, match="stopped"):
             await task
-
-
-async def test_senders_of_one_key_take_turns(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender_module, "HOLD_S", 0.3)
-    other = Sender(bare.node, Wallet.load(bare.wallet.key_file or ""))
-    tasks = [bare.send(sender) for _ in range(5) for sender in (bare.sender, other)]
-    await bare.mine_until_done(*tasks)
-    assert bare.mined() == 10
-
-
-async def test_busy_sender_lets_others_in(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender_module, "HOLD_S", 0.2)
-    busy, other = bare.sender, Sender(bare.node, Wallet.load(bare.wallet.key_file or ""))
-    one = bare.send(other)
-    flood: list[asyncio.Task[Receipt]] = []
-
-    def keep_busy() -> bool:
-        flood.append(bare.send(busy))
-        bare.anvil.mine()
-        return one.done()
-
-    await until(keep_busy)
-    assert (await one).gas_used == 21_000
-    await bare.mine_until_done(*flood)
-    assert bare.mined() == len(flood) + 1
-
-
-async def test_waiting_for_the_key_is_bounded(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender_module, "LEASE_WAIT_S", 0.2)
-    assert bare.wallet.lease_file is not None
-    with bare.wallet.lease_file.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(ChainError, match="Another process") as refused:
-            await bare.send()
-        assert refused.value.transient
-    await bare.mine_until_done(bare.send())
-
-
-OTHER_PROCESS = """
-import asyncio, sys
-from deepgrid.chain.node import Node
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call
-from deepgrid.chain.wallet import Wallet
-
-async def main():
-    async with await Node.at(sys.argv[1]) as node:
-        sender = Sender(node, Wallet.load(sys.argv[2]))
-        call = Call("nothing", sender.address, "0x")
-        await asyncio.gather(*(sender.send(call, gas=21000) for _ in range(10)))
-
-asyncio.run(main())
-"""
-
-
-async def test_two_processes_share_a_key(grid: Grid) -> None:
-    wallet = grid.new_key("shared")
-    async with await Node.at(grid.anvil.url) as node:
-        sender = Sender(node, wallet)
-        argv = [sys.executable, "-c", OTHER_PROCESS, grid.anvil.url, str(wallet.key_file)]
-        other = subprocess.Popen(argv)
-        sent = 0
-        while other.poll() is None:
-            await sender.send(Call("nothing", wallet.address, "0x"), gas=21_000)
-            sent += 1
-        assert other.returncode == 0
-        assert int(grid.anvil.call("eth_getTransactionCount", wallet.address, "latest"), 16) == sent + 10
-
-
-async def test_claims_race_for_one_job(people: People) -> None:
-    """Two claims at once, one job: one gets it, the other learns that there is none."""
-    job_id = await people.assigned()
-    claims = await asyncio.gather(people.provider.claim_next(), people.provider.claim_next())
-    assert [claim.job_id for claim in claims if claim is not None] == [job_id]

@@ -1,0 +1,64 @@
+"""A chain without contracts, a key, and its sender: for what nodes and keys do to transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from deepgrid.chain.node import Node
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call, Fees, Outgoing, Receipt
+from deepgrid.chain.wallet import Wallet
+from tests.chain.anvil import Anvil
+from tests.chain.grid import until
+
+GWEI = 10**9
+
+
+def in_pool(anvil: Anvil, address: str) -> list[int]:
+    """Nonces of an account's transactions that the node holds, executable or not."""
+    pools = anvil.call("txpool_content").values()
+    return sorted(int(n) for pool in pools for owner in pool if owner.lower() == address.lower() for n in pool[owner])
+
+
+class Bare:
+    """A chain without contracts that mines when told, a key with money, and its sender."""
+
+    def __init__(self, anvil: Anvil, node: Node, folder: Path) -> None:
+        self.anvil = anvil
+        self.node = node
+        self.wallet = Wallet.create(folder / "keys" / "key")
+        anvil.fund(self.wallet.address)
+        self.sender = Sender(node, self.wallet)
+
+    def send(self, sender: Sender | None = None, timeout_s: float = 60) -> asyncio.Task[Receipt]:
+        """Start sending a transaction that does nothing."""
+        call = Call("nothing", self.wallet.address, "0x")
+        return asyncio.create_task((sender or self.sender).send(call, gas=21_000, timeout_s=timeout_s))
+
+    def send_raw(self, nonce: int, tip: int = GWEI) -> str:
+        """Send with this key behind the sender's back; returns the hash."""
+        outgoing = Outgoing(Call("foreign", self.wallet.address, "0x"), 21_000, None)
+        outgoing.sign(self.wallet.account, self.node.chain_id, nonce, Fees.for_base(4000 * GWEI, tip))
+        return str(self.anvil.call("eth_sendRawTransaction", outgoing.raw))
+
+    def in_pool(self) -> list[int]:
+        """Nonces of the key's transactions that the node holds, executable or not."""
+        return in_pool(self.anvil, self.wallet.address)
+
+    def fee_in_pool(self) -> int:
+        """The most that the key's waiting transactions pay, wei per gas; 0 when none waits."""
+        pool = self.anvil.call("txpool_content")["pending"]
+        mine = [pool[owner] for owner in pool if owner.lower() == self.wallet.address.lower()]
+        return max((int(tx["maxFeePerGas"], 16) for by_nonce in mine for tx in by_nonce.values()), default=0)
+
+    def mined(self) -> int:
+        return int(self.anvil.call("eth_getTransactionCount", self.wallet.address, "latest"), 16)
+
+    async def mine_until_done(self, *tasks: asyncio.Task[Receipt]) -> list[Receipt]:
+        def done() -> bool:
+            self.anvil.mine()
+            return all(task.done() for task in tasks)
+
+        await until(done)
+        return [task.result() for task in tasks]

@@ -1,0 +1,93 @@
+"""Several senders of one key, in one process and in several: they take turns and lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import subprocess
+import sys
+
+import pytest
+
+from deepgrid.chain import sender as sender_module
+from deepgrid.chain.node import Node
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call, Receipt
+from deepgrid.chain.wallet import Wallet
+from deepgrid.errors import ChainError
+from tests.chain.bare import Bare
+from tests.chain.grid import Grid, People, until
+
+
+async def test_senders_of_one_key_take_turns(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "HOLD_S", 0.3)
+    other = Sender(bare.node, Wallet.load(bare.wallet.key_file or ""))
+    tasks = [bare.send(sender) for _ in range(5) for sender in (bare.sender, other)]
+    await bare.mine_until_done(*tasks)
+    assert bare.mined() == 10
+
+
+async def test_busy_sender_lets_others_in(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "HOLD_S", 0.2)
+    busy, other = bare.sender, Sender(bare.node, Wallet.load(bare.wallet.key_file or ""))
+    one = bare.send(other)
+    flood: list[asyncio.Task[Receipt]] = []
+
+    def keep_busy() -> bool:
+        flood.append(bare.send(busy))
+        bare.anvil.mine()
+        return one.done()
+
+    await until(keep_busy)
+    assert (await one).gas_used == 21_000
+    await bare.mine_until_done(*flood)
+    assert bare.mined() == len(flood) + 1
+
+
+async def test_waiting_for_the_key_is_bounded(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "LEASE_WAIT_S", 0.2)
+    assert bare.wallet.lease_file is not None
+    with bare.wallet.lease_file.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ChainError, match="Another process") as refused:
+            await bare.send()
+        assert refused.value.transient
+    await bare.mine_until_done(bare.send())
+
+
+OTHER_PROCESS = """
+import asyncio, sys
+from deepgrid.chain.node import Node
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call
+from deepgrid.chain.wallet import Wallet
+
+async def main():
+    async with await Node.at(sys.argv[1]) as node:
+        sender = Sender(node, Wallet.load(sys.argv[2]))
+        call = Call("nothing", sender.address, "0x")
+        await asyncio.gather(*(sender.send(call, gas=21000) for _ in range(10)))
+
+asyncio.run(main())
+"""
+
+
+async def test_two_processes_share_a_key(grid: Grid) -> None:
+    wallet = grid.new_key("shared")
+    async with await Node.at(grid.anvil.url) as node:
+        sender = Sender(node, wallet)
+        argv = [sys.executable, "-c", OTHER_PROCESS, grid.anvil.url, str(wallet.key_file)]
+        other = subprocess.Popen(argv)
+        sent = 0
+        while other.poll() is None:
+            await sender.send(Call("nothing", wallet.address, "0x"), gas=21_000)
+            sent += 1
+        assert other.returncode == 0
+        assert int(grid.anvil.call("eth_getTransactionCount", wallet.address, "latest"), 16) == sent + 10
+
+
+async def test_claims_race_for_one_job(people: People) -> None:
+    """Two claims at once, one job: one gets it, the other learns that there is none."""
+    job_id = await people.assigned()
+    claims = await asyncio.gather(people.provider.claim_next(), people.provider.claim_next())
+    assert [claim.job_id for claim in claims if claim is not None] == [job_id]
