@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import time
@@ -53,8 +54,7 @@ async def test_two_clusters_beside_another_grid_end_without_a_trace_and_start_ag
                 await monitor.changed(key, monitor.observe(key), 0.2)
             await monitor.close()
             await login.close()
-        before = accounts(site, "one")
-        assert "RUNNING" in before
+        await accounted(site, "one", "RUNNING")
         assert table.names()
     assert living(str(state), str(slurm_files.socket_path(state)), mark) == []
     assert not slurm_files.socket_path(state).exists()
@@ -66,7 +66,14 @@ async def test_two_clusters_beside_another_grid_end_without_a_trace_and_start_ag
         assert (await ended(monitor, key)).state == "NODE_FAIL", "its end is known, and that it was no fault of its own"
         await monitor.close()
         await login.close()
-        assert "NODE_FAIL" in accounts(site, "one")
+        await accounted(site, "one", "NODE_FAIL")
+
+
+async def accounted(site: SlurmSite, cluster: str, state: str) -> None:
+    """Wait until accounting shows a job in that state; slurmctld tells it in its own time."""
+    async with asyncio.timeout(120):
+        while state not in accounts(site, cluster):
+            await asyncio.sleep(0.2)
 
 
 def accounts(site: SlurmSite, cluster: str) -> str:
