@@ -7,7 +7,7 @@
 
 grid_packages=(
   slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
-  python3 python3-venv
+  python3 python3-venv hpcc openmpi-bin fio python3-mpi4py # the last four measure clusters
 )
 test_packages=(git shellcheck libatomic1) # the last for playwright's driver
 # Ubuntu has chromium only as a snap; where that is installed the tests use it.

@@ -36,6 +36,25 @@ class Constants:
     top_up_slice_minutes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """How many jobs wait for a provider: to be claimed, to be cancelled, to be given more time."""
+
+    claimable: int
+    cancelling: int
+    topped_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """Jobs that a provider started, refused, panicked and let time out; survives its removal."""
+
+    started: int
+    refused: int
+    panicked: int
+    timed_out: int
+
+
 class Chain(Node):
     """One grid on one chain; made by `connect`, closed by `async with` or `close`."""
 
@@ -153,6 +172,11 @@ class Chain(Node):
         """Whether a job waits to be claimed by `provider`."""
         return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
 
+    async def queues(self, provider: str) -> Queues:
+        """What waits for `provider`, in one request."""
+        names = ("getClaimableJobQueueSize", "getCancellingJobQueueSize", "getTopUpJobQueueSize")
+        return Queues(*await self._read_many([("MetaScheduler", name, provider) for name in names]))
+
     async def accepts_requests(self) -> bool:
         """Whether new jobs are accepted."""
         return bool(await self._read("MetaScheduler", "enableRequestNewJob"))
@@ -187,6 +211,11 @@ class Chain(Node):
             found += [_provider(e["provider"], approved=e["approved"], waiting=e["waitingForApproval"]) for e in page]
             if cursor == 0:
                 return found
+
+    async def track_record(self, provider: str) -> TrackRecord:
+        """What the provider did so far; zeros for one that nobody knows."""
+        raw = await self._read("ProviderManager", "getRecord", provider)
+        return TrackRecord(raw["started"], raw["refused"], raw["panicked"], raw["timedOut"])
 
     async def _versions(self, address: str) -> list[dict[str, Any] | None]:
         names = ("getProvider", "getWaitingForApprovalProvider")

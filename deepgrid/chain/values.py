@@ -84,6 +84,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
         definition=definition_of(raw["definition"]),
         name=raw["jobName"].rstrip(b"\0").decode(errors="replace"),
         locked_wei=cost["maxCost"],
+        pending_top_up_wei=cost["pendingTopUp"],
         final_cost_wei=cost["finalCost"],
         submitted_at=time["submit"],
         assigned_at=terms["assignedAt"],

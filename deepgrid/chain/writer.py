@@ -35,6 +35,17 @@ REQUEST_GAS_PER_LABEL = 150_000
 REQUEST_GAS_PER_TEXT_BYTE = 1_000
 
 
+TOP_UP_GAS = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToppedUp:
+    """A job that was topped up: its whole limit now, in minutes from its start."""
+
+    job_id: int
+    limit_minutes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """A job just claimed: it may run `granted_minutes`."""
@@ -87,6 +98,29 @@ class Writer:
         """Cancel one's job: at once before its claim, from then on by request to its provider."""
         return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
 
+    async def top_up(self, job_id: int, amount_wei: int, *, approve_first: int | None = None) -> Receipt:
+        """Lock `amount_wei` more on a claimed job, which lasts longer by it; anyone may pay.
+
+        With `approve_first` (wei) the allowance is set in the same go.
+        """
+        args = (coded_id(job_id), amount_wei)
+        if approve_first is None:
+            return await self._send("MetaScheduler", "topUpJob", *args)
+        spender = self.chain.book.meta_scheduler
+        _, receipt = await asyncio.gather(
+            self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
+            self._send("MetaScheduler", "topUpJob", *args, gas=TOP_UP_GAS),
+        )
+        return receipt
+
+    async def set_delegate_spending(self, job_id: int, allowed: bool) -> Receipt:
+        """Allow or forbid that the grid tops one's job up from one's allowance."""
+        return await self._send("MetaScheduler", "setDelegateSpendingAuthority", coded_id(job_id), allowed)
+
+    async def time_out(self, job_id: int) -> Receipt:
+        """Take a job from a provider that did not act in time; it is PENDING again, or PANICKED if it was running."""
+        return await self._send("MetaScheduler", "timeoutJob", coded_id(job_id))
+
     async def transfer(self, to: str, amount_wei: int) -> Receipt:
         """Give credits away."""
         return await self._send("Credit", "transfer", to, amount_wei)
@@ -100,6 +134,30 @@ class Writer:
     async def approve_provider(self, provider: str) -> Receipt:
         """Put a provider's proposal in force."""
         return await self._send("ProviderManager", "approve", provider)
+
+    async def remove_provider(self, provider: str) -> Receipt:
+        """Take a provider off the list, proposal and approved version alike."""
+        return await self._send("ProviderManager", "remove", provider)
+
+    async def ban_provider(self, provider: str) -> Receipt:
+        """Bar a provider from new jobs and from claims; its running jobs are settled as usual."""
+        return await self._send("ProviderManager", "ban", provider)
+
+    async def unban_provider(self, provider: str) -> Receipt:
+        """Lift a ban; what was approved before is in force again."""
+        return await self._send("ProviderManager", "unban", provider)
+
+    async def top_up_delegated(self, job_id: int) -> Receipt:
+        """Buy one slice of time for a job from its customer's allowance, as the customer allowed."""
+        return await self._send("MetaScheduler", "topUpJobDelegate", coded_id(job_id))
+
+    async def panic_job(self, job_id: int, error: str) -> Receipt:
+        """End a hot job with a full refund, whatever ran; `error` is for the customer."""
+        return await self._send("MetaScheduler", "panicJob", coded_id(job_id), _short(error))
+
+    async def set_constant(self, setter: str, value: int) -> Receipt:
+        """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key)."""
+        return await self._send("MetaScheduler", setter, value)
 
     async def mint(self, to: str, amount_wei: int) -> Receipt:
         """Create credits."""
@@ -115,18 +173,30 @@ class Writer:
 
     async def claim_next(self) -> Claimed | None:
         """Claim the job that waits longest for this provider; None when none waits."""
-        try:
-            receipt = await self._send("MetaScheduler", "claimNextJob")
-        except ContractError as error:
-            if error.name == "NoJob":
-                return None
-            raise
+        receipt = await self._unless_empty("claimNextJob")
+        if receipt is None:
+            return None
         args = self._event(receipt, "ClaimJobEvent").args
         return Claimed(
             job_id=int.from_bytes(args["jobId"], "big"), customer=args["customer"],
             granted_minutes=args["maxDurationMinute"], definition=definition_of(args["definition"]),
             tx_hash=receipt.tx_hash,
         )  # fmt: skip
+
+    async def claim_next_cancelling(self) -> int | None:
+        """Take one's oldest cancel request off its queue; the job's id, None when there is none."""
+        receipt = await self._unless_empty("claimNextCancellingJob")
+        if receipt is None:
+            return None
+        return int.from_bytes(self._event(receipt, "ClaimNextCancellingJobEvent").args["jobId"], "big")
+
+    async def claim_next_top_up(self) -> ToppedUp | None:
+        """Take one's oldest top-up off its queue; None when there is none."""
+        receipt = await self._unless_empty("claimNextTopUpJob")
+        if receipt is None:
+            return None
+        args = self._event(receipt, "ClaimNextTopUpJobEvent").args
+        return ToppedUp(int.from_bytes(args["jobId"], "big"), args["maxDurationMinute"])
 
     async def refuse_job(self, job_id: int) -> Receipt:
         """Give an assigned or claimed job back before it runs."""
@@ -148,11 +218,19 @@ class Writer:
     async def _set_status(
         self, job_id: int, status: JobStatus, minutes: int, error: str, exit_status: int
     ) -> Receipt:  # fmt: skip
-        short = error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
-        function = "providerSetJobStatus"
-        return await self._send("MetaScheduler", function, coded_id(job_id), int(status), minutes, short, exit_status)
+        args = (coded_id(job_id), int(status), minutes, _short(error), exit_status)
+        return await self._send("MetaScheduler", "providerSetJobStatus", *args)
 
     # -- sending -----------------------------------------------------------------------------
+
+    async def _unless_empty(self, function: str) -> Receipt | None:
+        """Take the first of a queue; None when the queue is empty."""
+        try:
+            return await self._send("MetaScheduler", function)
+        except ContractError as error:
+            if error.name == "NoJob":
+                return None
+            raise
 
     async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
         data = interface(contract).encode(function, *args)
@@ -166,6 +244,10 @@ class Writer:
             if event is not None and event.name == name:
                 return event
         raise ChainError(f"Transaction {receipt.tx_hash} has no {name}: another contract is at {address}.")
+
+
+def _short(error: str) -> str:
+    return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
 
 
 def _request_gas(definition: JobDefinition) -> int:

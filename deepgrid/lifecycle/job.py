@@ -72,6 +72,7 @@ class Job:
     delegate_spending: bool
     last_error: str
     exit_status: int
+    pending_top_up_wei: int = 0  # of `locked_wei`, what the provider was not told of yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,96 @@
+"""What keeps jobs going or ends them from outside: top-ups, queues, timeouts, bans, on the real contracts."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepgrid.chain.client import Queues, TrackRecord
+from deepgrid.errors import ContractError, NotFound
+from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
+
+S = JobStatus
+
+
+async def test_a_top_up_raises_the_limit_and_waits_for_the_provider(people: People) -> None:
+    job_id = await people.running()
+    await people.customer.top_up(job_id, 100 * CREDIT, approve_first=100 * CREDIT)
+    job = await people.chain.job(job_id)
+    assert (job.locked_wei, job.pending_top_up_wei) == (300 * CREDIT, 100 * CREDIT)
+    assert job.granted_minutes == 300 * CREDIT // RATE
+    assert await people.chain.queues(people.provider.address) == Queues(0, 0, 1)
+    told = await people.provider.claim_next_top_up()
+    assert told is not None
+    assert (told.job_id, told.limit_minutes) == (job_id, job.granted_minutes)
+    assert (await people.chain.job(job_id)).pending_top_up_wei == 0
+    assert await people.provider.claim_next_top_up() is None
+
+
+async def test_a_cancel_request_waits_once_for_the_provider(people: People) -> None:
+    job_id = await people.running()
+    await people.customer.cancel_job(job_id)
+    await people.customer.cancel_job(job_id)
+    assert await people.chain.queues(people.provider.address) == Queues(0, 1, 0)
+    assert await people.provider.claim_next_cancelling() == job_id
+    assert await people.provider.claim_next_cancelling() is None
+
+
+async def test_slices_are_bought_only_with_authority_and_allowance(people: People) -> None:
+    job_id = await people.running()
+    with pytest.raises(ContractError, match="authority"):
+        await people.operator.top_up_delegated(job_id)
+    await people.customer.set_delegate_spending(job_id, True)
+    with pytest.raises(ContractError):
+        await people.operator.top_up_delegated(job_id)
+    slice_minutes = (await people.chain.constants()).top_up_slice_minutes
+    await people.customer.approve(slice_minutes * RATE)
+    await people.operator.top_up_delegated(job_id)
+    assert (await people.chain.job(job_id)).locked_wei == 200 * CREDIT + slice_minutes * RATE
+    assert await people.chain.allowance(people.customer.address) == 0
+
+
+async def test_an_unclaimed_job_can_be_taken_back_after_the_timeout(grid: Grid, people: People) -> None:
+    job_id = await people.assigned()
+    with pytest.raises(ContractError) as refused:
+        await people.operator.time_out(job_id)
+    assert refused.value.name == "TimeoutTooEarly"
+    grid.anvil.pass_time(60 * (await people.chain.constants()).claim_timeout_minutes + 1)
+    await people.operator.time_out(job_id)
+    job = await people.chain.job(job_id)
+    assert (job.status, job.last_refuser) == (S.PENDING, people.provider.address)
+    assert await people.chain.track_record(people.provider.address) == TrackRecord(0, 0, 0, 1)
+
+
+async def test_a_job_panicked_by_the_operator_is_refunded(people: People) -> None:
+    job_id = await people.running()
+    await people.operator.panic_job(job_id, "the cluster burnt down")
+    job, bill = await people.chain.job(job_id), await people.chain.settlement(job_id)
+    assert (job.status, job.last_error) == (S.PANICKED, "the cluster burnt down")
+    assert bill is not None
+    assert bill.refunded_wei == 200 * CREDIT
+    assert await people.chain.track_record(people.provider.address) == TrackRecord(1, 0, 1, 0)
+
+
+async def test_a_banned_or_removed_provider_gets_no_jobs(people: People) -> None:
+    job_id = await people.request()
+    await people.operator.ban_provider(people.provider.address)
+    with pytest.raises(ContractError) as refused:
+        await people.operator.meta_schedule(job_id, people.provider.address)
+    assert refused.value.name == "ProviderNotJoined"
+    await people.operator.unban_provider(people.provider.address)
+    await people.operator.meta_schedule(job_id, people.provider.address)
+    await people.operator.remove_provider(people.provider.address)
+    with pytest.raises(NotFound):
+        await people.chain.provider(people.provider.address)
+    with pytest.raises(ContractError):
+        await people.provider.claim_next()
+
+
+async def test_a_constant_binds_from_then_on(people: People) -> None:
+    minimum = (await people.chain.constants()).minimum_wei
+    await people.operator.set_constant("setMinimumAmount", 150 * CREDIT)
+    try:
+        with pytest.raises(ContractError, match="150"):
+            await people.customer.request_job(DEFINITION, 120 * CREDIT, "too little", approve_first=120 * CREDIT)
+    finally:
+        await people.operator.set_constant("setMinimumAmount", minimum)
