@@ -93,6 +93,7 @@ class Grid:
             Step("services", lambda: self._serve(self.roles.services()), ("contracts", "postgres")),
             Step("deployments", self._tell_prefect, ("contracts", "prefect", "slurm")),
             Step("operator", lambda: self._serve(self.roles.operator()), ("deployments",)),
+            Step("worker processes", lambda: self._serve(self.roles.processes()), ("deployments",)),
             *(Step(f"supervisor {offer.name}", partial(self._supervise, offer), ("deployments",)) for offer in OFFERS),
             Step("approval", self._approve_providers, tuple(f"supervisor {offer.name}" for offer in OFFERS)),
         ]

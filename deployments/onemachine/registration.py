@@ -17,11 +17,12 @@ from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.variables import Variable
+from prefect.workers.process import ProcessWorker
 
 from blocks import Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
-from deployments.worker import WORKER_TYPE, InProcessWorker
+from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
+from deployments.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -38,7 +39,8 @@ def register(plan: Plan) -> None:
 async def _make_pools_and_blocks(plan: Plan) -> None:
     async with get_client() as client:
         for pool in plan.pools:
-            await _make_pool(client, pool)
+            await _make_pool(client, pool, InProcessWorker)
+        await _make_pool(client, PROCESSES, ProcessWorker)
     await _save_blocks(plan)
 
 
@@ -46,10 +48,10 @@ async def _mark_done(plan: Plan) -> None:
     await Variable.aset(REGISTERED, plan.digest(), overwrite=True)
 
 
-async def _make_pool(client: PrefectClient, name: str) -> None:
-    template = InProcessWorker.get_default_base_job_template()
+async def _make_pool(client: PrefectClient, name: str, worker: type[InProcessWorker] | type[ProcessWorker]) -> None:
+    template = worker.get_default_base_job_template()
     try:
-        await client.create_work_pool(WorkPoolCreate(name=name, type=WORKER_TYPE, base_job_template=template))
+        await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))
     except ObjectAlreadyExists:
         return
 

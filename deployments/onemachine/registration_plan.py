@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 OPERATOR_NAME = "grid"
+PROCESSES = "processes"  # the stock pool, whose runs are processes of their own
 REGISTERED = "deepgrid_registered"  # the Prefect variable with the digest of the plan that stands
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
-from deployments.onemachine.registration_plan import OPERATOR_NAME, REGISTERED, ClusterPlan, Plan
+from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.view import environment_file
 
@@ -54,6 +54,12 @@ class Roles:
         """The process of one cluster's provider; registered on chain when it is ready."""
         name = f"supervisor-{offer.name}"
         return self._flow_runner(name, [str(self.dps), "provider", "serve", offer.name], f"provider-{offer.name}")
+
+    def processes(self) -> Daemon:
+        """Prefect's own worker, for the slow scheduled flows: each run is a process."""
+        prefect = str(self.dps.with_name("prefect"))
+        argv = [prefect, "worker", "start", "--pool", PROCESSES, "--type", "process", "--name", PROCESSES]
+        return self._flow_runner(f"worker-{PROCESSES}", argv, PROCESSES)
 
     def tell_prefect(self, log: Path) -> None:
         """Register pools, blocks and deployments unless Prefect has just these. Raises ConfigurationError."""

@@ -1,0 +1,87 @@
+"""Runs of deployments as tests start and await them: over Prefect's API, as its UI does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from deployments.onemachine.grid import Grid
+from tests.grid.conftest import PATIENCE_S
+
+Json = dict[str, Any]
+FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+
+
+def api(grid: Grid) -> httpx.AsyncClient:
+    """Prefect's API of this grid."""
+    return httpx.AsyncClient(base_url=f"{grid.prefect.ui_url}/api/", trust_env=False, timeout=60)
+
+
+async def deployment(grid: Grid, name: str) -> Json:
+    """The deployment `flow/name`."""
+    async with api(grid) as client:
+        return dict((await client.get(f"deployments/name/{name}")).raise_for_status().json())
+
+
+async def run_now(grid: Grid, name: str, **parameters: object) -> Json:
+    """Start a run of the deployment `flow/name` and wait for its end; `result["state"]` has type and message.
+
+    Keep its schedule off meanwhile (`unscheduled`): where runs may not overlap, the two could meet.
+    """
+    found = await deployment(grid, name)
+    async with api(grid) as client:
+        wanted = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        run = (await client.post(f"deployments/{found['id']}/create_flow_run", json=wanted)).raise_for_status().json()
+    return await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+
+
+async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) -> Json:
+    """The run once it is as wanted."""
+    deadline = time.monotonic() + PATIENCE_S
+    async with api(grid) as client:
+        while not reached(run := (await client.get(f"flow_runs/{run_id}")).raise_for_status().json()):
+            assert time.monotonic() < deadline, f"the run {run['name']} is still {run['state']}"
+            await asyncio.sleep(0.5)
+    return dict(run)
+
+
+async def runs_of(grid: Grid, name: str, *types: str) -> list[Json]:
+    """Runs of the deployment `flow/name`, newest first, of these state types or all."""
+    found = await deployment(grid, name)
+    wanted: Json = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_DESC"}
+    if types:
+        wanted["flow_runs"] = {"state": {"type": {"any_": list(types)}}}
+    async with api(grid) as client:
+        return list((await client.post("flow_runs/filter", json=wanted)).raise_for_status().json())
+
+
+@asynccontextmanager
+async def unscheduled(grid: Grid, *names: str) -> AsyncIterator[None]:
+    """Keep the schedules of these deployments off, with no run of theirs under way."""
+    switched = [schedule for name in names for schedule in await _switch(grid, name, active=False)]
+    for name in names:
+        for run in await runs_of(grid, name, "PENDING", "RUNNING"):
+            await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+    try:
+        yield
+    finally:
+        async with api(grid) as client:
+            for path in switched:
+                (await client.patch(path, json={"active": True})).raise_for_status()
+
+
+async def _switch(grid: Grid, name: str, *, active: bool) -> list[str]:
+    """Switch all schedules of a deployment; returns the paths of those that were the other way round."""
+    found = await deployment(grid, name)
+    paths = [
+        f"deployments/{found['id']}/schedules/{one['id']}" for one in found["schedules"] if one["active"] != active
+    ]
+    async with api(grid) as client:
+        for path in paths:
+            (await client.patch(path, json={"active": active})).raise_for_status()
+    return paths
