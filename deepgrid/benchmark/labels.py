@@ -1,0 +1,90 @@
+"""The standard labels that come from measurements, and how they join a provider's own.
+
+Keys are those that customers know: `compute.gflops`, `network.p2p.latency.us`, `storage.scratch.read.iops` ...
+A number has two decimals; a text is normalised, so that it can be asked for without quoting.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+
+from deepgrid.lifecycle.job import Label
+
+MOVED_PERCENT = 5  # a figure that moved by less is taken for the same
+
+_VOLUMES = ("scratch", "shared-world-tmp", "shared-tmp", "disk-world-tmp", "disk-tmp")
+_KEYS = frozenset(
+    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops"]
+    + [f"network.{way}.bw.mbps" for way in ("upload", "download", "p2p")]
+    + [f"network.{pattern}.latency.us" for pattern in ("p2p", "all-to-all")]
+    + [
+        f"storage.{volume}.{access}.{figure}"
+        for volume in _VOLUMES
+        for access in ("read", "write")
+        for figure in ("bw.mibps", "iops")
+    ]
+)
+_PLAIN = re.compile(r"[a-zA-Z0-9._](?:[-a-zA-Z0-9._]*[a-zA-Z0-9._])?")
+
+
+def is_measured(key: str) -> bool:
+    """Whether a label of this key comes from a measurement."""
+    return key in _KEYS
+
+
+def normalised(text: str) -> str:
+    """A key or a value as labels have it: plain runs joined by `-`, in lower case."""
+    return "-".join(_PLAIN.findall(text)).lower()
+
+
+def number(value: float) -> str:
+    """A measured figure as a label's value. Raises ValueError when it is not finite."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is not a measured figure.")
+    return str(Decimal(str(value)).quantize(Decimal("0.01"), rounding=ROUND_HALF_EVEN))
+
+
+def labels_of(values: Mapping[str, str]) -> tuple[Label, ...]:
+    """The measured labels of these keys and values, normalised and sorted by key; empty values are left out."""
+    plain = {normalised(key): normalised(value) for key, value in values.items()}
+    return tuple(Label(key, value) for key, value in sorted(plain.items()) if value)
+
+
+def measured_of(labels: tuple[Label, ...]) -> tuple[Label, ...]:
+    """Those of `labels` that come from measurements."""
+    return tuple(label for label in labels if is_measured(label.key))
+
+
+def merge(own: tuple[Label, ...], measured: tuple[Label, ...]) -> tuple[Label, ...]:
+    """Both together, sorted by key; where both have a key, the provider's own label stands."""
+    joined = {label.key: label for label in (*measured, *own)}
+    return tuple(joined[key] for key in sorted(joined))
+
+
+def moved(old: tuple[Label, ...], new: tuple[Label, ...]) -> bool:
+    """Whether `new` says something else than `old`: a key came or went, a text changed, a figure moved by over 5 %."""
+    before, after = _by_key(old), _by_key(new)
+    return before.keys() != after.keys() or any(value_moved(before[key], after[key]) for key in after)
+
+
+def value_moved(old: str, new: str) -> bool:
+    """Whether a text changed, or a figure moved by more than 5 % of what it was."""
+    before, after = _figure(old), _figure(new)
+    if before is None or after is None:
+        return old != new
+    return 100 * abs(after - before) > MOVED_PERCENT * abs(before)
+
+
+def _by_key(labels: tuple[Label, ...]) -> dict[str, str]:
+    return {label.key: label.value for label in labels}
+
+
+def _figure(text: str) -> Decimal | None:
+    try:
+        figure = Decimal(text)
+    except InvalidOperation:
+        return None
+    return figure if figure.is_finite() else None
