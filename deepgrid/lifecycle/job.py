@@ -109,6 +109,16 @@ class Provider:
     banned: bool
     waiting_for_approval: bool = False
 
+    @property
+    def name(self) -> str:
+        """The cluster's `name` label, else its address."""
+        return next((label.value for label in self.labels if label.key == "name"), self.address)
+
+    @property
+    def in_force(self) -> bool:
+        """Whether it may be assigned jobs and claim them."""
+        return self.approved and not self.banned
+
 
 @dataclass(frozen=True, slots=True)
 class JobKey:

@@ -1,7 +1,7 @@
 """First policy: what fits and buys at least a minute, cheapest first, then least busy.
 
-Jobs are served in the order in which they were submitted. A provider that refused a job is
-not asked again for that job while `refusals` names it.
+Jobs are served in the order in which they were submitted. A provider that refused a job, or
+let it time out, is not asked again for that job while `refusals` names it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class Cluster:
 
     @property
     def name(self) -> str:
-        """The cluster's `name` label, else its address."""
-        return next((x.value for x in self.provider.labels if x.key == "name"), self.provider.address)
+        return self.provider.name
 
     @property
     def load(self) -> float:
@@ -63,7 +62,7 @@ def match(
 ) -> list[Assignment | Waiting]:
     """Assign each job of `jobs`, counting earlier assignments of the same call as load.
 
-    `refusals` maps a job id to the addresses that refused it and their reasons.
+    `refusals` maps a job id to the addresses that gave it back, and why.
     """
     taken = {c.provider.address: c.cpus_taken for c in clusters}
     decisions: list[Assignment | Waiting] = []
@@ -97,7 +96,7 @@ def _place(job: Job, clusters: Sequence[Cluster], refused: Mapping[str, str]) ->
 def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str]) -> str:
     definition, provider = job.definition, cluster.provider
     if provider.address in refused:
-        return f"refused it ({refused[provider.address] or 'no reason given'})"
+        return f"gave it back lately ({refused[provider.address] or 'no reason given'})"
     problem = misfit(definition, provider.hardware)
     if problem:
         return problem

@@ -1,0 +1,100 @@
+"""Which jobs are taken back from providers that do not act, and why. Pure.
+
+The contract's rules for time-outs are the earliest that is possible. This policy is more patient
+where a provider may still be at work: what was claimed is only taken from a provider in force
+after a long silence, what runs at a banned one only when its bought time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from deepgrid.lifecycle.job import Job, Provider
+from deepgrid.lifecycle.states import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long providers have.
+
+    `claim_minutes` is the contract's `claimJobTimeout`; `silent_hours` how long a claimed job may be
+    overdue at a provider in force; `end_running_of_banned` whether a ban ends running jobs at once.
+    """
+
+    claim_minutes: int
+    silent_hours: int
+    end_running_of_banned: bool = False
+
+    @property
+    def claim_s(self) -> int:
+        return 60 * self.claim_minutes
+
+    @property
+    def silent_s(self) -> int:
+        return max(self.claim_s, 3600 * self.silent_hours)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """A job to take from its provider; `cluster` is that provider's name, `reason` is for the customer."""
+
+    job: Job
+    cluster: str
+    reason: str
+
+
+def overdue(
+    jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Patience, now: int
+) -> list[TakeBack]:  # fmt: skip
+    """Those of `jobs` whose provider's time is up at `now`, the chain's time, oldest first.
+
+    `providers` holds all that are registered, by address; one that was removed is not among them.
+    """
+    found: list[TakeBack] = []
+    for job in sorted(jobs, key=lambda job: job.id):
+        if job.provider is None or not job.status.hot:
+            continue
+        provider = providers.get(job.provider)
+        if now >= _due_at(job, provider, patience):
+            name = provider.name if provider else job.provider
+            found.append(TakeBack(job, name, f"{name} {_why(job, provider, patience)}; {_what_next(job)}"))
+    return found
+
+
+def _due_at(job: Job, provider: Provider | None, patience: Patience) -> int:
+    """Unix time from when the job is taken back; never earlier than the contract allows."""
+    if job.status is JobStatus.META_SCHEDULED:
+        return job.assigned_at + patience.claim_s
+    if provider is not None and provider.in_force:
+        return _silent_from(job) + patience.silent_s
+    if job.status is JobStatus.RUNNING and not patience.end_running_of_banned:
+        return _silent_from(job) + patience.claim_s
+    return 0
+
+
+def _silent_from(job: Job) -> int:
+    """Since when the provider should have said something: its time is over, or a cancelling was asked for."""
+    over = (job.started_at or job.claimed_at) + 60 * job.granted_minutes
+    return min(over, job.cancel_requested_at) if job.has_cancel_request else over
+
+
+def _why(job: Job, provider: Provider | None, patience: Patience) -> str:
+    if job.status is JobStatus.META_SCHEDULED:
+        return f"did not claim it within {patience.claim_minutes} min"
+    if provider is None:
+        return "has left the grid"
+    if not provider.in_force:
+        return "is barred from the grid" if provider.banned else "is not approved any more"
+    since = "its cancelling was asked for" if job.has_cancel_request else "its time was over"
+    return f"has been silent for {_long(patience.silent_s)} since {since}"
+
+
+def _long(seconds: int) -> str:
+    return f"{seconds // 3600} h" if seconds >= 3600 else f"{seconds // 60} min"
+
+
+def _what_next(job: Job) -> str:
+    if job.status is JobStatus.RUNNING:
+        return "the job is ended with a full refund"
+    return "the job is cancelled with a full refund" if job.has_cancel_request else "another cluster is looked for"

@@ -1,0 +1,63 @@
+"""Which changes of providers are measurements and nothing else. Pure.
+
+Such a change may be approved without a person's look. Anything that money, the fit of jobs or the
+provider's own word depends on may not: prices, hardware, labels that are not measured, and
+measured labels that no measurement of deepgrid writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deepgrid.benchmark.labels import is_measured, normalised
+from deepgrid.lifecycle.job import Label, Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a provider proposes, beside the version in force (None before its first approval)."""
+
+    proposed: Provider
+    approved: Provider | None
+
+    @property
+    def address(self) -> str:
+        return self.proposed.address
+
+    @property
+    def name(self) -> str:
+        """The name in force, else the proposed one."""
+        return (self.approved or self.proposed).name
+
+    @property
+    def concern(self) -> str:
+        """Why a person has to look at it; empty when only measured labels change."""
+        if self.approved is None:
+            return "it is new"
+        if self.approved.banned:
+            return "it is banned"
+        changed = [
+            what
+            for what, differs in (
+                ("its prices", self.proposed.prices != self.approved.prices),
+                ("its hardware", self.proposed.hardware != self.approved.hardware),
+                ("its own labels", _own(self.proposed.labels) != _own(self.approved.labels)),
+            )
+            if differs
+        ]
+        if changed:
+            return f"{' and '.join(changed)} would change"
+        return "" if _plausible(self.proposed.labels) else "its measured labels are not of the usual form"
+
+
+def _own(labels: Sequence[Label]) -> list[tuple[str, str]]:
+    """The labels that the provider chose, in whatever order; a repeated one counts as often."""
+    return sorted((label.key, label.value) for label in labels if not is_measured(label.key))
+
+
+def _plausible(labels: Sequence[Label]) -> bool:
+    """Whether each measured label is there once and has a value in normal form (two of a key match more jobs)."""
+    measured = [label for label in labels if is_measured(label.key)]
+    keys = {label.key for label in measured}
+    return len(keys) == len(measured) and all(label.value == normalised(label.value) for label in measured)

@@ -1,0 +1,84 @@
+"""Which jobs get another slice of time from their customers' allowances. Pure.
+
+A slice is the contract's `topUpSliceDurationMin`. Slices go to those first that end first, and
+only as far as what is left of the customer's allowance and balance pays: jobs of one customer
+share both, so no slice of a plan is refused for lack of credits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """What a customer lets the grid lock, and what there is, in wei."""
+
+    allowance_wei: int
+    balance_wei: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Time for a job as it stands; its customer pays `cost_wei`."""
+
+    job: Job
+    minutes: int
+    cost_wei: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaid:
+    """A job near its end that gets no slice; `reason` is for the customer, the same until its limit moves."""
+
+    job: Job
+    reason: str
+
+
+def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: int) -> list[Job]:
+    """Jobs with spending authority that have at most `ahead_minutes` left at `now`, the chain's time; first end first.
+
+    A longer look ahead than a slice is cut to it: earlier the contract sells none.
+    """
+    ahead = min(ahead_minutes, slice_minutes)
+    due = [job for job in jobs if _may_be_topped_up(job) and remaining_minutes(job, now) <= ahead]
+    return sorted(due, key=lambda job: (remaining_minutes(job, now), job.id))
+
+
+def remaining_minutes(job: Job, now: int) -> int:
+    """Minutes left of what a claimed job bought, as the contract counts: only full minutes count as used."""
+    used = max(0, now - job.started_at) // 60 if job.started_at else 0
+    return max(0, job.granted_minutes - used)
+
+
+def plan(due: Iterable[Job], purses: Mapping[str, Purse], slice_minutes: int) -> list[Slice | Unpaid]:
+    """One slice for each job of `due`, in that order, as long as its customer's purse lasts."""
+    left = dict(purses)
+    planned: list[Slice | Unpaid] = []
+    for job in due:
+        purse, cost = left[job.customer], slice_minutes * job.rate_wei_per_minute
+        if cost > min(purse.allowance_wei, purse.balance_wei):
+            planned.append(Unpaid(job, _why(job, purse, slice_minutes, cost)))
+            continue
+        left[job.customer] = Purse(purse.allowance_wei - cost, purse.balance_wei - cost)
+        planned.append(Slice(job, slice_minutes, cost))
+    return planned
+
+
+def _may_be_topped_up(job: Job) -> bool:
+    return job.status in (JobStatus.SCHEDULED, JobStatus.RUNNING) and job.delegate_spending
+
+
+def _why(job: Job, purse: Purse, minutes: int, cost_wei: int) -> str:
+    short, remedy = "the allowance is used up", "raise it with `dps allowance set`"
+    if purse.allowance_wei >= cost_wei:
+        short, remedy = "the credits are used up", "get more"
+    return (
+        f"{short}: the job ends at its limit of {job.granted_minutes} min;"
+        f" to let it go on, {remedy} ({minutes} min cost {format_credits(cost_wei)})"
+    )

@@ -1,0 +1,114 @@
+"""When a provider's time is up: unclaimed jobs soon, claimed ones only after a long silence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from deepgrid.lifecycle.job import Hardware, Job, Label, Prices, Provider
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.scheduling.expiry import Patience, TakeBack, overdue
+from tests.lifecycle.test_decide import JOB as CLAIMED
+
+S = JobStatus
+HOUR_S = 3600
+NOW = 10_000_000
+PATIENCE = Patience(claim_minutes=10, silent_hours=24)
+PROVIDER = Provider(
+    address="0xp", hardware=Hardware((0,), (4,), (4000,)), prices=Prices(0, 1, 0), labels=(Label("name", "alpha"),),
+    approved=True, banned=False,
+)  # fmt: skip
+JOB = replace(CLAIMED, provider="0xp", granted_minutes=60)
+ASSIGNED = replace(JOB, status=S.META_SCHEDULED, claimed_at=0)
+BANNED = {"0xp": replace(PROVIDER, banned=True)}
+THERE = {"0xp": PROVIDER}
+REMOVED: dict[str, Provider] = {}
+
+
+def assigned(ago_s: int) -> Job:
+    return replace(ASSIGNED, assigned_at=NOW - ago_s)
+
+
+def claimed(ago_s: int) -> Job:
+    return replace(JOB, status=S.SCHEDULED, claimed_at=NOW - ago_s)
+
+
+def running(ago_s: int) -> Job:
+    return replace(JOB, status=S.RUNNING, started_at=NOW - ago_s)
+
+
+def cancelling(job: Job, ago_s: int) -> Job:
+    return replace(job, has_cancel_request=True, cancel_requested_at=NOW - ago_s)
+
+
+@pytest.mark.parametrize(
+    ("job", "providers", "taken"),
+    [
+        (assigned(599), THERE, False),
+        (assigned(600), THERE, True),
+        (assigned(599), BANNED, False),  # the contract gives it no earlier
+        (claimed(2 * HOUR_S), THERE, False),  # it may wait in a long queue
+        (claimed(25 * HOUR_S - 1), THERE, False),
+        (claimed(25 * HOUR_S), THERE, True),
+        (claimed(1), BANNED, True),
+        (claimed(1), REMOVED, True),
+        (running(25 * HOUR_S - 1), THERE, False),
+        (running(25 * HOUR_S), THERE, True),
+        (running(HOUR_S + 599), BANNED, False),  # what it bought runs on
+        (running(HOUR_S + 600), BANNED, True),
+        (running(HOUR_S + 600), REMOVED, True),
+        (cancelling(running(60), 2 * HOUR_S), THERE, False),
+        (cancelling(running(60), 24 * HOUR_S), THERE, True),
+        (cancelling(running(60), 600), BANNED, True),
+        (replace(ASSIGNED, status=S.PENDING, provider=None), THERE, False),
+        (replace(JOB, status=S.FINISHED), BANNED, False),
+    ],
+)
+def test_when_a_job_is_taken_back(job: Job, providers: dict[str, Provider], taken: bool) -> None:
+    assert [one.job for one in overdue([job], providers, PATIENCE, NOW)] == ([job] if taken else [])
+
+
+def test_a_ban_ends_running_jobs_where_the_operator_wants_that() -> None:
+    stern = replace(PATIENCE, end_running_of_banned=True)
+    assert len(overdue([running(1)], BANNED, stern, NOW)) == 1
+    assert overdue([running(1)], THERE, stern, NOW) == []
+
+
+def test_nobody_waits_shorter_than_the_contract_lets() -> None:
+    hasty = replace(PATIENCE, silent_hours=0)
+    assert overdue([claimed(HOUR_S + 599)], THERE, hasty, NOW) == []
+    assert "silent for 10 min since its time was over" in only(claimed(HOUR_S + 600), THERE, hasty).reason
+
+
+@pytest.mark.parametrize(
+    ("job", "providers", "reason"),
+    [
+        (assigned(600), THERE, "alpha did not claim it within 10 min; another cluster is looked for"),
+        (claimed(1), BANNED, "alpha is barred from the grid; another cluster is looked for"),
+        (claimed(1), REMOVED, "0xp has left the grid; another cluster is looked for"),
+        (cancelling(claimed(1), 1), BANNED, "alpha is barred from the grid; the job is cancelled with a full refund"),
+        (
+            running(25 * HOUR_S),
+            THERE,
+            "alpha has been silent for 24 h since its time was over; the job is ended with a full refund",
+        ),
+        (
+            cancelling(running(60), 24 * HOUR_S),
+            THERE,
+            "alpha has been silent for 24 h since its cancelling was asked for; the job is ended with a full refund",
+        ),
+    ],
+)
+def test_the_customer_is_told_why_and_what_comes(job: Job, providers: dict[str, Provider], reason: str) -> None:
+    assert only(job, providers, PATIENCE).reason == reason
+
+
+def test_the_oldest_job_comes_first() -> None:
+    jobs = [replace(assigned(700), id=number) for number in (9, 3, 5)]
+    assert [taken.job.id for taken in overdue(jobs, THERE, PATIENCE, NOW)] == [3, 5, 9]
+
+
+def only(job: Job, providers: dict[str, Provider], patience: Patience) -> TakeBack:
+    (taken,) = overdue([job], providers, patience, NOW)
+    return taken

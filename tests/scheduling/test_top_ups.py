@@ -1,0 +1,115 @@
+"""Slices of time: to whom they go, in which order, and never more than the customer's purse pays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.scheduling.top_ups import Purse, Slice, Unpaid, near_end, plan, remaining_minutes
+from tests.lifecycle.test_decide import JOB as CLAIMED
+
+CREDIT = 10**18
+NOW = 1_000_000
+S = JobStatus
+JOB = replace(
+    CLAIMED, status=S.RUNNING, customer="0xc", granted_minutes=60, started_at=NOW - 55 * 60, delegate_spending=True,
+    rate_wei_per_minute=CREDIT,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("job", "due"),
+    [
+        (JOB, True),
+        (replace(JOB, started_at=NOW - 50 * 60), True),  # exactly ten minutes are left
+        (replace(JOB, started_at=NOW - 50 * 60 + 1), False),  # a minute begun is not used yet
+        (replace(JOB, started_at=NOW - 90 * 60), True),  # over its time, and not reported yet
+        (replace(JOB, delegate_spending=False), False),
+        (replace(JOB, status=S.OUT_OF_CREDITS), False),
+        (replace(JOB, status=S.META_SCHEDULED, granted_minutes=1, started_at=0), False),
+        (replace(JOB, status=S.SCHEDULED, started_at=0), False),
+        (replace(JOB, status=S.SCHEDULED, started_at=0, granted_minutes=1), True),
+    ],
+)
+def test_who_is_near_the_end(job: Job, due: bool) -> None:
+    assert near_end([job], slice_minutes=30, ahead_minutes=10, now=NOW) == ([job] if due else [])
+
+
+def test_nobody_looks_further_ahead_than_the_contract_sells() -> None:
+    long_ahead = replace(JOB, started_at=NOW - 58 * 60)
+    assert remaining_minutes(long_ahead, NOW) == 2
+    assert near_end([long_ahead], slice_minutes=1, ahead_minutes=10, now=NOW) == []
+
+
+def test_the_purse_is_shared_and_goes_to_whom_ends_first() -> None:
+    jobs = [replace(JOB, id=number, started_at=NOW - used * 60) for number, used in ((1, 55), (2, 58), (3, 52))]
+    due = near_end(jobs, 30, 10, NOW)
+    planned = plan(due, {"0xc": Purse(60 * CREDIT, 1000 * CREDIT)}, 30)
+    assert [(type(one).__name__, one.job.id) for one in planned] == [("Slice", 2), ("Slice", 1), ("Unpaid", 3)]
+
+
+@pytest.mark.parametrize(
+    ("purse", "reason"),
+    [
+        (
+            Purse(30 * CREDIT - 1, 1000 * CREDIT),
+            "the allowance is used up: the job ends at its limit of 60 min;"
+            " to let it go on, raise it with `dps allowance set` (30 min cost 30)",
+        ),
+        (
+            Purse(1000 * CREDIT, 30 * CREDIT - 1),
+            "the credits are used up: the job ends at its limit of 60 min;"
+            " to let it go on, get more (30 min cost 30)",
+        ),
+    ],
+)  # fmt: skip
+def test_who_cannot_pay_is_told(purse: Purse, reason: str) -> None:
+    assert plan([JOB], {"0xc": purse}, 30) == [Unpaid(JOB, reason)]
+
+
+def test_a_small_job_may_still_be_paid_where_a_large_one_is_not() -> None:
+    large, small = replace(JOB, id=1, rate_wei_per_minute=9 * CREDIT), replace(JOB, id=2)
+    planned = plan([large, small], {"0xc": Purse(40 * CREDIT, 40 * CREDIT)}, 30)
+    assert [type(one) for one in planned] == [Unpaid, Slice]
+
+
+running_jobs = st.lists(
+    st.builds(
+        lambda customer, rate, used, granted: replace(
+            JOB, customer=customer, rate_wei_per_minute=rate, started_at=NOW - used, granted_minutes=granted
+        ),
+        st.sampled_from(["0xa", "0xb", "0xc"]), st.integers(0, 100), st.integers(0, 5000), st.integers(1, 90),
+    ),
+    max_size=12,
+).map(lambda jobs: [replace(job, id=number) for number, job in enumerate(jobs)])  # fmt: skip
+purses = st.fixed_dictionaries(
+    {who: st.builds(Purse, st.integers(0, 5000), st.integers(0, 5000)) for who in ("0xa", "0xb", "0xc")}
+)
+
+
+@given(running_jobs, purses, st.integers(1, 60), st.integers(0, 60))
+def test_a_plan_never_spends_what_is_not_there(
+    jobs: list[Job], purses: dict[str, Purse], slice_minutes: int, ahead: int
+) -> None:
+    due = near_end(jobs, slice_minutes, ahead, NOW)
+    planned = plan(due, purses, slice_minutes)
+    spent: Counter[str] = Counter()
+    for one in planned:
+        if isinstance(one, Slice):
+            spent[one.job.customer] += one.cost_wei
+            assert one.cost_wei == slice_minutes * one.job.rate_wei_per_minute
+            assert remaining_minutes(one.job, NOW) <= slice_minutes  # or the contract refuses it
+    for who, purse in purses.items():
+        assert spent[who] <= min(purse.allowance_wei, purse.balance_wei)
+    assert [one.job.id for one in planned] == [job.id for job in due]  # each once
+    for one in planned:
+        if isinstance(one, Unpaid):
+            purse = purses[one.job.customer]
+            left = min(purse.allowance_wei, purse.balance_wei) - spent[one.job.customer]
+            assert slice_minutes * one.job.rate_wei_per_minute > left  # nobody waits who could be paid
