@@ -26,6 +26,7 @@ from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 
 LOST_GRACE_S = 60
+LOST = "the cluster lost the job: neither its queue nor its records know it"
 
 # Slurm's final states that are the cluster's fault: never billed (rule 3 of the contracts).
 FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of the cluster did not boot",
@@ -70,6 +71,7 @@ class Observation:
     now: int
     attempt: Attempt | None = None
     absent_since: int | None = None
+    grace_s: int = LOST_GRACE_S
 
     @property
     def alive_at_slurm(self) -> bool:
@@ -153,9 +155,9 @@ def _cancelled(seen: Observation) -> Settle:
 
 
 def _lost_or_wait(seen: Observation) -> Action:
-    if seen.absent_since is None or seen.now - seen.absent_since < LOST_GRACE_S:
+    if seen.absent_since is None or seen.now - seen.absent_since < seen.grace_s:
         return Wait(Awaited.TRACE)
-    return Settle(JobStatus.PANICKED, 0, error="the provider lost the job", tombstone=True)
+    return Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True)
 
 
 def _end(seen: Observation) -> Action:

@@ -18,7 +18,7 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.decide import LOST_GRACE_S, Attempt, Observation, decide
+from deepgrid.lifecycle.decide import LOST, LOST_GRACE_S, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import EDGES, JobStatus
@@ -128,11 +128,11 @@ CASES = {
     ),
     "submitted and lost": (
         seen(S, ABSENT, attempt=Attempt(), absent_since=NOW - LOST_GRACE_S),
-        Settle(JobStatus.PANICKED, 0, error="the provider lost the job", tombstone=True),
+        Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True),
     ),
     "running and lost": (
         seen(R, ABSENT, absent_since=NOW - LOST_GRACE_S),
-        Settle(JobStatus.PANICKED, 0, error="the provider lost the job", tombstone=True),
+        Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True),
     ),
     "running and absent for a moment": (seen(R, ABSENT, absent_since=NOW), Wait(Awaited.TRACE)),
 }

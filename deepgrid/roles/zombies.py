@@ -1,0 +1,122 @@
+"""The garbage collection of a provider: claims that Slurm lost, and Slurm jobs whose claim is over.
+
+Two looks at the cluster, each one command for all claims and accounting for the missing alone, with a
+grace between them. A cluster that does not answer, or half, raises SlurmUnreachable: nothing is collected.
+What is done is done by a carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from deepgrid.lifecycle.actions import ReportRunning, Settle
+from deepgrid.lifecycle.decide import Attempt, Observation
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
+from deepgrid.lifecycle.zombies import is_left_over, is_suspect, key_of_comment, put_right_by
+from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.provider import ProviderSession
+from deepgrid.slurm.look import ABSENT_BUT_ACCOUNTED, Look, as_job
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A claim that Slurm did not hold at the first look, at the unix time `seen_at`."""
+
+    key: JobKey
+    slurm: SlurmJob
+    seen_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the first look found: how many claims there are, which are suspect, which Slurm jobs are left over."""
+
+    claims: int
+    suspects: tuple[Suspect, ...] = ()
+    left_over: tuple[JobKey, ...] = ()
+
+
+async def look_for_zombies(session: ProviderSession) -> Findings:
+    """Compare the claims that the chain knows with the cluster. Changes nothing."""
+    jobs = {session.key_of(job): job for job in await _claimed(session)}
+    look, states = await _look(session, list(jobs))
+    now = int(time.time())
+    suspects = [
+        Suspect(key, states[key], now)
+        for key, job in jobs.items()
+        if is_suspect(job, states[key], submitted=key.comment in look.ids)
+    ]
+    return Findings(len(jobs), tuple(suspects), await _left_over(session, look, jobs))
+
+
+async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
+    """The suspects that something is to be done for, a grace after the first look."""
+    _, states = await _look(session, [suspect.key for suspect in suspects])
+    jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
+    seen = [_observation(session, *pair, states, grace_s) for pair in zip(suspects, jobs, strict=True)]
+    return [one for one in seen if put_right_by(one) is not None]
+
+
+async def put_right(session: ProviderSession, seen: Observation) -> str:
+    """Settle, or give back, one claim as it ended or as lost; returns what became of it, in words."""
+    carrier = Carrier(session, seen.key)
+    if seen.slurm.phase is Phase.ENDED:
+        session.logs.follow(seen.key)
+    while isinstance(action := put_right_by(seen), ReportRunning):
+        await carrier.report_running(action)
+        seen = replace(seen, job=await session.chain.job(seen.key.job_id))
+    if isinstance(action, Settle):
+        await carrier.settle(action)
+    elif action is not None:
+        await carrier.refuse(action.reason)
+    if seen.slurm.phase is Phase.ENDED and not session.carries(seen.key):
+        await carrier.finish()
+    return (await session.chain.job(seen.key.job_id)).status.words
+
+
+async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
+    """End a Slurm job whose claim is over."""
+    await session.cluster.cancel(key)
+
+
+async def _claimed(session: ProviderSession) -> list[Job]:
+    return await session.chain.jobs(await session.chain.claimed_jobs(session.address))
+
+
+async def _look(session: ProviderSession, keys: Sequence[JobKey]) -> tuple[Look, dict[JobKey, SlurmJob]]:
+    """One look at the cluster, and where each claim stands by it; accounting is asked for the missing only."""
+    look = await session.cluster.look(keys)
+    states = {key: found for key in keys if (found := look.ended(key) or look.queued(key))}
+    missing = [key for key in keys if key not in states]
+    rows = await session.cluster.accounts(missing) if missing else []
+    for key in missing:
+        end, known = look.accounted(key, rows)
+        states[key] = end or (ABSENT_BUT_ACCOUNTED if known else ABSENT)
+    return look, states
+
+
+async def _left_over(session: ProviderSession, look: Look, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
+    """Jobs in the queue that this login submitted and whose claim is over; those of others are left alone."""
+    like = session.key(0, 0)
+    rows = {key: as_job(row) for row in look.queue if (key := key_of_comment(row.comment, like)) and key not in claims}
+    if not rows:
+        return ()
+    ours = (await session.cluster.look(rows)).ids
+    last = await session.chain.job_count()
+    known = [key for key in rows if key.comment in ours and 0 < key.job_id <= last]
+    jobs = await session.chain.jobs([key.job_id for key in known])
+    return tuple(key for key, job in zip(known, jobs, strict=True) if is_left_over(key, job, rows[key]))
+
+
+def _observation(
+    session: ProviderSession, suspect: Suspect, job: Job, states: dict[JobKey, SlurmJob], grace_s: int
+) -> Observation:
+    """What `decide` is to judge. Slurm took the job once, so there is nothing to submit."""
+    absent_since = suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
+    now, slurm = int(time.time()), states[suspect.key]
+    return Observation(
+        suspect.key, session.address, job, slurm, now, Attempt(), absent_since=absent_since, grace_s=grace_s
+    )

@@ -1,0 +1,36 @@
+"""Finds what chain and cluster no longer agree on: jobs that Slurm lost, Slurm jobs whose claim is over."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from tasks import sessions
+from tasks.collecting import cancel_left_over, give_grace, look_again, look_for_zombies, put_right
+
+
+@flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
+async def collect_zombies(cluster: str, grace_s: int = 60) -> State[None]:
+    """Refund jobs that the cluster lost, settle those that ended unseen, cancel what nobody waits for any more.
+
+    A cluster that does not answer fails the run, and nothing is collected.
+
+    Args:
+        cluster: Name of the provider block.
+        grace_s: Seconds between the two looks at which a job must be absent before it counts as lost.
+    """
+    async with sessions.provider(cluster) as session:
+        found = await look_for_zombies(session)
+        await asyncio.gather(*(cancel_left_over(session, key) for key in found.left_over))
+        done = [f"cancelled what was left of job {key.job_id}" for key in found.left_over]
+        if found.suspects:
+            await give_grace(grace_s)
+            seen = await look_again(session, found.suspects, grace_s)
+            became = await asyncio.gather(*(put_right(session, one) for one in seen))
+            done += [f"job {one.key.job_id} is {words}" for one, words in zip(seen, became, strict=True)]
+    if not done:
+        return Completed(message=f"No zombie among {found.claims} jobs.")
+    return Completed(message=f"Of {found.claims} jobs: {', '.join(done)}.")

@@ -1,0 +1,43 @@
+"""The side effects of `collect_zombies`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from deepgrid.lifecycle.decide import Observation
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.roles import zombies
+from deepgrid.roles.provider import ProviderSession
+from deepgrid.roles.zombies import Findings, Suspect
+from tasks.retrying import side_effect
+
+
+@side_effect("look for zombies")
+async def look_for_zombies(session: ProviderSession) -> Findings:
+    """Compare the claims that the chain knows with the cluster's queue, spool and accounting."""
+    return await zombies.look_for_zombies(session)
+
+
+@side_effect("wait {grace_s} s for a trace")
+async def give_grace(grace_s: int) -> None:
+    """Let what is only late be seen."""
+    await asyncio.sleep(grace_s)
+
+
+@side_effect("look again")
+async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
+    """Look at all suspects once more; those for which something is to be done."""
+    return await zombies.look_again(session, suspects, grace_s)
+
+
+@side_effect("put job {seen.key.job_id} right")
+async def put_right(session: ProviderSession, seen: Observation) -> str:
+    """Settle a lost or ended job; returns its state, in words."""
+    return await zombies.put_right(session, seen)
+
+
+@side_effect("cancel what is left of job {key.job_id}")
+async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
+    """Cancel a Slurm job whose claim is over."""
+    await zombies.cancel_left_over(session, key)
