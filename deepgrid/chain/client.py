@@ -224,17 +224,17 @@ class Chain(Node):
 
     # -- credits and roles -------------------------------------------------------------------
 
-    async def balance(self, address: str) -> int:
-        """Credits of `address`, wei."""
-        return int(await self._read("Credit", "balanceOf", address))
+    async def balance(self, address: str, block: int | None = None) -> int:
+        """Credits of `address`, wei; as of the end of `block` if given."""
+        return int((await self._read_many([("Credit", "balanceOf", address)], block))[0])
 
     async def allowance(self, owner: str) -> int:
         """Credits of `owner` that the grid may lock for jobs, wei."""
         return int(await self._read("Credit", "allowance", owner, self.book.meta_scheduler))
 
-    async def platform_cut(self) -> int:
-        """Cut that the platform kept and did not withdraw yet, wei."""
-        return int(await self._read("MetaScheduler", "platformCut"))
+    async def platform_cut(self, block: int | None = None) -> int:
+        """Cut that the platform kept and did not withdraw yet, wei; as of the end of `block` if given."""
+        return int((await self._read_many([("MetaScheduler", "platformCut")], block))[0])
 
     async def has_role(self, role: str, address: str, contract: str = "MetaScheduler") -> bool:
         """Whether `address` has `role` (such as METASCHEDULER_ROLE) at `contract`."""

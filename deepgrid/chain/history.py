@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deepgrid.billing.entries import Settlement as Settlement
 from deepgrid.chain.abi import Event
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.states import JobStatus
@@ -26,29 +27,13 @@ class Transition:
     tx_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """How a job's deposit was divided: paid + cut + refunded = locked, all in wei. `at` in unix seconds."""
-
-    job_id: int
-    provider: str
-    customer: str
-    billed_minutes: int
-    paid_wei: int
-    cut_wei: int
-    refunded_wei: int
-    at: int
-    block: int
-    tx_hash: str
-
-
 async def history(chain: Chain, job_id: int, times: dict[str, int]) -> list[Transition]:
     """Transitions of the job whose struct JobTime is `times`.
 
     The events are not indexed, so the blocks between its request and its last change are read.
     """
     last = times["blockNumberStateChange"]
-    first = await _first_block_at(chain, times["submit"], chain.book.first_block, last)
+    first = await first_block_at(chain, times["submit"], chain.book.first_block, last)
     events: list[Event] = []
     for start in range(first, last + 1, BLOCKS_PER_QUERY):
         names = ("NewJobRequestEvent", "JobTransitionEvent")
@@ -95,7 +80,7 @@ async def _times(chain: Chain, events: list[Event]) -> dict[int, int]:
     return {block.number: block.timestamp for block in blocks if block is not None}
 
 
-async def _first_block_at(chain: Chain, time: int, low: int, high: int) -> int:
+async def first_block_at(chain: Chain, time: int, low: int, high: int) -> int:
     """Number of the first block between `low` and `high` that is not older than `time`."""
     while low < high:
         middle = (low + high) // 2

@@ -1,0 +1,174 @@
+"""The chain's side of the books: what the contract told, and what the token moved, over a period.
+
+Both are read from the period's first block up to the newest one, page by page; then the jobs concerned and the
+contract's figures are read as of that very block. So nothing is lost between two questions, and nodes need not
+keep old states. Each transfer gets its purpose from where its log stands: the contract takes a deposit just
+before it tells of the job, and pays just after it tells of the settlement; of a top-up its transaction tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Settlement, Span, Transfer
+from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.client import Chain
+from deepgrid.chain.history import first_block_at, job_of_event
+from deepgrid.chain.node import Block
+from deepgrid.chain.purposes import top_up_of, with_purposes
+from deepgrid.chain.rpc import NodeRefused, making_sense
+from deepgrid.errors import ChainError
+
+T = TypeVar("T")
+
+BLOCKS_PER_PAGE = 2000
+ITEMS_PER_BATCH = 200
+TOLD = ("JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent")
+
+
+async def read_ledger(chain: Chain, span: Span, hot: Iterable[int] = ()) -> Ledger:
+    """The books of the whole grid over `span`.
+
+    `hot` names jobs that may have been hot all the time, of which nothing is told. Raises ChainError, transient
+    when the chain went back meanwhile.
+    """
+    head = await chain.head()
+    first = await _first_block(chain, span.since, head)
+    end = await _first_block(chain, span.until, head)
+    told, moved = await _read_logs(chain, first, head.number)
+    newest = await chain.head()  # the rest takes no time, so that nodes still have the state of this block
+    for logs, later in zip((told, moved), await _read_logs(chain, head.number + 1, newest.number), strict=True):
+        logs += later
+    about = {job_id for event in told if (job_id := job_of_event(event)) is not None}
+    ids = sorted(about | set(hot))
+    jobs, constants, balance, cut = await asyncio.gather(
+        chain.jobs(ids, newest.number), chain.constants(),
+        chain.balance(chain.book.meta_scheduler, newest.number), chain.platform_cut(newest.number),
+    )  # fmt: skip
+    transfers = await _transfers(chain, told, moved)
+    times = await _times(chain, told, (head, newest))
+    return Ledger(
+        first_block=first, last_block=end - 1 if end <= head.number else newest.number, head_block=newest.number,
+        requested={_job(event): event.block for event in told if event.name == "JobCreated"},
+        claims=tuple(_claim(event, times) for event in told if event.name == "ClaimJobEvent"),
+        given_back=tuple(_given_back(event) for event in told if event.name == "JobRefusedEvent"),
+        settlements=tuple(_settlement(event, times) for event in told if event.name == "JobSettledEvent"),
+        transfers=transfers,
+        reported_too_much={_job(e): e.args["billingAmount"] for e in told if e.name == "BilledTooMuchEvent"},
+        jobs={job.id: job for job in jobs},
+        cancellation_fee_minutes=constants.cancellation_fee_minutes,
+        claim_timeout_minutes=constants.claim_timeout_minutes, balance_wei=balance, platform_cut_wei=cut,
+    )  # fmt: skip
+
+
+async def read_older_strays(chain: Chain, ledger: Ledger) -> int:
+    """Credits, wei, that came to the contract before the ledger begins and belong to no job."""
+    told, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1)
+    transfers = await _transfers(chain, told, moved)
+    return sum(transfer.wei for transfer in transfers if transfer.purpose is Purpose.STRAY)
+
+
+# -- blocks ----------------------------------------------------------------------------------
+
+
+async def _first_block(chain: Chain, time: int, head: Block) -> int:
+    """The first block not older than `time`; the one after `head` when there is none yet."""
+    if head.timestamp < time:
+        return head.number + 1
+    return await first_block_at(chain, time, min(chain.book.first_block, head.number), head.number)
+
+
+async def _times(chain: Chain, told: Sequence[Event], heads: Sequence[Block]) -> dict[int, int]:
+    """Times of the blocks that claims and settlements stand in; checks that the chain did not go back."""
+    numbers = {event.block for event in told if event.name in ("ClaimJobEvent", "JobSettledEvent")}
+    blocks = await _in_batches(sorted(numbers | {head.number for head in heads}), chain.blocks)
+    found = {block.number: block for block in blocks if block is not None}
+    if None in blocks or any(found[head.number].hash != head.hash for head in heads):
+        raise ChainError("The chain went back while the books were read.")
+    return {number: block.timestamp for number, block in found.items()}
+
+
+async def _in_batches(items: Sequence[int], read: Callable[[list[int]], Awaitable[list[T]]]) -> list[T]:
+    batches = [list(items[at : at + ITEMS_PER_BATCH]) for at in range(0, len(items), ITEMS_PER_BATCH)]
+    return [found for batch in batches for found in await read(batch)]
+
+
+# -- logs ------------------------------------------------------------------------------------
+
+
+async def _read_logs(chain: Chain, first: int, last: int) -> tuple[list[Event], list[Event]]:
+    """What the MetaScheduler told, and the transfers of credits to and from it, in these blocks, in order."""
+    told: list[Event] = []
+    moved: list[Event] = []
+    for start in range(first, last + 1, BLOCKS_PER_PAGE):
+        end = min(last, start + BLOCKS_PER_PAGE - 1)
+        told += await _page(start, end, lambda low, high: chain.events(low, high, TOLD))
+        moved += await _page(start, end, lambda low, high: _credit_transfers(chain, low, high))
+    return told, moved
+
+
+async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]]) -> list[Event]:
+    """One page; a node that finds it too long is asked for its halves."""
+    try:
+        return await read(first, last)
+    except NodeRefused as refused:
+        if refused.transient or first == last:
+            raise
+    middle = (first + last) // 2
+    return [*await _page(first, middle, read), *await _page(middle + 1, last, read)]
+
+
+async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
+    """Transfers of credits to and from the MetaScheduler in these blocks (inclusive), in order."""
+    credit = interface("Credit")
+    contract = f"0x{chain.book.meta_scheduler[2:].lower():0>64}"
+    wanted = {"address": chain.book.credit, "fromBlock": hex(first), "toBlock": hex(last)}
+    topics = ([credit.topic("Transfer"), contract], [credit.topic("Transfer"), None, contract])
+    answers = await chain.rpc.batch([("eth_getLogs", [{**wanted, "topics": one}]) for one in topics])
+    with making_sense("transfers"):
+        decoded = [credit.event(log) for logs in answers for log in logs]
+    found = {(event.block, event.log_index): event for event in decoded if event is not None}
+    return [found[place] for place in sorted(found)]
+
+
+async def _transfers(chain: Chain, told: Sequence[Event], moved: Sequence[Event]) -> tuple[Transfer, ...]:
+    """The transfers with their purposes; where no event explains one, its transaction is read."""
+    contract = chain.book.meta_scheduler
+    unexplained = {t.tx_hash for t in with_purposes(told, moved, contract, {}) if t.purpose is Purpose.STRAY}
+    if not unexplained:
+        return with_purposes(told, moved, contract, {})
+    top_ups: dict[str, int] = {}
+    hashes = sorted(unexplained)
+    for at in range(0, len(hashes), ITEMS_PER_BATCH):
+        some = hashes[at : at + ITEMS_PER_BATCH]
+        answers = await chain.rpc.batch([("eth_getTransactionByHash", [tx_hash]) for tx_hash in some])
+        with making_sense("a transaction"):
+            found = {tx: top_up_of(raw["to"], raw["input"], contract) for tx, raw in zip(some, answers, strict=True)}
+        top_ups |= {tx_hash: job_id for tx_hash, job_id in found.items() if job_id is not None}
+    return with_purposes(told, moved, contract, top_ups)
+
+
+# -- entries ---------------------------------------------------------------------------------
+
+
+def _job(event: Event) -> int:
+    return int.from_bytes(event.args["jobId"], "big")
+
+
+def _claim(event: Event, times: dict[int, int]) -> Claim:
+    return Claim(_job(event), event.args["provider"], times[event.block], event.block, event.tx_hash)
+
+
+def _given_back(event: Event) -> GivenBack:
+    return GivenBack(_job(event), event.args["provider"], event.block, event.tx_hash)
+
+
+def _settlement(event: Event, times: dict[int, int]) -> Settlement:
+    args = event.args
+    return Settlement(
+        job_id=_job(event), provider=args["provider"], customer=args["customer"],
+        billed_minutes=args["billedMinutes"], paid_wei=args["paid"], cut_wei=args["cut"],
+        refunded_wei=args["refunded"], at=times[event.block], block=event.block, tx_hash=event.tx_hash,
+    )  # fmt: skip
