@@ -9,6 +9,7 @@ from prefect.states import Completed
 from deepgrid.lifecycle.actions import (
     Action,
     CancelAtSlurm,
+    ExtendLimit,
     Refuse,
     ReportRunning,
     Settle,
@@ -21,6 +22,7 @@ from tasks import sessions
 from tasks.carrying import (
     await_change,
     cancel_at_slurm,
+    extend_limit,
     fetch_script,
     refuse,
     report_running,
@@ -58,6 +60,8 @@ async def _act(carrier: Carrier, action: Action) -> None:
             await await_change(carrier, awaited)
         case ReportRunning():
             await report_running(carrier, action)
+        case ExtendLimit():
+            await extend_limit(carrier, action)
         case Settle():
             await settle(carrier, action)
         case Refuse(reason):

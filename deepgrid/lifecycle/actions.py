@@ -9,12 +9,12 @@ from deepgrid.lifecycle.states import JobStatus
 
 
 class Awaited(Enum):
-    """What a carrier waits for."""
+    """What a carrier waits for; the values go before `job 7`."""
 
-    SLURM = "an answer of the cluster"
-    START = "the start of the job"
-    END = "the end of the job"
-    TRACE = "a trace of the job at the cluster"
+    SLURM = "the cluster's word on"
+    START = "the start of"
+    END = "the end of"
+    TRACE = "a trace of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,13 @@ class ReportRunning:
     """Tell the chain that the job runs, and for how many started minutes already."""
 
     elapsed_minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendLimit:
+    """Give the job at Slurm the time that its credits buy by now: `minutes` from its start, in all."""
+
+    minutes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +78,4 @@ class Done:
     reason: str
 
 
-Action = Submit | Wait | ReportRunning | Settle | Refuse | CancelAtSlurm | Done
+Action = Submit | Wait | ReportRunning | ExtendLimit | Settle | Refuse | CancelAtSlurm | Done

@@ -15,6 +15,7 @@ from deepgrid.lifecycle.actions import (
     Awaited,
     CancelAtSlurm,
     Done,
+    ExtendLimit,
     Refuse,
     ReportRunning,
     Settle,
@@ -62,7 +63,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that a decision rests on. `now` and `absent_since` are unix seconds."""
+    """All that a decision rests on. `now` and `absent_since` are unix seconds.
+
+    `limit_minutes` is the time limit that this carrier knows it gave the job, None when another one did;
+    `limit_is_final` once Slurm has refused to raise it.
+    """
 
     key: JobKey
     me: str
@@ -71,6 +76,8 @@ class Observation:
     now: int
     attempt: Attempt | None = None
     absent_since: int | None = None
+    limit_minutes: int | None = None
+    limit_is_final: bool = False
     grace_s: int = LOST_GRACE_S
 
     @property
@@ -115,7 +122,7 @@ def _scheduled(seen: Observation) -> Action:
         return _cancel(seen)
     if slurm.phase is Phase.QUEUED:
         hopeless = HOPELESS.get(slurm.reason.replace(" ", "_"))
-        return Refuse(hopeless) if hopeless else Wait(Awaited.START)
+        return Refuse(hopeless) if hopeless else _extend_or_wait(seen, Awaited.START)
     if slurm.phase is Phase.RUNNING:
         return ReportRunning(_elapsed(seen))
     if attempt is not None:
@@ -143,7 +150,15 @@ def _running(seen: Observation) -> Action:
         return _lost_or_wait(seen)
     if seen.job.has_cancel_request:
         return _cancel(seen)
-    return Wait(Awaited.END)
+    return _extend_or_wait(seen, Awaited.END)
+
+
+def _extend_or_wait(seen: Observation, awaited: Awaited) -> Action:
+    """A job whose credits buy more time than Slurm is known to give it gets it; a limit is never lowered."""
+    known = max(seen.limit_minutes or 0, seen.slurm.limit_minutes or 0)
+    if seen.job.granted_minutes > known and not seen.limit_is_final:
+        return ExtendLimit(seen.job.granted_minutes)
+    return Wait(awaited)
 
 
 def _cancel(seen: Observation) -> Action:

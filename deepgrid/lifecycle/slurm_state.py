@@ -21,7 +21,8 @@ class SlurmJob:
     """One job of this grid as the queue, the spool or the accounting shows it.
 
     `state` is Slurm's own word (`COMPLETED`, `TIMEOUT`, ...), `exit_status` a wait status
-    (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None.
+    (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None. `limit_minutes`
+    is the time that Slurm gives the job from its start, None when that was not asked or is unlimited.
     """
 
     phase: Phase
@@ -31,6 +32,7 @@ class SlurmJob:
     ended_at: int | None = None
     exit_status: int = 0
     reason: str = ""
+    limit_minutes: int | None = None
 
 
 UNKNOWN = SlurmJob(Phase.UNKNOWN)

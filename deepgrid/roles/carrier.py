@@ -14,11 +14,12 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from deepgrid.errors import AccessDenied, ContractError, GridError, InputError, NotFound, SlurmError
-from deepgrid.lifecycle.actions import Awaited, ReportRunning, Settle, Wait
+from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle, Wait
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.steering import extend_limit
 from deepgrid.sbatch import render
 from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import verify_resources
@@ -44,8 +45,19 @@ class Carrier:
         self.key = key
         self._attempt: Attempt | None = None
         self._absent_since: int | None = None
+        self._limit_minutes: int | None = None
+        self._limit_is_final = False
         self._seen: SlurmJob = UNKNOWN
         self._ship_output = False
+
+    @property
+    def job_id(self) -> int:
+        return self.key.job_id
+
+    @property
+    def cluster(self) -> str:
+        """Name of the cluster that runs the job."""
+        return self.session.settings.cluster
 
     async def observe(self) -> Observation:
         """Read the truth: the job on chain, the claim at Slurm. A node that is away is waited for."""
@@ -70,7 +82,10 @@ class Carrier:
             self._absent_since = now
         if self._seen.phase in (Phase.RUNNING, Phase.ENDED):
             self.session.logs.follow(self.key)
-        return Observation(self.key, self.session.address, job, self._seen, now, self._attempt, self._absent_since)
+        return Observation(
+            self.key, self.session.address, job, self._seen, now, self._attempt, self._absent_since,
+            self._limit_minutes, self._limit_is_final,
+        )  # fmt: skip
 
     async def fetch_script(self) -> str | None:
         """The batch script of the job, rendered from the released and verified definition.
@@ -102,8 +117,9 @@ class Carrier:
         A job that this cluster will never take is remembered as unfit, to be refused.
         """
         job = await self.session.chain.job(self.key.job_id)
+        request = submit_request(job, self._ship_output)
         try:
-            await self.session.cluster.submit(self.key, script, submit_request(job, self._ship_output))
+            submission = await self.session.cluster.submit(self.key, script, request)
         except SlurmError as error:
             if error.transient:
                 raise
@@ -111,6 +127,8 @@ class Carrier:
             return
         self._attempt = Attempt()
         self._absent_since = None
+        if not submission.adopted:
+            self._limit_minutes = request.time_limit_minutes
         self.session.monitor.look_now(self.key)
         await self.session.monitor.changed(self.key, self._seen, timeout_s=PROMPT_S)
 
@@ -122,6 +140,23 @@ class Carrier:
     async def report_running(self, action: ReportRunning) -> None:
         """Tell the chain that the job runs since `elapsed_minutes` started minutes."""
         await self._unless_overtaken(self.session.writer.set_running(self.key.job_id, action.elapsed_minutes))
+
+    async def extend_limit(self, action: ExtendLimit) -> None:
+        """Give the job at Slurm the time that its credits buy by now; the customer learns when Slurm refuses.
+
+        A job that Slurm cannot find any more is waited for to be seen so.
+        """
+        try:
+            found = await extend_limit(self.session, self.key, action.minutes)
+        except SlurmError as error:
+            if error.transient:
+                raise
+            self._limit_is_final = True
+            return
+        if found:
+            self._limit_minutes = action.minutes
+        else:
+            await self._until_slurm_shows_it()
 
     async def settle(self, action: Settle) -> None:
         """Report the end; the contract divides the locked credits."""
@@ -140,9 +175,7 @@ class Carrier:
     async def cancel_at_slurm(self) -> None:
         """Bar a late start, cancel at Slurm, and wait until Slurm shows it."""
         await self.session.cluster.cancel(self.key)
-        self.session.monitor.look_now(self.key)
-        if self._seen.phase in (Phase.QUEUED, Phase.RUNNING):
-            self._seen = await self.session.monitor.changed(self.key, self._seen, timeout_s=LOOK_AGAIN_S)
+        await self._until_slurm_shows_it()
 
     async def finish(self) -> None:
         """Deliver the rest of the log and free the cluster's record of the end; the job is paid already."""
@@ -151,6 +184,11 @@ class Carrier:
             await self.session.cluster.acknowledge(self.key)
         except SlurmError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
+
+    async def _until_slurm_shows_it(self) -> None:
+        self.session.monitor.look_now(self.key)
+        if self._seen.phase in (Phase.QUEUED, Phase.RUNNING):
+            self._seen = await self.session.monitor.changed(self.key, self._seen, timeout_s=LOOK_AGAIN_S)
 
     async def _next_change(self) -> None:
         chain = asyncio.create_task(self.session.wakeups.wait(self.key.job_id, LOOK_AGAIN_S))

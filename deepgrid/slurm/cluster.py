@@ -68,7 +68,10 @@ class Cluster:
         await self._protocol(protocol.protocol(self.settings, "tombstone", key))
 
     async def set_time_limit(self, key: JobKey, minutes: int) -> bool:
-        """Set the job's absolute time limit; False when the job is no longer there to be limited."""
+        """Let the job run for `minutes` from its start, never for less than an earlier call said.
+
+        False when the job is not there to be limited. Raises SlurmError when Slurm refuses more time.
+        """
         word, _ = await self._protocol(protocol.protocol(self.settings, "limit", key, minutes))
         return word == "set"
 

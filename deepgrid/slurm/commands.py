@@ -52,7 +52,8 @@ class Row:
     """One job as one source shows it. `slurm_id`, `user`, `name` and `comment` say whose it is.
 
     `user` is a name, or a number in completion records; `comment` is empty where accounting keeps none.
-    Times are unix seconds or None; `started_at` is None for a job that never started.
+    Times are unix seconds or None; `started_at` is None for a job that never started. Only the queue tells
+    `limit_minutes`.
     """
 
     slurm_id: int
@@ -64,13 +65,14 @@ class Row:
     ended_at: int | None = None
     exit_status: int = 0
     reason: str = ""
+    limit_minutes: int | None = None
 
 
 class Squeue:
     """The queue of one Unix account, all partitions."""
 
     # The comment comes last: it is the only field that may hold a bar.
-    FORMAT = "%A|%u|%T|%S|%r|%j|%k"
+    FORMAT = "%A|%u|%T|%S|%r|%l|%j|%k"
 
     @classmethod
     def argv(cls, user: str) -> list[str]:
@@ -79,10 +81,11 @@ class Squeue:
     @staticmethod
     def parse(text: str) -> list[Row]:
         rows = []
-        for slurm_id, user, state, start, reason, name, comment in _columns(text, 7):
+        for slurm_id, user, state, start, reason, limit, name, comment in _columns(text, 8):
             started_at = _seconds(start) if phase_of(state) is Phase.RUNNING else None  # else it is a forecast
-            reason = "" if reason == "None" else reason
-            rows.append(Row(int(slurm_id), user, name, comment, state, started_at, reason=reason))
+            reason, minutes = "" if reason == "None" else reason, limit_minutes(limit)
+            row = Row(int(slurm_id), user, name, comment, state, started_at, reason=reason, limit_minutes=minutes)
+            rows.append(row)
         return rows
 
 
@@ -173,6 +176,15 @@ def memory_mb(text: str) -> int:
         return 0
     scale = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]]
     return int(float(found[1]) * scale)
+
+
+def limit_minutes(text: str) -> int | None:
+    """Minutes in Slurm's form of a time limit: `5:00`, `1:05:00`, `2-01:05:00`; None for words such as `UNLIMITED`."""
+    found = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):\d\d", text)
+    if not found:
+        return None
+    days, hours, minutes = (int(part or 0) for part in found.groups())
+    return (days * 24 + hours) * 60 + minutes
 
 
 def first_complaint(text: str) -> str:

@@ -71,8 +71,9 @@ def first_end(rows: Iterable[Row]) -> SlurmJob | None:
 def as_job(row: Row) -> SlurmJob:
     """A row as the lifecycle sees it."""
     return SlurmJob(
-        phase_of(row.state), row.slurm_id, row.state, row.started_at, row.ended_at, row.exit_status, row.reason
-    )
+        phase_of(row.state), row.slurm_id, row.state, row.started_at, row.ended_at, row.exit_status, row.reason,
+        row.limit_minutes,
+    )  # fmt: skip
 
 
 def look_command(settings: LoginSettings) -> list[str]:

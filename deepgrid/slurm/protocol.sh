@@ -3,7 +3,8 @@
 # Arguments: VERB ROOT FOLDER NAME COMMENT ACCOUNT, then those of the verb. Answers one line: a word and its text.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, intent (when sbatch was first tried), id, refused
-# (sbatch said no), tombstone (must not run), record (of its end). Jobs can write output.log and run/ only.
+# (sbatch said no), limit (minutes it was given), tombstone (must not run), record (of its end). Jobs can write
+# output.log and run/ only.
 set -u
 export LC_ALL=C SLURM_TIME_FORMAT=%s TZ=UTC
 verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 account=$6
@@ -71,11 +72,11 @@ lay_out() {
     answer later "the login node could not give files to $account"
 }
 
-# submit PATIENCE_S SIZE SILENCE SBATCH...: at most one sbatch that Slurm accepted; the script, SIZE bytes, is on
-# descriptor 8; SILENCE matches complaints that refuse nothing.
+# submit PATIENCE_S SIZE SILENCE MINUTES SBATCH...: at most one sbatch that Slurm accepted; the script, SIZE bytes, is
+# on descriptor 8; SILENCE matches complaints that refuse nothing; MINUTES is the time limit that sbatch is asked for.
 submit() {
-  patience=$1 silence=$3
-  shift 3
+  patience=$1 silence=$3 minutes=$4
+  shift 4
   [ ! -s "$folder/refused" ] || answer refused "$(cat "$folder/refused")"
   [ ! -e "$folder/tombstone" ] || answer tombstone
   [ ! -s "$folder/id" ] || answer adopted "$(cat "$folder/id")"
@@ -91,6 +92,7 @@ submit() {
   fi
   lay_out
   [ -z "$account" ] || set -- "$@" "--uid=$(id -u "$account")" "--gid=$(id -g "$account")"
+  echo "$minutes" > "$folder/limit"
   put intent "$(date +%s)"
   home=$folder/run
   id=$(env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash LANG=C.UTF-8 \
@@ -129,8 +131,10 @@ tombstone() {
   answer cancelled "$ids"
 }
 
-# limit MINUTES: the job's time limit, counted from its start; a job that is gone needs none.
+# limit MINUTES: the job's time limit, counted from its start, unless it was given that much before: who asks late must
+# not take back what was given meanwhile. A job that is gone needs none.
 limit() {
+  [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
   ids=$(queued) || answer later "$ids"
   [ -n "$ids" ] || answer absent
   for id in $ids; do
@@ -140,6 +144,7 @@ limit() {
       *) answer later "$message" ;;
     esac
   done
+  put limit "$1"
   answer set
 }
 

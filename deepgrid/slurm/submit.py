@@ -106,7 +106,8 @@ def protocol(settings: LoginSettings, verb: str, key: JobKey, *arguments: object
 def submit_command(settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes) -> Sequence[str]:
     """The command that submits `script`, to be given on standard input."""
     sbatch = sbatch_arguments(settings, key, request)
-    return protocol(settings, "submit", key, INTENT_PATIENCE_S, len(script), SILENCE, *sbatch)
+    fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes)
+    return protocol(settings, "submit", key, *fixed, *sbatch)
 
 
 def parse_answer(stdout: bytes) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from deepgrid.lifecycle.actions import (
     Awaited,
     CancelAtSlurm,
     Done,
+    ExtendLimit,
     Refuse,
     ReportRunning,
     Settle,
@@ -33,8 +34,8 @@ JOB = Job(
     ended_at=0, cancel_requested_at=0, has_cancel_request=False, rate_wei_per_minute=10, cut_percent=20,
     granted_minutes=10, last_refuser=None, delegate_spending=False, last_error="", exit_status=0,
 )  # fmt: skip
-QUEUED = SlurmJob(Phase.QUEUED, 5, "PENDING")
-RUNNING = SlurmJob(Phase.RUNNING, 5, "RUNNING", started_at=NOW - 61)
+QUEUED = SlurmJob(Phase.QUEUED, 5, "PENDING", limit_minutes=10)
+RUNNING = SlurmJob(Phase.RUNNING, 5, "RUNNING", started_at=NOW - 61, limit_minutes=10)
 
 
 def ended(state: str, ran_s: int = 61, exit_status: int = 0, reason: str = "") -> SlurmJob:
@@ -65,6 +66,17 @@ CASES = {
     "started is reported with started minutes": (seen(S, RUNNING), ReportRunning(2)),
     "running waits": (seen(R, RUNNING), Wait(Awaited.END)),
     "requeued by Slurm waits": (seen(R, QUEUED), Wait(Awaited.END)),
+    "a top-up extends": (seen(R, RUNNING, granted_minutes=12), ExtendLimit(12)),
+    "also in the queue": (seen(S, QUEUED, granted_minutes=12), ExtendLimit(12)),
+    "once": (seen(R, RUNNING, granted_minutes=12, limit_minutes=12), Wait(Awaited.END)),
+    "not when Slurm has refused": (seen(R, RUNNING, granted_minutes=12, limit_is_final=True), Wait(Awaited.END)),
+    "not when it is to be cancelled": (
+        seen(R, RUNNING, granted_minutes=12, has_cancel_request=True),
+        CancelAtSlurm("the customer cancelled the job"),
+    ),
+    "RUNNING is reported first": (seen(S, RUNNING, granted_minutes=12), ReportRunning(2)),
+    "a limit that nobody knows is set": (seen(R, replace(RUNNING, limit_minutes=None)), ExtendLimit(10)),
+    "more than the credits buy is left alone": (seen(R, replace(RUNNING, limit_minutes=20)), Wait(Awaited.END)),
     "finished": (seen(R, ended("COMPLETED")), Settle(JobStatus.FINISHED, 2)),
     "exit 3": (seen(R, ended("FAILED", exit_status=768)), Settle(JobStatus.FAILED, 2, 768)),
     "time limit": (seen(R, ended("TIMEOUT", 700)), Settle(JobStatus.OUT_OF_CREDITS, 10)),
@@ -144,9 +156,9 @@ def test_next_step(observation: Observation, action: object) -> None:
 
 
 observations = st.builds(
-    lambda status, slurm, cancel, granted, attempt, absent, claimed: seen(
+    lambda status, slurm, cancel, granted, attempt, absent, claimed, limit, final: seen(
         status, slurm, has_cancel_request=cancel, granted_minutes=granted, attempt=attempt,
-        absent_since=absent, claimed_at=claimed,
+        absent_since=absent, claimed_at=claimed, limit_minutes=limit, limit_is_final=final,
     ),
     st.sampled_from(JobStatus),
     st.builds(
@@ -154,10 +166,12 @@ observations = st.builds(
         st.sampled_from(["", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED", "NEW"]),
         st.one_of(st.none(), st.integers(0, NOW)), st.one_of(st.none(), st.integers(NOW, 10 * NOW)),
         st.integers(0, 65535), st.sampled_from(["", "None", "JobLaunchFailure"]),
+        st.one_of(st.none(), st.integers(1, 99)),
     ),
     st.booleans(), st.integers(0, 100),
     st.sampled_from([None, Attempt(), Attempt(unfit="x"), Attempt(unusable="y")]),
     st.one_of(st.none(), st.integers(0, NOW)), st.sampled_from([CLAIMED, CLAIMED + 1]),
+    st.one_of(st.none(), st.integers(1, 99)), st.booleans(),
 )  # fmt: skip
 
 
@@ -184,3 +198,19 @@ def test_silence_never_costs_a_job(observation: Observation) -> None:
 def test_nothing_alive_at_slurm_is_left_behind(observation: Observation) -> None:
     if isinstance(decide(observation), Done):
         assert not observation.alive_at_slurm
+
+
+@given(observations)
+def test_a_limit_is_only_ever_raised_to_what_is_paid_for(observation: Observation) -> None:
+    action = decide(observation)
+    if isinstance(action, ExtendLimit):
+        assert action.minutes == observation.job.granted_minutes
+        assert action.minutes > max(observation.limit_minutes or 0, observation.slurm.limit_minutes or 0)
+        assert observation.alive_at_slurm
+        again = replace(observation, limit_minutes=action.minutes)
+        assert not isinstance(decide(again), ExtendLimit)
+
+
+@given(observations)
+def test_a_job_that_may_not_have_more_time_is_left_to_run(observation: Observation) -> None:
+    assert not isinstance(decide(replace(observation, limit_is_final=True)), ExtendLimit)

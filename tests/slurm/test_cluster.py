@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,19 +69,60 @@ async def test_jobs_start_with_a_clean_environment_and_a_folder_of_their_own(
     assert rest == f"{folder} none none"
 
 
-async def test_a_time_limit_is_absolute_and_a_job_that_is_gone_needs_none(
+async def test_a_time_limit_is_absolute_and_never_taken_back(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     await cluster.submit(key, bash("sleep 600"), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
-    for minutes in (17, 17, 9):
-        assert await cluster.set_time_limit(key, minutes)
-        assert box.slurm("squeue", "-h", "-n", key.name, "-o", "%l").strip() == f"{minutes}:00"
+    assert monitor.observe(key).limit_minutes == SMALL.time_limit_minutes
+    for asked, given in ((3, SMALL.time_limit_minutes), (17, 17), (17, 17), (9, 17), (90, 90)):
+        assert await cluster.set_time_limit(key, asked)
+        assert (await cluster.queue())[key.comment].limit_minutes == given
     await cluster.cancel(key)
     await until(monitor, key, Phase.ENDED)
+
+
+async def test_a_job_that_is_gone_or_not_there_yet_needs_no_time_limit(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("true"), SMALL)
+    await ended(monitor, key)
     assert not await cluster.set_time_limit(key, 20)
     assert not await cluster.set_time_limit(new_key(), 20)
+
+
+async def test_a_job_in_the_queue_starts_with_its_new_time_limit(
+    held: Callable[[], None], cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("sleep 600"), SMALL)
+    assert await cluster.set_time_limit(key, 9)
+    held()
+    monitor.watch(key)
+    assert (await until(monitor, key, Phase.RUNNING)).limit_minutes == 9
+    await cluster.cancel(key)
+
+
+async def test_a_site_that_gives_no_more_time_says_so(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a site whose supervisor is no operator of Slurm."""
+    account = box.settings.job_account
+    if account is None:
+        pytest.skip("all here is Slurm's administrator")
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(f'#!/bin/sh\nexec runuser -u {account} -- /usr/bin/scontrol "$@"\n')
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_CONF", box.site.environment(box.name)["SLURM_CONF"])
+    await cluster.submit(key, bash("sleep 600"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    with pytest.raises(SlurmError, match="denied") as refusal:
+        await Cluster(LocalLogin(box.settings), box.settings).set_time_limit(key, 17)
+    assert not refusal.value.transient
+    assert (await cluster.queue())[key.comment].limit_minutes == SMALL.time_limit_minutes
+    await cluster.cancel(key)
 
 
 async def test_output_is_read_from_an_offset_for_many_jobs_at_once(

@@ -18,6 +18,7 @@ from deepgrid.slurm.commands import (
     count_gpus,
     first_complaint,
     is_silence,
+    limit_minutes,
     memory_mb,
     phase_of,
 )
@@ -36,6 +37,15 @@ def test_the_queue_gives_a_start_only_for_jobs_that_started() -> None:
     assert (rows[2].started_at, rows[2].reason) == (1795208201, "")
     assert phase_of(rows[7].state) is Phase.RUNNING, "a job that completes has no record yet"
     assert rows[8].comment == "a comment | with bars"
+
+
+def test_the_queue_tells_time_limits_in_minutes() -> None:
+    rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
+    assert {number: row.limit_minutes for number, row in rows.items()} == {
+        5: 5, 6: 65, 2: 26 * 60 + 3, 7: 5, 8: None, 9: None,
+    }  # fmt: skip
+    assert limit_minutes("365-00:00:00") == 525_600
+    assert [limit_minutes(text) for text in ("", "INVALID", "1-", "5", "many:00")] == [None] * 5
 
 
 def test_unknown_states_and_short_rows_are_survived() -> None:

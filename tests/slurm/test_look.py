@@ -77,7 +77,7 @@ def text(content: str) -> str:
 
 
 def test_a_whole_answer_is_read() -> None:
-    row = f"42|jobs|RUNNING|100|None|{KEY.name}|{KEY.comment}"
+    row = f"42|jobs|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
     found = parse_look(SETTINGS, answer(f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no", "end"))
     job = found.queued(KEY)
     assert job is not None
