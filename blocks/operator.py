@@ -22,8 +22,18 @@ class Operator(Block):
     wallet: Wallet
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
     state: Path = Field(description="Folder of the operator for its cursor on the chain.")
+    approve_label_changes: bool = Field(
+        default=False,
+        description="Approve changes of approved providers by itself, where only measured labels change.",
+    )
 
     def settings(self) -> OperatorSettings:
         """The same as values for `deepgrid.roles`."""
         services_url = self.services.url if self.services else ""
-        return OperatorSettings(self.grid.address_book, self.wallet.key_file, self.state, services_url)
+        return OperatorSettings(
+            book=self.grid.address_book,
+            key_file=self.wallet.key_file,
+            state=self.state,
+            services_url=services_url,
+            approve_label_changes=self.approve_label_changes,
+        )

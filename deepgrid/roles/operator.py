@@ -1,4 +1,7 @@
-"""The operator's side: reads the market, assigns pending jobs, says why others wait."""
+"""The operator's side: reads the market, assigns pending jobs, says why others wait.
+
+What else the operator does with this session has a module each: `expiry`, `auto_top_up`, `approvals`.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,22 @@ from deepgrid.services.client import ServicesClient
 
 logger = logging.getLogger(__name__)
 
-# A provider that refused a job is asked again for it after this time: what was full may be free.
+# A provider that refused a job, or let it time out, is asked again for it after this time: what was full may be free.
 REFUSAL_HOLDS_S = 600
 
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """What the meta-scheduler is configured with; `state` is a folder for the follower's cursor."""
+    """What the operator is configured with; `state` is a folder for the follower's cursor.
+
+    `approve_label_changes`: whether changes of measured labels alone are approved without a person's look.
+    """
 
     book: Path
     key_file: Path
     state: Path
     services_url: str = ""  # empty for the address book's
+    approve_label_changes: bool = False
 
 
 class OperatorSession:
@@ -52,38 +59,47 @@ class OperatorSession:
         self.index = JobIndex(settings.state / "operator.sqlite")
         self._said: dict[int, str] = {}
         self._refused: dict[int, dict[str, float]] = {}
+        self._timed_out: dict[int, dict[str, str]] = {}
 
     async def pending(self) -> list[Job]:
         """Jobs that wait for a cluster, as the chain has them now."""
         jobs = await self.chain.jobs(self.index.pending())
         return [job for job in jobs if job.status is JobStatus.PENDING]
 
+    async def hot(self) -> list[Job]:
+        """Jobs that are not over, as the chain has them now."""
+        return [job for job in await self.chain.jobs(self.index.hot()) if job.status.hot]
+
     async def clusters(self) -> list[Cluster]:
         """Approved clusters, with the CPUs that their hot jobs hold or queue for."""
         taken: Counter[str] = Counter()
-        for job in await self.chain.jobs(self.index.hot()):
+        for job in await self.hot():
             if job.provider is not None:
                 taken[job.provider] += job.definition.ntasks * job.definition.cpus_per_task
-        providers = await self.chain.providers()
-        return [Cluster(p, taken[p.address]) for p in providers if p.approved and not p.banned]
+        return [Cluster(one, taken[one.address]) for one in await self.chain.providers() if one.in_force]
 
     def note(self, jobs: Sequence[Job]) -> None:
-        """Learn from changed jobs: who refused what, and what needs no explanation any more."""
+        """Learn from changed jobs: who gave what back, and what needs no explanation any more."""
         for job in jobs:
             if job.status.cold:
                 self._said.pop(job.id, None)
                 self._refused.pop(job.id, None)
+                self._timed_out.pop(job.id, None)
             elif job.status is JobStatus.PENDING and job.last_refuser is not None:
                 self._refused.setdefault(job.id, {})[job.last_refuser] = time.time()
 
+    def note_time_out(self, job_id: int, provider: str, reason: str) -> None:
+        """Remember why a job was taken from a provider."""
+        self._timed_out.setdefault(job_id, {})[provider] = reason
+
     async def refusals(self, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
-        """For each job the providers that refused it lately, with the reason that they gave."""
+        """For each job the providers that lately refused it or let it time out, with the reason if one is known."""
         found: dict[int, dict[str, str]] = {}
-        self.note([job for job in jobs if job.id not in self._refused])
+        self.note([job for job in jobs if job.last_refuser not in self._refused.get(job.id, {})])
         for job in jobs:
             refused = self._refused.get(job.id, {})
             recent = [provider for provider, at in refused.items() if time.time() - at < REFUSAL_HOLDS_S]
-            reasons = await self._reasons(job.id) if recent else {}
+            reasons = {**await self._reasons(job.id), **self._timed_out.get(job.id, {})} if recent else {}
             found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
         return found
 
@@ -94,14 +110,15 @@ class OperatorSession:
         except ContractError as error:
             logger.info("job %d not assigned: %s", assignment.job_id, error.message)
             return False
-        await self._say(assignment.job_id, "assigned", assignment.reason)
+        await self.say(assignment.job_id, "assigned", assignment.reason)
         return True
 
     async def explain_waiting(self, waiting: Waiting) -> None:
         """Publish why a job waits, once per reason."""
-        await self._say(waiting.job_id, "waiting", waiting.reason)
+        await self.say(waiting.job_id, "waiting", waiting.reason)
 
-    async def _say(self, job_id: int, kind: str, text: str) -> None:
+    async def say(self, job_id: int, kind: str, text: str) -> None:
+        """Tell the customer, unless that was the last word; a service that is down loses the remark only."""
         if self._said.get(job_id) == text:
             return
         try:

@@ -1,0 +1,33 @@
+"""Approves new measurements of approved providers, and leaves everything else to a person."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from tasks import sessions
+from tasks.approving import approve, read_proposals
+
+
+@flow(name="approve_labels", flow_run_name="approve measurements", persist_result=False)
+async def approve_labels(operator: str) -> State[None]:
+    """Approve proposals that change measured labels alone, where the operator's block allows that.
+
+    Args:
+        operator: Name of the operator block; its `approve_label_changes` switches this.
+    """
+    async with sessions.operator(operator) as session:
+        proposals = await read_proposals(session)
+        if not proposals:
+            return Completed(message="No proposal waits.")
+        switched_on = session.settings.approve_label_changes
+        said = []
+        for one in proposals:
+            if one.concern or not switched_on:
+                said.append(f"{one.name} waits for the operator: {one.concern or 'approving by itself is off'}.")
+            elif await approve(session, one):
+                said.append(f"Approved new measurements of {one.name}.")
+            else:
+                said.append(f"{one.name} changed its proposal meanwhile.")
+    return Completed(message=" ".join(said))

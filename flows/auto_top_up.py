@@ -1,0 +1,36 @@
+"""Buys more time for running jobs whose customers allowed it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from deepgrid.scheduling.top_ups import Slice, Unpaid
+from tasks import sessions
+from tasks.topping_up import buy_slice, plan_slices, tell_unpaid
+
+
+@flow(name="auto_top_up", flow_run_name="top up jobs", persist_result=False)
+async def auto_top_up(operator: str, ahead_minutes: int = 10) -> State[None]:
+    """Buy a slice of time for each job near its end, while its customer's allowance and balance last.
+
+    Args:
+        operator: Name of the operator block.
+        ahead_minutes: How many minutes before its end a job gets more time; at most the contract's slice.
+    """
+    async with sessions.operator(operator) as session:
+        planned = await plan_slices(session, ahead_minutes)
+        if not planned:
+            return Completed(message="No job needs more time.")
+        slices = [one for one in planned if isinstance(one, Slice)]
+        bought = await asyncio.gather(*(buy_slice(session, one) for one in slices))
+        unpaid = [one for one in planned if isinstance(one, Unpaid)]
+        for one in unpaid:
+            await tell_unpaid(session, one)
+    said = [f"Job {one.job.id} got {one.minutes} min." for one, did in zip(slices, bought, strict=True) if did]
+    said += [f"Job {one.job.id} moved on meanwhile." for one, did in zip(slices, bought, strict=True) if not did]
+    said += [f"Job {one.job.id} cannot pay for more." for one in unpaid]
+    return Completed(message=" ".join(said))

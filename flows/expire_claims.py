@@ -1,0 +1,32 @@
+"""Takes back jobs that no provider claimed in time, and those of providers that vanished."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from tasks import sessions
+from tasks.expiring import read_overdue, take_back
+
+
+@flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)
+async def expire_claims(operator: str, silent_hours: int = 24, end_running_of_banned: bool = False) -> State[None]:
+    """Take jobs back from providers that do not act; they go elsewhere, or end with a full refund.
+
+    Args:
+        operator: Name of the operator block.
+        silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back.
+        end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
+            refund. Otherwise they are left until their bought time is over.
+    """
+    async with sessions.operator(operator) as session:
+        overdue = await read_overdue(session, silent_hours, end_running_of_banned)
+        if not overdue:
+            return Completed(message="No claim is overdue.")
+        done = await asyncio.gather(*(take_back(session, one) for one in overdue))
+    taken = [f"job {one.job.id} from {one.cluster}" for one, did in zip(overdue, done, strict=True) if did]
+    others = [f"Job {one.job.id} moved on meanwhile." for one, did in zip(overdue, done, strict=True) if not did]
+    return Completed(message=" ".join([f"Took back {', '.join(taken)}."] * bool(taken) + others))

@@ -1,0 +1,65 @@
+"""A grid of contracts for each test, with the operator's session on it; its remarks are kept, not sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.lifecycle.job import Job
+from deepgrid.roles.operator import OperatorSession, OperatorSettings, follow_jobs, operator_session
+from tests.chain.anvil import Anvil
+from tests.chain.grid import Grid, People, build, gather_people
+
+MINUTE_S = 60
+HOUR_S = 3600
+
+
+@dataclass
+class Office:
+    """The operator at work: a session, the people of the grid, and what customers were told."""
+
+    grid: Grid
+    people: People
+    session: OperatorSession
+    remarks: list[tuple[int, str, str]] = field(default_factory=list)
+
+    async def look(self) -> None:
+        """Catch up with the chain, as the operator's process does all the time."""
+        news = follow_jobs(self.session)
+        await anext(news)
+        await news.aclose()  # type: ignore[attr-defined]
+
+    async def job(self, job_id: int) -> Job:
+        return await self.people.chain.job(job_id)
+
+    def pass_time(self, seconds: int) -> None:
+        self.grid.anvil.pass_time(seconds)
+
+    async def remark(self, job_id: int, kind: str, text: str) -> None:
+        self.remarks.append((job_id, kind, text))
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Iterator[Grid]:
+    folder = tmp_path / "chain"
+    folder.mkdir()
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
+
+
+@pytest.fixture
+async def office(grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Office]:
+    book = grid.book.save(tmp_path / "grid.json")
+    settings = OperatorSettings(book, grid.operator_key, tmp_path / "state", approve_label_changes=True)
+    async with await Chain.connect(grid.book) as chain, operator_session(settings) as session:
+        one = Office(grid, await gather_people(grid, chain, "o"), session)
+        monkeypatch.setattr(session.services, "post_notice", one.remark)
+        yield one

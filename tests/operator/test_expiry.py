@@ -1,0 +1,122 @@
+"""Jobs come back from providers that do not act: when their time is up, not before, and with a word to the customer."""
+
+from __future__ import annotations
+
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.expiry import overdue_jobs, take_back
+from deepgrid.scheduling.expiry import TakeBack
+from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES
+from tests.operator.conftest import HOUR_S, MINUTE_S, Office
+
+S = JobStatus
+
+
+async def overdue(office: Office, *, end_running_of_banned: bool = False) -> list[TakeBack]:
+    await office.look()
+    return await overdue_jobs(office.session, 24, end_running_of_banned)
+
+
+async def timed_out(office: Office) -> int:
+    return (await office.people.chain.track_record(office.people.provider.address)).timed_out
+
+
+async def test_an_unclaimed_job_comes_back_after_its_time_and_stays_away_from_that_provider(office: Office) -> None:
+    job_id = await office.people.assigned()
+    assert await overdue(office) == []
+    office.pass_time(10 * MINUTE_S)
+    (taken,) = await overdue(office)
+    assert await take_back(office.session, taken)
+    provider = office.people.provider.address
+    job = await office.job(job_id)
+    assert (job.status, job.last_refuser) == (S.PENDING, provider)
+    assert office.remarks == [(job_id, "expired", taken.reason)]
+    assert "did not claim it within 10 min" in taken.reason
+    await office.look()
+    (pending,) = await office.session.pending()
+    assert await office.session.refusals([pending]) == {job_id: {provider: taken.reason}}
+    assert await overdue(office) == []
+
+
+async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office: Office) -> None:
+    first, second = office.people.provider, office.people.customer  # whoever registers is a provider
+    await second.register(HARDWARE, PRICES, LABELS)
+    await office.people.operator.approve_provider(second.address)
+    job_id = await office.people.assigned()
+    for _ in range(2):
+        office.pass_time(10 * MINUTE_S)
+        (taken,) = await overdue(office)
+        assert await take_back(office.session, taken)
+        await office.look()
+        (pending,) = await office.session.pending()
+        refusals = await office.session.refusals([pending])
+        if set(refusals[job_id]) == {first.address}:
+            await office.people.operator.meta_schedule(job_id, second.address)
+    assert set(refusals[job_id]) == {first.address, second.address}
+
+
+async def test_what_was_claimed_meanwhile_is_left_alone(office: Office) -> None:
+    job_id = await office.people.assigned()
+    office.pass_time(10 * MINUTE_S)
+    (taken,) = await overdue(office)
+    await office.people.provider.claim_next()
+    assert not await take_back(office.session, taken)
+    assert (await office.job(job_id)).status is S.SCHEDULED
+    assert (office.remarks, await timed_out(office)) == ([], 0)
+
+
+async def test_what_was_settled_meanwhile_is_left_alone(office: Office) -> None:
+    job_id = await office.people.running()
+    await office.people.operator.ban_provider(office.people.provider.address)
+    (taken,) = await overdue(office, end_running_of_banned=True)
+    await office.people.provider.settle(job_id, S.FINISHED, 1)
+    assert not await take_back(office.session, taken)
+    assert (await office.job(job_id)).status is S.FINISHED
+
+
+async def test_two_operators_at_once_take_a_job_back_once(office: Office) -> None:
+    await office.people.assigned()
+    office.pass_time(10 * MINUTE_S)
+    (taken,) = await overdue(office)
+    assert await take_back(office.session, taken)
+    assert not await take_back(office.session, taken)
+    assert await timed_out(office) == 1
+
+
+async def test_a_claimed_job_is_left_to_its_provider_for_a_long_time(office: Office) -> None:
+    job_id = await office.people.running()
+    limit_s = (await office.job(job_id)).granted_minutes * MINUTE_S
+    office.pass_time(limit_s + HOUR_S)  # the contract would let the operator end it
+    assert await overdue(office) == []
+    office.pass_time(23 * HOUR_S)
+    (taken,) = await overdue(office)
+    assert await take_back(office.session, taken)
+    assert (await office.job(job_id)).status is S.PANICKED
+    settled = await office.people.chain.settlement(job_id)
+    assert settled is not None
+    assert settled.refunded_wei == 200 * CREDIT
+
+
+async def test_a_ban_frees_what_waits_and_leaves_what_runs(office: Office) -> None:
+    running = await office.people.running()
+    claimed = await office.people.assigned()
+    await office.people.provider.claim_next()
+    await office.people.operator.ban_provider(office.people.provider.address)
+    (taken,) = await overdue(office)
+    assert (taken.job.id, taken.cluster) == (claimed, office.people.provider.address)
+    assert await take_back(office.session, taken)
+    assert (await office.job(claimed)).status is S.PENDING
+    assert "barred from the grid" in office.remarks[0][2]
+    await office.people.provider.settle(running, S.FINISHED, 1)
+    assert (await office.job(running)).status is S.FINISHED
+
+
+async def test_a_removed_provider_keeps_nothing(office: Office) -> None:
+    job_id = await office.people.running()
+    limit_s = (await office.job(job_id)).granted_minutes * MINUTE_S
+    await office.people.operator.remove_provider(office.people.provider.address)
+    assert await overdue(office) == []
+    office.pass_time(limit_s + 10 * MINUTE_S)
+    (taken,) = await overdue(office)
+    assert "has left the grid" in taken.reason
+    assert await take_back(office.session, taken)
+    assert (await office.job(job_id)).status is S.PANICKED
