@@ -11,13 +11,15 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
+from deepgrid.roles.registration import register
 from deployments.adoption import adopt
 from deployments.worker import InProcessWorker
 from tasks import sessions
-from tasks.runs import offering_runs_to, start_run
+from tasks.runs import offering_runs_to, run_ended, start_run
 
 CLAIM_AGAIN_S = 15.0
 REGISTER_AGAIN_S = 30.0
+REGISTERED_WITHIN_S = 60.0
 ADOPT_AGAIN_S = 300.0
 
 logger = logging.getLogger(__name__)
@@ -31,20 +33,33 @@ async def serve_provider(cluster: str) -> None:
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.start(printer=logger.info))
-            group.create_task(_register(session))
             with offering_runs_to(pool, worker.take):
+                group.create_task(_register(session))
                 await Supervisor(session).follow(group)
 
 
 async def _register(session: ProviderSession) -> None:
-    """Register what the cluster has. Meanwhile, and if it never works, claims are carried to their end."""
-    while True:
+    """Register what the cluster has, as a run of `register_provider`, or without Prefect when that does not work.
+
+    Meanwhile, and if it never works, claims are carried to their end.
+    """
+    while not await _run_registers(session.settings.cluster):
         try:
-            await session.register()
+            logger.info((await register(session)).words)
             return
         except GridError as error:
             logger.warning("not registered, trying again: %s", error)
             await asyncio.sleep(REGISTER_AGAIN_S)
+
+
+async def _run_registers(cluster: str) -> bool:
+    """Whether a run of the deployment registered the cluster."""
+    try:
+        async with asyncio.timeout(REGISTERED_WITHIN_S):
+            return await run_ended(await start_run(f"register_provider/{cluster}", {"cluster": cluster}))
+    except Exception as error:  # Prefect's API may be away, or know no such deployment
+        logger.warning("register_provider does not run: %s", error)
+        return False
 
 
 class Supervisor:

@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from tasks import sessions
-from tasks.claiming import check_slurm, claim_next, start_run_job
+from tasks.claiming import check_approval, check_slurm, claim_next, start_run_job
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
@@ -23,6 +23,8 @@ async def claim_jobs(cluster: str) -> State[None]:
         while (job := await claim_next(session)) is not None:
             claimed.append(job.id)
             await start_run_job(session, job)
-    if not claimed:
-        return Completed(message="Nothing to claim.")
+        if not claimed:
+            standing = await check_approval(session)
+            why = "" if standing.in_force else f": the provider {standing.value}"
+            return Completed(message=f"Nothing to claim{why}.")
     return Completed(message=f"Claimed job {', '.join(map(str, claimed))}.")

@@ -6,6 +6,7 @@ from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.provider import ProviderSession
+from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
 from tasks.runs import start_run
 
@@ -14,6 +15,12 @@ from tasks.runs import start_run
 async def check_slurm(session: ProviderSession) -> None:
     """Ask the cluster whether it works; a cluster that does not claims nothing."""
     await session.cluster.health()
+
+
+@side_effect("check approval")
+async def check_approval(session: ProviderSession) -> Standing:
+    """How the provider stands with the operator; one that is not approved gets no jobs."""
+    return (await read_versions(session.chain, session.address)).standing
 
 
 @side_effect("claim next job")

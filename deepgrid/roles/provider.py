@@ -19,8 +19,8 @@ from deepgrid.chain.index import JobIndex
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.errors import GridError, NotFound
-from deepgrid.lifecycle.job import Job, JobKey, Label, Prices, Provider
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.logs import LogShipper
@@ -102,21 +102,6 @@ class ProviderSession:
             return None
         claimed = await self.writer.claim_next()
         return await self.chain.job(claimed.job_id) if claimed else None
-
-    async def register(self) -> Provider | None:
-        """Register what Slurm reports with the configured prices and labels, if it changed.
-
-        Returns the provider as registered before the call, None at a first registration.
-        """
-        hardware = await self.cluster.hardware()
-        try:
-            current = await self.chain.proposal(self.address) or await self.chain.provider(self.address)
-        except NotFound:
-            current = None
-        wanted = (hardware, self.settings.prices, self.settings.labels)
-        if current is None or (current.hardware, current.prices, current.labels) != wanted:
-            await self.writer.register(*wanted)
-        return current
 
 
 @asynccontextmanager

@@ -1,0 +1,29 @@
+"""Proposes a cluster to the operator of the grid, as Slurm reports it and its owner prices it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from tasks import sessions
+from tasks.claiming import check_slurm
+from tasks.registering import await_approval, propose, read_hardware
+
+
+@flow(name="register_provider", flow_run_name="register {cluster}", persist_result=False)
+async def register_provider(cluster: str, wait_minutes: int = 0) -> State[None]:
+    """Register the cluster's hardware, prices and labels if something changed, and say whether that waits for approval.
+
+    Args:
+        cluster: Name of the provider block.
+        wait_minutes: Minutes to wait for the operator's approval; 0 only says that it is waited for.
+    """
+    async with sessions.provider(cluster) as session:
+        await check_slurm(session)
+        outcome = await propose(session, await read_hardware(session))
+        if outcome.standing.waits and wait_minutes:
+            outcome = replace(outcome, standing=await await_approval(session, wait_minutes))
+    return Completed(message=outcome.words)
