@@ -63,7 +63,9 @@ async def _save_blocks(plan: Plan) -> None:
     await services.asave("grid", overwrite=True)
     operator = Wallet(address=plan.operator_address, key_file=plan.operator_key)
     await operator.asave(OPERATOR_NAME, overwrite=True)
-    role = Operator(grid=grid, wallet=operator, services=services, state=plan.operator_state)
+    role = Operator(
+        grid=grid, wallet=operator, services=services, state=plan.operator_state, approve_label_changes=True
+    )
     await role.asave(OPERATOR_NAME, overwrite=True)
     for cluster in plan.clusters:
         await _save_cluster(grid, services, cluster)
