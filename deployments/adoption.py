@@ -14,7 +14,7 @@ from prefect.states import AwaitingRetry
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.provider import ProviderSession, carried_states
 from tasks.claiming import start_job_run
-from tasks.runs import hand_over
+from tasks.runs import call_worker, is_carried
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +28,11 @@ async def adopt(session: ProviderSession, job: Job) -> None:
         return
     if session.carries(session.key_of(job)):
         return
+    pool = f"provider-{session.settings.cluster}"
     run = await start_job_run(session, job)
-    if run.state is not None and run.state.is_scheduled():
+    if is_carried(run, pool) or (run.state is not None and run.state.is_scheduled()):
         return
     logger.info("job %d is %s and nobody carries it: adopting", job.id, job.status.words)
     async with get_client() as client:
         await client.set_flow_run_state(run.id, AwaitingRetry(message="Adopted by the supervisor."), force=True)
-        hand_over(await client.read_flow_run(run.id), f"provider-{session.settings.cluster}")
+    call_worker(pool)

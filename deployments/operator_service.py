@@ -10,9 +10,10 @@ from blocks import Operator
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.roles.operator import OperatorSession, follow_jobs, operator_session
+from deployments.starting import start_at_last
 from deployments.worker import InProcessWorker
 from tasks import sessions
-from tasks.runs import offering_runs_to, run_ended, start_run
+from tasks.runs import calling_to_runs, run_ended
 
 LOOK_AGAIN_S = 15.0
 RETRY_AFTER_S = 5.0
@@ -29,7 +30,7 @@ async def serve_operator(name: str) -> None:
         worker = InProcessWorker(pool, name=f"operator-{name}")
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.start(printer=logger.info))
-            with offering_runs_to(pool, worker.take):
+            with calling_to_runs(pool, worker):
                 await MetaScheduling(name, session).follow(group)
 
 
@@ -71,12 +72,7 @@ class MetaScheduling:
 
     async def _run_once(self) -> bool:
         """One run at a time: an overlapping one would assign the same jobs again, in vain."""
-        try:
-            run = await start_run(f"meta_schedule/{self._name}", {"operator": self._name})
-            return await run_ended(run)
-        except Exception as error:  # Prefect's API may be away; the jobs stay pending
-            logger.warning("meta_schedule did not run, trying again: %s", error)
-            return False
+        return await run_ended(await start_at_last(f"meta_schedule/{self._name}", {"operator": self._name}))
 
     async def _market_changed(self) -> bool:
         if not self._session.index.pending():

@@ -13,9 +13,10 @@ from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deployments.adoption import adopt
+from deployments.starting import start_at_last
 from deployments.worker import InProcessWorker
 from tasks import sessions
-from tasks.runs import offering_runs_to, run_ended, start_run
+from tasks.runs import calling_to_runs, run_ended, start_run
 
 CLAIM_AGAIN_S = 15.0
 REGISTER_AGAIN_S = 30.0
@@ -33,7 +34,7 @@ async def serve_provider(cluster: str) -> None:
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.start(printer=logger.info))
-            with offering_runs_to(pool, worker.take):
+            with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
                 await Supervisor(session).follow(group)
 
@@ -96,12 +97,7 @@ class Supervisor:
                 if not any(is_claimable(job, self._session.address) for job in self._hot.values()):
                     continue
             self._claim_wanted.clear()
-            try:
-                await start_run(f"claim_jobs/{cluster}", {"cluster": cluster})
-            except Exception as error:  # Prefect's API may be away; the jobs stay in the queue
-                logger.warning("cannot start claim_jobs, trying again: %s", error)
-                await asyncio.sleep(1)
-                self._claim_wanted.set()
+            await start_at_last(f"claim_jobs/{cluster}", {"cluster": cluster})
 
     async def _adopt(self) -> None:
         while True:

@@ -10,9 +10,9 @@ SIGTERM for each flow run that it executes in a main thread.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -20,7 +20,7 @@ from uuid import UUID
 import anyio
 import anyio.abc
 from prefect._flow_run_suspension import FlowRunSuspensionRequest
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.context import AsyncClientContext
 from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import AsyncFlowRunEngine
@@ -28,6 +28,8 @@ from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, PREFECT_WORKER_ENABLE_CANCELLATION, temporary_settings
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
+
+from deployments.tidying import runs_in, tidy
 
 WORKER_TYPE = "deepgrid"
 
@@ -67,38 +69,61 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         super().__init__(work_pool_name, **options)
         self._entrypoints: dict[UUID, str] = {}
         self._executing: dict[UUID, anyio.CancelScope] = {}
+        self._polling = asyncio.Lock()
+        self._look_wanted = asyncio.Event()
+        self._is_tidy = False
 
     async def setup(self) -> None:
         """Prepare to run, with one API client shared by all runs instead of one a run."""
         await self._exit_stack.enter_async_context(AsyncClientContext())
-        self._context = copy_context()
         await super().setup()
+        self._looking = asyncio.create_task(self._look_when_wanted())
 
-    def take(self, flow_run: FlowRun) -> None:
-        """Start a scheduled run now instead of at the next poll; Prefect lets only one of both start it.
+    async def teardown(self, *exc_info: Any) -> None:
+        """Stop looking for runs, and wait for those under way."""
+        self._looking.cancel()
+        await super().teardown(*exc_info)
 
-        Whoever calls may be inside a flow run of its own, of which this one must inherit nothing.
+    def look_now(self) -> None:
+        """Poll at once. What the pool says counts all the same: a paused one hands nothing out.
+
+        Whoever calls may be inside a flow run of its own, of which the polled ones inherit nothing.
         """
-        if not self.is_setup or self._runs_task_group is None or flow_run.id in self._submitting_flow_run_ids:
-            return  # the poll brings it
-        self._submitting_flow_run_ids.add(flow_run.id)
-        if self._cancelling_observer is not None:
-            self._cancelling_observer.add_in_flight_flow_run_id(flow_run.id)
-        self._context.copy().run(self._runs_task_group.start_soon, self._submit_run, flow_run)
+        self._look_wanted.set()
+
+    def carries(self, run_id: UUID) -> bool:
+        """Whether the run is under way here, or about to be."""
+        return run_id in self._submitting_flow_run_ids
+
+    async def _look_when_wanted(self) -> None:
+        while True:
+            await self._look_wanted.wait()
+            self._look_wanted.clear()
+            await self.get_and_submit_flow_runs()
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
         """Poll; Prefect's API may be away for as long as it likes, the runs that are carried here go on."""
-        try:
-            return await super().get_and_submit_flow_runs()
-        except Exception as error:
-            self._logger.warning("cannot ask Prefect for runs: %s", error)
-            return []
+        async with self._polling:
+            try:
+                if not self._is_tidy:
+                    await tidy(self.client, self._work_pool_name)
+                    self._is_tidy = True
+                return await super().get_and_submit_flow_runs()
+            except Exception as error:
+                self._logger.warning("cannot ask Prefect for runs: %s", error)
+                return []
 
     async def _sync_and_initialize(self) -> None:
         try:
             await super()._sync_and_initialize()
+            await self._stop_cancelled()
         except Exception as error:
             self._logger.warning("cannot tell Prefect of this worker: %s", error)
+
+    async def _stop_cancelled(self) -> None:
+        """Stop what was cancelled while Prefect's events did not reach this process."""
+        for run in await runs_in(self.client, self._work_pool_name, StateType.CANCELLING):
+            await self._cancel_run(run.id)
 
     async def run(
         self,

@@ -1,57 +1,98 @@
-"""Starts runs of deployments, and hands them to this process's worker at once where it has one."""
+"""Starts runs of deployments, and calls this process's worker to them at once where it has one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.exceptions import ObjectNotFound
 
-Taker = Callable[[FlowRun], None]
-_takers: dict[str, Taker] = {}
+from deepgrid.errors import GridError
+
+
+class Paused(GridError):
+    """A deployment was paused by somebody, who is to resume it; trying again at once does not help."""
+
+    def __init__(self, deployment: str) -> None:
+        super().__init__(
+            f"The deployment {deployment} is paused;",
+            next_step="resume it in Prefect's UI or with `prefect deployment schedule resume`.",
+        )
+
+
+class Worker(Protocol):
+    """The worker of this process's work pool."""
+
+    def look_now(self) -> None:
+        """Ask the pool for scheduled runs at once instead of at the next poll."""
+
+    def carries(self, run_id: UUID) -> bool:
+        """Whether it has the run in hand, or is about to start it."""
+
+
+_workers: dict[str, Worker] = {}
 
 
 @contextmanager
-def offering_runs_to(work_pool: str, taker: Taker) -> Iterator[None]:
-    """While it lasts, hand new runs of `work_pool` to `taker` as well as to the pool."""
-    _takers[work_pool] = taker
+def calling_to_runs(work_pool: str, worker: Worker) -> Iterator[None]:
+    """While it lasts, call `worker` to new runs of `work_pool`."""
+    _workers[work_pool] = worker
     try:
         yield
     finally:
-        del _takers[work_pool]
+        del _workers[work_pool]
 
 
-def hand_over(run: FlowRun, work_pool: str) -> None:
-    """Offer a scheduled run to this process's worker; the pool keeps it in any case.
+def call_worker(work_pool: str) -> None:
+    """Let this process's worker look into the pool at once; elsewhere its poll finds what is scheduled."""
+    if work_pool in _workers:
+        _workers[work_pool].look_now()
 
-    Prefect lets only one worker start it.
-    """
-    taker = _takers.get(work_pool)
-    if taker is not None and run.state is not None and run.state.is_scheduled():
-        taker(run)
+
+def is_carried(run: FlowRun, work_pool: str) -> bool:
+    """Whether this process's worker has the run in hand."""
+    return work_pool in _workers and _workers[work_pool].carries(run.id)
 
 
 async def run_ended(run: FlowRun) -> bool:
-    """Wait for the run's end, through outages of Prefect's API; whether it completed."""
+    """Wait for the run's end, through outages of Prefect's API; whether it completed. One that was deleted did not."""
     async with get_client() as client:
         while True:
             with suppress(httpx.HTTPError):
-                state = (await client.read_flow_run(run.id)).state
+                try:
+                    state = (await client.read_flow_run(run.id)).state
+                except ObjectNotFound:
+                    return False
                 if state is not None and state.is_final():
                     return state.is_completed()
             await asyncio.sleep(0.5)
 
 
 async def start_run(deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None) -> FlowRun:
-    """Create a run of the deployment (`flow/name`), or find the one with this idempotency key."""
+    """Create a run of the deployment (`flow/name`), or find the one with this idempotency key. Raises Paused."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(deployment)
+        if is_paused(found):
+            raise Paused(deployment)
         run = await client.create_flow_run_from_deployment(
             found.id, parameters=parameters, idempotency_key=idempotency_key
         )
-    hand_over(run, found.work_pool_name or "")
+    call_worker(found.work_pool_name or "")
     return run
+
+
+def is_paused(deployment: DeploymentResponse) -> bool:
+    """Whether somebody switched the deployment off.
+
+    The switch is that of its schedules. A deployment without one (`run_job`) cannot be switched
+    off: what was claimed is carried to its end.
+    """
+    active = [schedule.active for schedule in deployment.schedules]
+    return bool(active) and (deployment.paused or not any(active))

@@ -5,24 +5,27 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from prefect import flow, get_client, task
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions, FlowRun, State, StateType
+from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 from prefect.context import FlowRunContext
 from prefect.events.worker import EventsWorker
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import PREFECT_API_URL, PREFECT_WORKER_QUERY_SECONDS, temporary_settings
-from prefect.states import AwaitingRetry, Cancelling
+from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
 from deployments.onemachine.grid import Grid
+from deployments.tidying import runs_in
 from deployments.worker import WORKER_TYPE, InProcessWorker
-from tasks.runs import offering_runs_to, start_run
+from tasks.runs import Paused, calling_to_runs, start_run
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -64,6 +67,16 @@ async def hands_over() -> None:
     await start_run(f"counts/{POOL}", {"number": 7})
 
 
+@flow(name="alone", persist_result=False)
+async def alone() -> None:
+    """May not meet itself."""
+
+
+@flow(name="run_job", persist_result=False)
+async def resumed() -> None:
+    """Goes on from the truth, as the real one does."""
+
+
 @pytest.fixture
 def api(grid: Grid) -> Iterator[None]:
     """Prefect's settings for the grid's server; what the tests sent is delivered while it is still there."""
@@ -80,23 +93,33 @@ async def client(api: None) -> AsyncIterator[PrefectClient]:
         template = InProcessWorker.get_default_base_job_template()
         with suppress(ObjectAlreadyExists):
             await client.create_work_pool(WorkPoolCreate(name=POOL, type=WORKER_TYPE, base_job_template=template))
-        for one in (counts, fails_once, waits, hands_over):
-            flow_id = await client.create_flow(one)
-            entrypoint = f"{__name__}.{one.fn.__name__}"
-            await client.create_deployment(flow_id, name=POOL, work_pool_name=POOL, entrypoint=entrypoint)
+        for one in (counts, fails_once, waits, hands_over, alone, resumed):
+            limit = 1 if one is alone else None
+            options = ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW) if limit else None
+            await client.create_deployment(
+                await client.create_flow(one), name=POOL, work_pool_name=POOL,
+                entrypoint=f"{__name__}.{one.fn.__name__}", concurrency_limit=limit, concurrency_options=options,
+            )  # fmt: skip
         yield client
 
 
-@pytest.fixture
-async def worker(client: PrefectClient) -> AsyncIterator[InProcessWorker]:
+@asynccontextmanager
+async def working() -> AsyncIterator[InProcessWorker]:
+    """A worker of the pool while the context lasts."""
     online = asyncio.Event()
     worker = InProcessWorker(POOL)
     task = asyncio.create_task(worker.start(printer=lambda *_: online.set()))
     await online.wait()
-    with offering_runs_to(POOL, worker.take):
+    with calling_to_runs(POOL, worker):
         yield worker
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def worker(client: PrefectClient) -> AsyncIterator[InProcessWorker]:
+    async with working() as worker:
+        yield worker
 
 
 async def until(client: PrefectClient, run: FlowRun, reached: Callable[[FlowRun], bool]) -> FlowRun:
@@ -150,3 +173,94 @@ async def test_a_run_handed_over_inherits_nothing(client: PrefectClient, worker:
         while not parents:
             await asyncio.sleep(0.1)
     assert parents == [None]
+
+
+async def test_a_paused_pool_keeps_what_it_is_given(client: PrefectClient, worker: InProcessWorker) -> None:
+    await client.update_work_pool(POOL, WorkPoolUpdate(is_paused=True))
+    try:
+        run = await start_run(f"counts/{POOL}", {"number": 1})
+        assert await worker.get_and_submit_flow_runs() == []
+        run = await client.read_flow_run(run.id)
+        assert run.state is not None
+        assert run.state.is_scheduled()
+    finally:
+        await client.update_work_pool(POOL, WorkPoolUpdate(is_paused=False))
+    run = await until(client, run, final)
+    assert run.state is not None
+    assert run.state.is_completed()
+
+
+async def test_a_paused_deployment_starts_nothing_until_it_is_resumed(
+    client: PrefectClient, worker: InProcessWorker
+) -> None:
+    deployment = await client.read_deployment_by_name(f"counts/{POOL}")
+    nightly = [(CronSchedule(cron="0 3 * * *"), False)]
+    [schedule] = await client.create_deployment_schedules(deployment.id, nightly)
+    try:
+        with pytest.raises(Paused, match=f"counts/{POOL} is paused; resume it in Prefect's UI"):
+            await start_run(f"counts/{POOL}", {"number": 1})
+        await client.update_deployment_schedule(deployment.id, schedule.id, active=True)
+        run = await until(client, await start_run(f"counts/{POOL}", {"number": 1}), final)
+    finally:
+        await client.delete_deployment_schedule(deployment.id, schedule.id)
+    assert run.state is not None
+    assert run.state.is_completed()
+
+
+async def test_a_cancelling_that_was_told_to_nobody_is_found(client: PrefectClient, worker: InProcessWorker) -> None:
+    run = await create(client, "waits")
+    await until(client, run, lambda r: r.state is not None and r.state.is_running())
+    assert worker._cancelling_observer is not None
+    worker._cancelling_observer._in_flight_flow_run_ids.clear()  # as when Prefect's event was lost
+    await client.set_flow_run_state(run.id, Cancelling())
+    await worker._sync_and_initialize()
+    run = await until(client, run, final)
+    assert run.state is not None
+    assert run.state.is_cancelled()
+
+
+async def left(client: PrefectClient, name: str, *states: State[None]) -> FlowRun:
+    """A run as a process leaves it that dies."""
+    run = await create(client, name)
+    for state in states:
+        await client.set_flow_run_state(run.id, state)
+    return run
+
+
+async def end_of(client: PrefectClient, run: FlowRun) -> tuple[str | None, str | None]:
+    """Name and message of the run's final state."""
+    run = await until(client, run, final)
+    assert run.state is not None
+    return run.state.name, run.state.message
+
+
+async def test_no_run_of_a_dead_process_stays_under_way(client: PrefectClient) -> None:
+    running = await left(client, "alone", Pending(), Running())
+    resumes = await left(client, "run_job", Pending(), Running())
+    cancelling = await left(client, "run_job", Pending(), Running(), Cancelling())
+    async with working():
+        assert await end_of(client, running) == ("Crashed", "The process that carried it ended.")
+        assert await end_of(client, cancelling) == ("Cancelled", "The process that carried it ended.")
+        assert (await end_of(client, resumes))[0] == "Completed"
+        again = await create(client, "alone")  # its only slot is free again
+        assert (await end_of(client, again))[0] == "Completed"
+
+
+async def test_a_long_downtime_starts_no_burst(client: PrefectClient) -> None:
+    deployment = await client.read_deployment_by_name(f"counts/{POOL}")
+    often = IntervalSchedule(interval=timedelta(seconds=1))
+    [schedule] = await client.create_deployment_schedules(deployment.id, [(often, True)], parameters={"number": 2})
+    late: list[FlowRun] = []
+    try:
+        async with asyncio.timeout(120):
+            while len(late) < 3:
+                await asyncio.sleep(0.5)
+                now = datetime.now(UTC)
+                runs = await runs_in(client, POOL, StateType.SCHEDULED, before=now)
+                late = [run for run in runs if run.auto_scheduled]
+        async with working():
+            ends = [await end_of(client, run) for run in late]
+    finally:
+        await client.delete_deployment_schedule(deployment.id, schedule.id)
+    skipped = ("Cancelled", "Skipped: the process that carries it was down.")
+    assert len([end for end in ends if end != skipped]) <= 1

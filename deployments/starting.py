@@ -1,0 +1,32 @@
+"""Starts runs that must come, through outages of Prefect and through pauses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from prefect.client.schemas.objects import FlowRun
+
+from tasks.runs import start_run
+
+AGAIN_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+async def start_at_last(deployment: str, parameters: dict[str, Any]) -> FlowRun:
+    """Start a run of the deployment (`flow/name`) as soon as that is possible.
+
+    While Prefect's API is away or the deployment is paused the work waits where it is, on chain; the
+    log says so once.
+    """
+    said = ""
+    while True:
+        try:
+            return await start_run(deployment, parameters)
+        except Exception as error:  # whatever Prefect's client raises while its server is away
+            if (why := str(error)) != said:
+                logger.warning("cannot start %s yet, trying again: %s", deployment, why)
+                said = why
+            await asyncio.sleep(AGAIN_S)
