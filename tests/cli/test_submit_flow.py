@@ -6,9 +6,11 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State, TaskRun
 from prefect.settings import PREFECT_API_URL
 from prefect.testing.utilities import prefect_test_harness
 
@@ -37,6 +39,17 @@ async def _block(dps: Dps) -> str:
     return dps.key.name
 
 
+async def _task_runs(flow_state: State[Any], count: int) -> list[TaskRun]:
+    """The task runs of a flow run that ended, once `count` of them are recorded: they travel as events."""
+    async with asyncio.timeout(120), get_client() as client:
+        while True:
+            runs = await client.read_task_runs()
+            own = [run for run in runs if run.flow_run_id == flow_state.state_details.flow_run_id]
+            if len(own) >= count and all(run.state and run.state.is_final() for run in own):
+                return own
+            await asyncio.sleep(0.2)
+
+
 @pytest.mark.usefixtures("prefect")
 async def test_the_flow_submits_a_job(dps: Dps, chain: Chain) -> None:
     state = await submit_job(await _block(dps), EXAMPLE, "100", affinities=("cpus>=2",), return_state=True)
@@ -46,10 +59,8 @@ async def test_the_flow_submits_a_job(dps: Dps, chain: Chain) -> None:
     job = await chain.job(job_id)
     assert (job.status, job.name, job.locked_wei) == (JobStatus.PENDING, "hello-world", 100 * CREDIT)
     assert await chain.allowance(job.customer) == 0
-    async with get_client() as client:
-        runs = await client.read_task_runs()
-    names = {run.name for run in runs if run.flow_run_id == state.state_details.flow_run_id}
-    assert names == {f"validate {EXAMPLE}", "store definition", "allow credits", "request job"}
+    wanted = {f"validate {EXAMPLE}", "store definition", "allow credits", "request job"}
+    assert {run.name for run in await _task_runs(state, len(wanted))} == wanted
 
 
 @pytest.mark.usefixtures("prefect")
@@ -57,9 +68,7 @@ async def test_too_few_credits_fail_the_run_at_once_and_send_nothing(dps: Dps, c
     state = await submit_job(await _block(dps), EXAMPLE, "5", return_state=True)
     assert state.is_failed()
     assert "5 credits are too few" in (state.message or "")
-    async with get_client() as client:
-        runs = [run for run in await client.read_task_runs() if run.flow_run_id == state.state_details.flow_run_id]
-    assert [run.run_count for run in runs] == [1]
+    assert [run.run_count for run in await _task_runs(state, 1)] == [1]
     assert await chain.jobs_by_customer(KeyFile.load(dps.key).address) == []
 
 
