@@ -76,7 +76,7 @@ class Customer:
         return job
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
     one = Grid(tmp_path_factory.mktemp("grid"))
     try:
@@ -86,6 +86,6 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
         one.down()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def customer(grid: Grid, tmp_path_factory: pytest.TempPathFactory) -> Customer:
     return Customer(grid, tmp_path_factory.mktemp("home"))
