@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from prefect.blocks.core import Block
 from pydantic import Field
 
 from blocks.grid import Grid, Wallet
+from blocks.schema import GridBlock
 from blocks.services import Services
 from deepgrid.roles.customer import CustomerSettings
 
 
-class Customer(Block):
+class Customer(GridBlock):
     """A customer: the grid to submit to, and the wallet that pays."""
 
     _block_type_name = "deepgrid Customer"

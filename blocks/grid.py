@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prefect.blocks.core import Block
 from pydantic import Field
 
+from blocks.schema import GridBlock
 from deepgrid.chain.book import AddressBook
 
 
-class Grid(Block):
+class Grid(GridBlock):
     """A grid, by its address book: chain, contracts, services."""
 
     _block_type_name = "deepgrid Grid"
@@ -23,7 +23,7 @@ class Grid(Block):
         return AddressBook.load(self.address_book)
 
 
-class Wallet(Block):
+class Wallet(GridBlock):
     """A wallet, by its address and the path of its key file. The key stays in the file."""
 
     _block_type_name = "deepgrid Wallet"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prefect.blocks.core import Block
 from pydantic import Field
 
 from blocks.grid import Grid, Wallet
+from blocks.schema import GridBlock
 from blocks.services import Services
 from deepgrid.roles.operator import OperatorSettings
 
 
-class Operator(Block):
+class Operator(GridBlock):
     """The operator of a grid: its address book, and the wallet that may assign jobs."""
 
     _block_type_name = "deepgrid Operator"

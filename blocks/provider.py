@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prefect.blocks.core import Block
 from pydantic import Field
 
 from blocks.grid import Grid, Wallet
+from blocks.schema import GridBlock
 from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 from deepgrid.lifecycle.job import Label, Prices
 from deepgrid.roles.provider import ProviderSettings
 
 
-class Provider(Block):
+class Provider(GridBlock):
     """A provider's cluster: its grid, wallet, login node, prices and own labels. Named by the cluster."""
 
     _block_type_name = "deepgrid Provider"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from prefect.blocks.core import Block
 from pydantic import Field
 
+from blocks.schema import GridBlock
 
-class Services(Block):
+
+class Services(GridBlock):
     """The Job Definition and log services, where the address book's URL is not the one to use."""
 
     _block_type_name = "deepgrid Services"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prefect.blocks.core import Block
 from pydantic import Field
 
+from blocks.schema import GridBlock
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.login import LoginSettings
 
 
-class SlurmLogin(Block):
+class SlurmLogin(GridBlock):
     """The login node of a Slurm cluster, its partition and where the grid's files are there."""
 
     _block_type_name = "deepgrid Slurm Login"
