@@ -8,12 +8,10 @@ import typer
 
 from cli.border import runs
 from cli.grid import address, amount, as_anyone, as_customer, shown, wallet
-from cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
+from cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 
-credit = typer.Typer(help="Look at credits, or give some away.", no_args_is_help=True)
+credit = typer.Typer(help="Look at credits, give some away, or create some.", no_args_is_help=True)
 allowance = typer.Typer(help="Look at, or set, what the grid may lock of your credits.", no_args_is_help=True)
-
-Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Credits, such as 100 or 0.5.")]
 
 
 @credit.command("get")
@@ -45,6 +43,24 @@ async def credit_transfer(
         receipt = await session.writer.transfer(receiver, given_wei)
         left_wei = await session.chain.balance(session.address)
     print(f"{shown(given_wei, wei=False)} credits given to {receiver}; {shown(left_wei, wei=False)} are left.")
+    print(f"transaction {receipt.tx_hash}")
+
+
+@credit.command("mint")
+@runs
+async def credit_mint(
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets them.")],
+    value: Amount,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Create credits; for the minter's key."""
+    receiver, made_wei = address(to), amount(value, wei=wei)
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.mint(receiver, made_wei)
+        now_wei = await session.chain.balance(receiver)
+    print(f"{shown(made_wei, wei=False)} credits created for {receiver}, who has {shown(now_wei, wei=False)} now.")
     print(f"transaction {receipt.tx_hash}")
 
 

@@ -11,6 +11,7 @@ import typer
 
 from cli.border import Border
 from cli.credit import allowance, credit
+from cli.gas import gas
 from cli.job import job
 from cli.key import key
 from cli.operator import operator, services
@@ -59,6 +60,7 @@ app.command("init", rich_help_panel=JOBS)(init)
 app.command("validate", rich_help_panel=JOBS)(validate)
 app.add_typer(credit, name="credit", rich_help_panel=MONEY)
 app.add_typer(allowance, name="allowance", rich_help_panel=MONEY)
+app.add_typer(gas, name="gas", rich_help_panel=MONEY)
 app.add_typer(key, name="key", rich_help_panel=MONEY)
 app.add_typer(provider, name="provider", rich_help_panel=GRID)
 app.add_typer(operator, name="operator", rich_help_panel=GRID)

@@ -54,6 +54,12 @@ class Node:
         raws = await self.rpc.batch([("eth_getBlockByNumber", [hex(number), False]) for number in numbers])
         return [None if raw is None else Block.of(raw) for raw in raws]
 
+    async def gas_money(self, address: str) -> int:
+        """What `address` has of the chain's own currency, which pays for transactions, in wei."""
+        answer = await self.rpc.call("eth_getBalance", address, "latest")
+        with making_sense("a balance"):
+            return int(answer, 16)
+
     async def has_code(self, addresses: list[str]) -> list[bool]:
         """Whether a contract stands at each of `addresses`."""
         codes = await self.rpc.batch([("eth_getCode", [address, "latest"]) for address in addresses])

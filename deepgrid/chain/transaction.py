@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from eth_account.signers.local import LocalAccount
 from eth_typing import HexStr
 
 if TYPE_CHECKING:
-    from web3.types import TxParams
+    from web3.types import TxParams, Wei
 
 PLAIN_TRANSFER_GAS = 21_000
 # A replacement must pay at least a tenth more than what it replaces, by the rule of the common nodes.
@@ -19,15 +19,19 @@ BUMP_NUMERATOR, BUMP_DENOMINATOR = 9, 8
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to `to` (None: a deployment) with ABI-coded `data`; `title` is how messages name it."""
+    """A call to `to` (None: a deployment) with ABI-coded `data`; `title` is how messages name it.
+
+    `value_wei` of the chain's own currency goes along.
+    """
 
     title: str
     to: str | None
     data: str
+    value_wei: int = 0
 
     def as_params(self, sender: str) -> TxParams:
         """The call as web3 takes it to be tried or estimated."""
-        params: TxParams = {"from": sender, "data": HexStr(self.data)}
+        params: TxParams = {"from": sender, "data": HexStr(self.data), "value": cast("Wei", self.value_wei)}
         return params if self.to is None else {**params, "to": self.to}
 
 
@@ -99,7 +103,8 @@ class Outgoing:
         """Sign for `nonce`; a second signing (other fees) adds a second hash by which it may be mined."""
         assert self.gas is not None
         fields: dict[str, Any] = {
-            "type": 2, "chainId": chain_id, "nonce": nonce, "gas": self.gas, "value": 0, "data": self.call.data,
+            "type": 2, "chainId": chain_id, "nonce": nonce, "gas": self.gas, "data": self.call.data,
+            "value": self.call.value_wei,
             "maxFeePerGas": fees.limit, "maxPriorityFeePerGas": fees.tip,
         }  # fmt: skip
         if self.call.to is not None:

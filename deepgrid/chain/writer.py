@@ -125,6 +125,10 @@ class Writer:
         """Give credits away."""
         return await self._send("Credit", "transfer", to, amount_wei)
 
+    async def give_gas_money(self, to: str, amount_wei: int) -> Receipt:
+        """Give away some of the chain's own currency, which pays for transactions."""
+        return await self.sender.send(Call("A transfer", to, "0x", amount_wei))
+
     # -- operator ----------------------------------------------------------------------------
 
     async def meta_schedule(self, job_id: int, provider: str) -> Receipt:

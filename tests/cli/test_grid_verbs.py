@@ -31,6 +31,29 @@ async def test_the_allowance_is_set_to_what_was_said(dps: Dps, chain: Chain) -> 
     assert await chain.allowance(Wallet.load(dps.key).address) == 0
 
 
+async def test_only_the_minter_creates_credits(live: Live, dps: Dps, chain: Chain) -> None:
+    mine = Wallet.load(dps.key).address
+    refused = await dps.run("credit", "mint", mine, "5")
+    assert (refused.status, "lacks the role MINTER_ROLE" in refused.err) == (1, True)
+    made = await dps.run("credit", "mint", mine, "5", "--key", live.grid.operator_key)
+    assert made.status == 0
+    assert f"5 credits created for {mine}, who has 1005 now" in made.out
+    assert await chain.balance(mine) == 1005 * CREDIT
+
+
+async def test_gas_money_is_shown_and_given(live: Live, dps: Dps, chain: Chain) -> None:
+    assert (await dps.run("gas", "get")).out == "1000\n"
+    poor = Wallet.create(live.grid.keys / f"poor-{dps.key.name}").address
+    given = await dps.run("gas", "transfer", poor, "0.5")
+    assert given.status == 0
+    assert f"0.5 given to {poor}; 999.4999" in given.out
+    assert await chain.gas_money(poor) == CREDIT // 2
+    assert (await dps.run("gas", "get", poor, "--wei")).out == f"{CREDIT // 2}\n"
+    too_much = await dps.run("gas", "transfer", poor, "1000")
+    assert too_much.status == 2
+    assert "the transaction itself costs something. Give less." in too_much.err
+
+
 async def test_a_provider_is_listed_and_approved(live: Live, dps: Dps, chain: Chain, tmp_path: Path) -> None:
     newcomer: Party = party(chain, live.grid.new_key(f"newcomer-{dps.key.name}"))
     await newcomer.writer.register(HARDWARE, PRICES, LABELS)

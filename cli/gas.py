@@ -1,0 +1,53 @@
+"""`dps gas`: the chain's own currency, which pays for transactions. Amounts have 18 decimals, as credits have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.border import runs
+from cli.grid import address, amount, as_anyone, as_customer, shown, wallet
+from cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
+
+gas = typer.Typer(help="Look at what pays for transactions, or give some away.", no_args_is_help=True)
+
+
+@gas.command("get")
+@runs
+async def gas_get(
+    who: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Whose; yours if left out.")] = None,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Print what an address has of the chain's own currency."""
+    owner = wallet(key).address if who is None else address(who)
+    async with as_anyone(book) as chain:
+        print(shown(await chain.gas_money(owner), wei=wei))
+
+
+@gas.command("transfer")
+@runs
+async def gas_transfer(
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets it.")],
+    value: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, such as 1 or 0.5.")],
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Give some of the chain's own currency away, so that somebody can pay for transactions."""
+    from deepgrid.errors import InputError
+
+    receiver, given_wei = address(to), amount(value, wei=wei)
+    async with as_customer(key, book) as session:
+        has_wei = await session.chain.gas_money(session.address)
+        if given_wei >= has_wei:
+            raise InputError(
+                f"{session.address} has {shown(has_wei, wei=False)}, of which the transaction itself costs something.",
+                next_step="Give less.",
+            )
+        receipt = await session.writer.give_gas_money(receiver, given_wei)
+        left_wei = await session.chain.gas_money(session.address)
+    print(f"{shown(given_wei, wei=False)} given to {receiver}; {shown(left_wei, wei=False)} is left.")
+    print(f"transaction {receipt.tx_hash}")
