@@ -16,6 +16,14 @@ QUIET = {
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
 
+DAY_S = 24 * 3600
+# Slots of concurrency limits survive a restart; what ended a month ago is deleted.
+KEEPING = {
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * DAY_S),
+}
+
 
 @dataclass(frozen=True)
 class PrefectServer:
@@ -29,6 +37,7 @@ class PrefectServer:
         argv = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
         env = {
             **QUIET,
+            **KEEPING,
             "PREFECT_HOME": str(self.home),
             "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
