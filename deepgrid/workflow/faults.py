@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +16,8 @@ from deepgrid.workflow.models import Job, Model, field_of, yaml_names
 from deepgrid.workflow.nodes import Path
 
 Fault = tuple[Path, str, bool]  # where, what, and whether the field's name (not its value) is at fault
+
+MOST_SHOWN = 100
 
 _SENTENCES = {
     "missing": "is required",
@@ -25,11 +28,19 @@ _SENTENCES = {
     "model_attributes_type": "must be a mapping of fields",
     "dict_type": "must be a mapping of fields",
     "tuple_type": "must be a list",
+    "recursion_loop": "is nested too deeply",
 }
 
 
 def faults_of(error: ValidationError) -> Iterator[Fault]:
-    """Every complaint of one validation, in the order of the model."""
+    """Every complaint of one validation, in the order of the model; a long list ends with how many more there are."""
+    yield from islice(_all_of(error), MOST_SHOWN)
+    more = error.error_count() - MOST_SHOWN
+    if more > 0:
+        yield (), f"has {more} more faults", False
+
+
+def _all_of(error: ValidationError) -> Iterator[Fault]:
     for item in error.errors(include_url=False):
         path = tuple(item["loc"])
         if item["type"] == "located":
@@ -49,8 +60,11 @@ def dotted(path: Path) -> str:
 def _sentence(item: Any) -> str:
     kind, context = item["type"], item.get("ctx", {})
     if kind == "literal_error":
-        allowed = context["expected"].replace("'", "").replace(" or ", ", ")
-        return f"{_short(item['input'])!r} is not one of {allowed}"
+        allowed = context["expected"].replace("''", "nothing").replace("'", "").replace(" or ", ", ")
+        words = allowed.split(", ")
+        near = difflib.get_close_matches(_short(item["input"]), words, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"{_short(item['input'])!r} is not one of {allowed}{hint}"
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']}"
     if kind == "less_than_equal":
@@ -64,10 +78,9 @@ def _unknown(path: Path) -> str:
     model, name = _model_at(path[:-1]), str(path[-1])
     if model is None:
         return "unknown field"
-    if name in model.LATER:
-        return "is not supported yet"
-    near = difflib.get_close_matches(name, yaml_names(model), n=1)
-    return f"unknown field (did you mean '{near[0]}'?)" if near else "unknown field"
+    names = {known.lower(): known for known in yaml_names(model)}
+    near = difflib.get_close_matches(_short(name).lower(), names, n=1)
+    return f"unknown field (did you mean '{names[near[0]]}'?)" if near else "unknown field"
 
 
 def _model_at(path: Path) -> type[Model] | None:

@@ -5,6 +5,7 @@ Whatever is wrong is said as `FILE:LINE:COLUMN: path: what`, one line a fault, a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from pydantic import ValidationError
 
 from deepgrid.errors import InputError
 from deepgrid.workflow import nodes
+from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
-from deepgrid.workflow.faults import dotted, faults_of
+from deepgrid.workflow.faults import Fault, dotted, faults_of
 from deepgrid.workflow.models import Job
 
 MAX_BYTES = 256 * 1024
@@ -21,10 +23,11 @@ MAX_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class LoadedWorkflow:
-    """A checked job and the text it came from."""
+    """A checked job, the text it came from, and what should be written otherwise, a line each."""
 
     model: Job
     source_text: str = field(repr=False)
+    warnings: tuple[str, ...] = ()
 
 
 def load(path: str | Path) -> LoadedWorkflow:
@@ -59,13 +62,12 @@ def parse(text: str, name: str) -> LoadedWorkflow:
     try:
         job = Job.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise InputError("\n".join(_lines(error, document, name))) from None
+        raise InputError("\n".join(_lines(faults_of(error), document, name))) from None
     canonical(job)  # refuses a definition too large to store
-    return LoadedWorkflow(job, text)
+    warnings = ((path, f"warning: {what}", True) for path, what in advice_on(job))
+    return LoadedWorkflow(job, text, tuple(_lines(warnings, document, name)))
 
 
-def _lines(error: ValidationError, document: nodes.Document, name: str) -> list[str]:
-    located = [
-        (*document.place(path, of_key=of_key), f"{dotted(path)}: {what}") for path, what, of_key in faults_of(error)
-    ]
+def _lines(faults: Iterable[Fault], document: nodes.Document, name: str) -> list[str]:
+    located = [(*document.place(path, of_key=of_key), f"{dotted(path)}: {what}") for path, what, of_key in faults]
     return [f"{name}:{line}:{column}: {what}" for line, column, what in sorted(located)]

@@ -1,0 +1,180 @@
+"""The kinds of values in the workflow language, with the rule of each.
+
+Values are taken as written: no text becomes a number, no number a truth value. No complaint repeats
+what the author wrote. Each kind carries the pattern that the JSON schema tells to editors.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+LARGEST = 2**31 - 1  # Slurm's counts have 32 bits, and no product of three may leave exact integers elsewhere
+LONGEST_BYTES = 120_000  # one argument or variable has at most 128 KiB, its name included
+
+# Bash sets these itself, fixes them or evaluates what is assigned: a value would not arrive, or would run.
+SHELL_NAMES = frozenset(
+    """_ BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_COMPAT
+    BASH_EXECUTION_STRING BASH_LINENO BASH_MONOSECONDS BASH_REMATCH BASH_SOURCE BASH_SUBSHELL BASH_TRAPSIG
+    BASH_VERSINFO BASH_VERSION BASH_XTRACEFD DIRSTACK EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME FUNCNEST GROUPS
+    HISTCMD LINENO OPTIND PIPESTATUS PPID RANDOM SECONDS SHELLOPTS SRANDOM UID""".split()  # noqa: SIM905 - a list literal would take four times the room
+)
+LIBRARY_NAMES = frozenset({"PATH", "LD_LIBRARY_PATH"})
+OWN_PREFIX = "__dg_"  # variables of the batch script itself
+
+_ENV_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
+_HANDLE = re.compile(r"[a-zA-Z0-9_]+\Z")
+_IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
+_URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # what RFC 3986 lets stand in an address, and no more
+_PORT = re.compile(r"[0-9]{1,5}\Z")
+
+
+def _refuse(sentence: str) -> PydanticCustomError:
+    return PydanticCustomError("rule", sentence)
+
+
+def _sendable(text: str) -> str:
+    """Refuse what no process can receive: NUL, halves of UTF-16 pairs, more than Linux lets one argument have."""
+    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise _refuse("must not contain NUL or lone surrogates")
+    if len(text.encode()) > LONGEST_BYTES:
+        raise _refuse(f"must not be longer than {LONGEST_BYTES} bytes")
+    return text
+
+
+def _env_name(name: str) -> str:
+    if not _ENV_NAME.match(name):
+        raise _refuse("must be letters, digits and '_', not starting with a digit")
+    if name in LIBRARY_NAMES:
+        raise _refuse("PATH and LD_LIBRARY_PATH cannot be set; set them inside the command")
+    if name in SHELL_NAMES or name.startswith(OWN_PREFIX):
+        raise _refuse("is a variable of the shell itself; choose another name")
+    return name
+
+
+def _handle(name: str) -> str:
+    if not _HANDLE.match(name):
+        raise _refuse("must be letters, digits and '_'")
+    return name
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise _refuse("must start with '/'")
+    return path
+
+
+def _image(name: str) -> str:
+    if not _IMAGE.match(name):
+        raise _refuse("must be a name in lower case, with or without :tag, or a path that starts with '/'")
+    return name
+
+
+def _address(schemes: tuple[str, ...]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        except ValueError:
+            usable = False
+        if not usable or not _URL.match(text):
+            raise _refuse(f"must be an address that starts with {' or '.join(f'{s}://' for s in schemes)}")
+        return text
+
+    return check
+
+
+def _bucket(text: str) -> str:
+    _address(("s3",))(text)
+    if text.endswith("/"):
+        raise _refuse("must not end with '/'")
+    return text
+
+
+def _ip(text: str) -> str:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise _refuse("must be an IP address") from None
+    return text
+
+
+def _cidr(text: str) -> str:
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        raise _refuse("must be an address with a prefix length, like 10.0.0.1/24") from None
+    if "/" not in text:
+        raise _refuse("must be an address with a prefix length, like 10.0.0.1/24")
+    return text
+
+
+def _is_host(text: str) -> bool:
+    return len(text) <= 253 and all(len(part) <= 63 and _LABEL.match(part) for part in text.split("."))
+
+
+def _hostname(text: str) -> str:
+    if not _is_host(text) or not text[0].isalpha():
+        raise _refuse("must be a host name: letters, digits, '-' and '.', starting with a letter, without a port")
+    return text
+
+
+def _host_port(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    right = _is_host(host) or (host.startswith("[") and host.endswith("]") and _is_ip6(host[1:-1]))
+    if not right or not _PORT.match(port) or not 1 <= int(port) <= 65535:
+        raise _refuse("must be host:port with a port from 1 to 65535")
+    return text
+
+
+def _is_ip6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text).version == 6
+    except ValueError:
+        return False
+
+
+def _ip_or_domain(text: str) -> str:
+    if not _is_ip6(text) and not (_is_host(text) and "." in text):
+        raise _refuse("must be an IP address or a full domain name")
+    return text
+
+
+def _none_is(empty: object) -> BeforeValidator:
+    """A field may be written and left empty, like `env:`."""
+    return BeforeValidator(lambda value: empty if value is None else value)
+
+
+def _shown(pattern: str) -> Any:
+    return Field(json_schema_extra={"pattern": pattern})
+
+
+Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
+CountOrNone = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+Number = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]
+Port = Annotated[int, Field(strict=True, ge=1, le=65535)]
+UserId = Annotated[int, Field(strict=True, ge=0, le=2**32 - 2)]
+Mode = Annotated[int, Field(strict=True, ge=0, le=511)]
+Truth = Annotated[bool, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True), _none_is(False)]
+EMPTY_LIST = _none_is(())
+
+Text = Annotated[str, Field(strict=True), AfterValidator(_sendable)]
+EnvName = Annotated[Text, AfterValidator(_env_name), _shown("^[a-zA-Z_][a-zA-Z0-9_]*$")]
+Handle = Annotated[Text, AfterValidator(_handle), _shown("^[a-zA-Z0-9_]+$")]
+AbsolutePath = Annotated[Text, AfterValidator(_absolute), _shown("^/")]
+Image = Annotated[Text, AfterValidator(_image), _shown("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$")]
+WebAddress = Annotated[Text, AfterValidator(_address(("http", "https"))), _shown("^https?://")]
+Bucket = Annotated[Text, AfterValidator(_bucket), _shown("^s3://.*[^/]$")]
+Ip = Annotated[Text, AfterValidator(_ip)]
+Cidr = Annotated[Text, AfterValidator(_cidr), _shown("^[0-9a-fA-F.:]+/[0-9]+$")]
+Hostname = Annotated[Text, AfterValidator(_hostname), _shown("^[A-Za-z][A-Za-z0-9.-]*$")]
+HostPort = Annotated[Text, AfterValidator(_host_port), _shown("^.+:[0-9]+$")]
+IpOrDomain = Annotated[Text, AfterValidator(_ip_or_domain)]

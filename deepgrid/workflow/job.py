@@ -1,0 +1,46 @@
+"""The job: what a workflow file holds at its root."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from deepgrid.workflow.base import Env, Model
+from deepgrid.workflow.fields import EMPTY_LIST, Flag, Mode
+from deepgrid.workflow.network import VirtualNetwork
+from deepgrid.workflow.rules import MOST_STEPS, faults_in
+from deepgrid.workflow.running import JobResources
+from deepgrid.workflow.steps import Step
+from deepgrid.workflow.transport import TransportData
+
+
+class Job(Model):
+    """A job definition: what the job gets, and the steps that it runs one after another."""
+
+    resources: JobResources
+    """What the whole job gets, and pays for."""
+    enable_logging: Flag = False
+    """Ship what the job prints to the grid, so that `dps job logs` shows it."""
+    env: Env = ()
+    """Variables that all steps know."""
+    input: TransportData | None = None
+    """Brought to $DEEPSQUARE_INPUT before the first step."""
+    input_mode: Mode | None = None
+    """Rights of all input files, as the decimal form of an octal mode: 511 for 777, 493 for 755, 448 for 700."""
+    output: TransportData | None = None
+    """Where $DEEPSQUARE_OUTPUT goes when the steps have ended, also when one failed."""
+    continuous_output_sync: Flag = False
+    """Bring the output out every few seconds while the job runs; with S3 only."""
+    steps: tuple[Step, ...] = Field(max_length=MOST_STEPS)
+    """What the job does, one step after another."""
+    virtual_networks: Annotated[tuple[VirtualNetwork, ...], EMPTY_LIST] = ()
+    """Networks inside the job that steps can join."""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Job:
+        faults = list(faults_in(self))
+        if faults:
+            raise PydanticCustomError("located", "parts of the job do not go together", {"faults": faults})
+        return self

@@ -1,0 +1,97 @@
+"""Networks of a job and network interfaces of a step."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from deepgrid.workflow.base import Model
+from deepgrid.workflow.fields import EMPTY_LIST, Cidr, CountOrNone, HostPort, IpOrDomain, Port, Text
+
+
+class VirtualNetwork(Model):
+    """A WireGuard network inside the job, without a way to the Internet."""
+
+    name: Text
+    """What `vnet.name` of a step refers to; each network needs a name of its own."""
+    gateway_address: Cidr
+    """Address of the router inside the job, with its prefix length."""
+
+
+class WireguardPeer(Model):
+    """The other end of a WireGuard tunnel."""
+
+    public_key: Text
+    """Its public key."""
+    pre_shared_key: Text | None = Field(default=None, repr=False)
+    """A secret that both ends know, on top of the keys."""
+    allowed_ips: Annotated[tuple[Cidr, ...], EMPTY_LIST] = Field(default=(), alias="allowedIPs")
+    """Ranges that are routed to this peer."""
+    endpoint: HostPort | None = None
+    """host:port where it listens."""
+    persistent_keepalive: CountOrNone | None = None
+    """Seconds between signs of life; 25 helps behind NAT."""
+
+
+class Wireguard(Model):
+    """A WireGuard interface; needs mapUid 0."""
+
+    private_key: Text = Field(repr=False)
+    """Private key of this end."""
+    address: Annotated[tuple[Cidr, ...], EMPTY_LIST] = ()
+    """Addresses of the interface."""
+    peers: Annotated[tuple[WireguardPeer, ...], EMPTY_LIST] = ()
+    """The other ends."""
+
+
+class VNet(Model):
+    """An interface in one of the job's virtual networks; needs mapUid 0."""
+
+    name: Text
+    """Name of the virtual network."""
+    address: Cidr
+    """Address of the interface; its network part is what is routed."""
+
+
+class Bore(Model):
+    """A TCP tunnel from a public address to a port of the step."""
+
+    OUTDATED = {"address": "boreAddress: HOST:PORT", "port": "boreAddress: HOST:PORT"}  # noqa: RUF012 - as declared
+
+    bore_address: HostPort | None = None
+    """host:port of the bore server."""
+    target_port: Port
+    """Port of the step that the tunnel leads to."""
+    secret: Text | None = Field(default=None, repr=False)
+    """Secret of the bore server."""
+    address: IpOrDomain | None = None
+    """Old form: host of the bore server."""
+    port: Port | None = None
+    """Old form: port of the bore server."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Bore:
+        if self.bore_address is None and (self.address is None or self.port is None):
+            raise PydanticCustomError("one_of", "needs boreAddress")
+        if self.bore_address is not None and (self.address is not None or self.port is not None):
+            raise PydanticCustomError("one_of", "has both boreAddress and the old address and port; keep boreAddress")
+        return self
+
+
+class NetworkInterface(Model):
+    """One interface of a step; exactly one of its fields is set."""
+
+    wireguard: Wireguard | None = None
+    """A WireGuard tunnel."""
+    vnet: VNet | None = None
+    """A virtual network of the job."""
+    bore: Bore | None = None
+    """A TCP tunnel."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> NetworkInterface:
+        if sum(kind is not None for kind in (self.wireguard, self.vnet, self.bore)) != 1:
+            raise PydanticCustomError("one_of", "must be exactly one of wireguard, vnet, bore")
+        return self

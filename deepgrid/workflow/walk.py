@@ -1,0 +1,41 @@
+"""Ways through a job definition; each place is named by its path of YAML names and list positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deepgrid.workflow.base import Model
+from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.steps import Step
+
+
+def steps_in(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, Step]]:
+    """These steps and all steps inside them, in the order of the file."""
+    for index, step in enumerate(steps):
+        place = (*path, index)
+        yield place, step
+        for name, inner in lists_in(step):
+            yield from steps_in(inner, (*place, *name))
+
+
+def lists_in(step: Step) -> Iterator[tuple[Path, Sequence[Step]]]:
+    """The lists of steps directly inside a step, with their names below it."""
+    yield ("steps",), step.steps
+    for name, part in (("for", step.for_), ("launch", step.launch), ("use", step.use)):
+        if part is not None:
+            yield (name, "steps"), part.steps
+    yield ("catch",), step.catch
+    yield ("finally",), step.finally_
+
+
+def models_in(model: Model, path: Path = ()) -> Iterator[tuple[Path, Model]]:
+    """A model and all models inside it."""
+    yield path, model
+    for name, field in type(model).model_fields.items():
+        value, place = getattr(model, name), (*path, field.alias or name)
+        if isinstance(value, Model):
+            yield from models_in(value, place)
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                if isinstance(item, Model):
+                    yield from models_in(item, (*place, index))
