@@ -1,4 +1,4 @@
-"""`dps job`: look at jobs, read their output, cancel them."""
+"""`dps job`: look at jobs, read their output, cancel them, buy them more time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.border import runs
-from cli.grid import as_customer
-from cli.options import DEFAULT_KEY, AsJson, BookFile, JobId, KeyFile, NoTimestamp
+from cli.grid import amount, as_customer, shown
+from cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from cli.screen import Screen, print_json
 from cli.text import plural
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.job import Job
     from deepgrid.roles.customer import CustomerSession
 
-job = typer.Typer(help="Look at jobs, read their output, cancel them.", no_args_is_help=True)
+job = typer.Typer(help="Look at jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
 
 
 @job.command("get")
@@ -89,6 +89,28 @@ async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = Non
     async with as_customer(key, book) as session:
         receipt = await session.writer.cancel_job(number)
         print(await _what_comes_next(session, await session.chain.job(number)))
+    print(f"transaction {receipt.tx_hash}")
+
+
+@job.command("topup")
+@runs
+async def topup(
+    number: JobId,
+    value: Amount,
+    wei: InWei = False,
+    no_approve: NoApprove = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Buy more time for a job that a cluster has claimed; what it does not use comes back."""
+    added_wei = amount(value, wei=wei)
+    async with as_customer(key, book) as session:
+        receipt = await session.top_up(number, added_wei, approve=not no_approve)
+        job = await session.chain.job(number)
+    limit, locked = plural(job.granted_minutes, "minute"), shown(job.locked_wei, wei=False)
+    print(f"job {number} may run for {limit} in all, for {locked} credits.")
+    if job.customer != session.address:
+        print(f"What it does not use goes to its customer {job.customer}.")
     print(f"transaction {receipt.tx_hash}")
 
 

@@ -17,8 +17,10 @@ BookFile = Annotated[
     typer.Option("--book", envvar="DEEPGRID_BOOK", help="Address book of the grid.", show_default="~/.dps/grid.json"),
 ]
 JobId = Annotated[int, typer.Argument(metavar="ID", help="Number of the job.", min=1)]
+Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Credits, such as 100 or 0.5.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are texts of wei, times unix seconds.")]
 InWei = Annotated[bool, typer.Option("--wei", help="Amounts are wei, not credits (1 credit = 10^18 wei).")]
 NoTimestamp = Annotated[
     bool, typer.Option("--no-timestamp", "--no-ts", help="Print the job's lines as they are, without the time.")
 ]
+NoApprove = Annotated[bool, typer.Option("--no-approve", help="Refuse rather than change the allowance of the grid.")]

@@ -10,7 +10,7 @@ import typer
 
 from cli.border import runs
 from cli.grid import amount, as_customer
-from cli.options import DEFAULT_KEY, BookFile, KeyFile, NoTimestamp
+from cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
 from cli.screen import Screen
 from deepgrid.errors import InputError
 
@@ -42,9 +42,7 @@ async def submit(
         bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")
     ] = False,
     no_timestamp: NoTimestamp = False,
-    no_approve: Annotated[
-        bool, typer.Option("--no-approve", help="Refuse rather than change the allowance of the grid.")
-    ] = False,
+    no_approve: NoApprove = False,
     delegate_spending: Annotated[
         bool, typer.Option("--delegate-spending", help="Let the grid top the job up from your allowance.")
     ] = False,

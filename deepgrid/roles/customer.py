@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from deepgrid import workflow
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Receipt
 from deepgrid.chain.values import LONGEST_NAME_BYTES, coded_name
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
+from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.client import ServicesClient
 
+T = TypeVar("T")
+
+NOT_CLAIMED = "RunningScheduledStatusOnly"  # the contract's word
 RECENT_JOBS = 50  # among which a request is looked up
 _AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
 _OPERATORS = {"=": "==", ":in:": "in"}
@@ -136,25 +142,14 @@ class CustomerSession:
             self.chain.balance(self.address),
             self.chain.allowance(self.address),
         )
-        locked = format_credits(order.locked_wei)
         if not accepts:
             raise ContractError(
                 "The grid takes no new jobs at the moment.", name="NewJobRequestDisabled", next_step="Try again later."
             )
         if order.locked_wei < constants.minimum_wei:
-            minimum = format_credits(constants.minimum_wei)
+            locked, minimum = format_credits(order.locked_wei), format_credits(constants.minimum_wei)
             raise InputError(f"{locked} credits are too few.", next_step=f"Lock at least {minimum}.")
-        if order.locked_wei > balance:
-            raise InputError(
-                f"{locked} credits are to be locked; {self.address} has {format_credits(balance)}.",
-                next_step="Lock fewer, or get more credits.",
-            )
-        if not approve and order.locked_wei > allowance:
-            raise InputError(
-                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and it is not to be"
-                " changed.",
-                next_step=f"Run `dps allowance set {locked}`, or leave --no-approve away.",
-            )
+        self._check_purse(order.locked_wei, balance, allowance if not approve else None)
 
     async def store(self, order: Order) -> str:
         """Store the definition where only the provider of its job gets it; returns its place."""
@@ -174,22 +169,69 @@ class CustomerSession:
         standing = await self.find(location_hash)
         if standing is not None:
             return standing
-        allowance = await self.chain.allowance(self.address)
-        short = approve and allowance < order.locked_wei
-        try:
-            return await self._request(order, location_hash, approve_first=order.locked_wei if short else None)
-        except ContractError as error:
-            if short:
-                await self.writer.approve(allowance)
-            elif approve and error.name == "ERC20InsufficientAllowance":  # another submission has used it up
-                return await self._request(order, location_hash, approve_first=order.locked_wei)
-            raise
+        return await self._locking(
+            order.locked_wei, lambda first: self._request(order, location_hash, approve_first=first), approve=approve
+        )
+
+    async def top_up(self, job_id: int, amount_wei: int, *, approve: bool = True) -> Receipt:
+        """Lock `amount_wei` more for a claimed job, one's own or somebody else's.
+
+        The allowance is treated as by `request`. Raises NotFound, ContractError for a job that nobody has claimed
+        or that is over, InputError for too few credits.
+        """
+        if not amount_wei:
+            raise InputError("Nothing is to be added.", next_step="Name an amount above 0.")
+        job, balance, allowance = await asyncio.gather(
+            self.chain.job(job_id), self.chain.balance(self.address), self.chain.allowance(self.address)
+        )
+        if job.status.cold:
+            raise ContractError(f"Job {job_id} is over: it is {job.status.words}.", name=NOT_CLAIMED)
+        if job.status < JobStatus.SCHEDULED:
+            raise ContractError(
+                f"Job {job_id} is {job.status.words}: no cluster has claimed it.", name=NOT_CLAIMED,
+                next_step="Wait until one has, then top it up.",
+            )  # fmt: skip
+        self._check_purse(amount_wei, balance, allowance if not approve else None)
+        return await self._locking(
+            amount_wei, lambda first: self.writer.top_up(job_id, amount_wei, approve_first=first), approve=approve
+        )
 
     async def find(self, location_hash: str) -> int | None:
         """The customer's job with this definition, among the newest."""
         newest = (await self.chain.jobs_by_customer(self.address))[-RECENT_JOBS:]
         jobs = await self.chain.jobs(newest)
         return next((job.id for job in jobs if job.definition.batch_location_hash == location_hash), None)
+
+    def _check_purse(self, amount_wei: int, balance: int, allowance: int | None) -> None:
+        """Raise InputError when `amount_wei` cannot be locked; an `allowance` of None may be raised as needed."""
+        locked = format_credits(amount_wei)
+        if amount_wei > balance:
+            raise InputError(
+                f"{locked} credits are to be locked; {self.address} has {format_credits(balance)}.",
+                next_step="Lock fewer, or get more credits.",
+            )
+        if allowance is not None and amount_wei > allowance:
+            raise InputError(
+                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and it is not to be"
+                " changed.",
+                next_step=f"Run `dps allowance set {locked}`, or leave --no-approve away.",
+            )
+
+    async def _locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
+        """Do what locks `amount_wei`; `send` is told which allowance to set first, None to leave it.
+
+        With `approve` one that is short is set to exactly that, and set back when the grid refuses.
+        """
+        allowance = await self.chain.allowance(self.address)
+        short = approve and allowance < amount_wei
+        try:
+            return await send(amount_wei if short else None)
+        except ContractError as error:
+            if short:
+                await self.writer.approve(allowance)
+            elif approve and error.name == "ERC20InsufficientAllowance":  # another submission has used it up
+                return await send(amount_wei)
+            raise
 
     async def _request(self, order: Order, location_hash: str, *, approve_first: int | None) -> int:
         try:
