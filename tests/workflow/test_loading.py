@@ -208,11 +208,8 @@ def test_secrets_stay_out_of_reprs() -> None:
 
 def test_outdated_fields_and_idle_loops_are_warned_of() -> None:
     container = ContainerRun(image="a", mounts=(Mount(host_dir="/a", container_dir="/b"),))
-    assert list(advice_on(Job.model_construct(steps=(Step(run=StepRun(command="x", container=container)),)))) == [
-        (
-            ("steps", 0, "run", "container", "mounts"),
-            "is outdated; use the storage volumes, which are in every container",
-        )
+    assert list(advice_on(Step(run=StepRun(command="x", container=container)))) == [
+        (("run", "container", "mounts"), "is outdated; use the storage volumes, which are in every container")
     ]
     assert [what for _, what in advice_on(StepFor(parallel=False, steps=()))] == [
         "has neither items nor range, so it never runs"
