@@ -16,7 +16,7 @@ from deepgrid.chain.node import Node
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.errors import ConfigurationError, NotFound
+from deepgrid.errors import ConfigurationError, ContractError, NotFound
 from deployments.onemachine.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
 
 GAS_WEI = 10**24
@@ -83,6 +83,14 @@ async def _approve(chain: Chain, writer: Writer, address: str) -> None:
             await asyncio.sleep(POLL_S)
             continue
         if provider.waiting_for_approval:
-            await writer.approve_provider(address)
+            await _approve_what_waits(writer, address)
         return
     raise ConfigurationError(f"The provider {address} did not register within {REGISTRATION_WITHIN_S:.0f} s.")
+
+
+async def _approve_what_waits(writer: Writer, address: str) -> None:
+    try:
+        await writer.approve_provider(address)
+    except ContractError as error:
+        if error.name != "WaitingApprovalOnly":  # the operator's own flow was faster
+            raise
