@@ -10,6 +10,7 @@ from pathlib import Path
 from deepgrid.errors import GridError
 from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import Grid
+from deployments.onemachine.timetable import timetable
 from deployments.onemachine.view import table
 
 STATE_VARIABLE = "DEEPGRID_STATE"
@@ -43,7 +44,7 @@ def main() -> int:
 def up(grid: Grid) -> int:
     """Start what does not run yet and say how to use it."""
     bring_up(grid)
-    print(table(grid.rows()))
+    show(table(grid.rows()), timetable(grid.prefect.port))
     print(f"\nPrefect UI: {grid.prefect.ui_url}\nAs the grid's customer:\n  source {grid.state}/customer.env")
     print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
     return 0
@@ -68,10 +69,15 @@ def status(grid: Grid) -> int:
     """Show what runs; 1 when the grid is not up or something of it died."""
     rows = grid.rows()
     if rows:
-        print(table(rows))
+        show(table(rows), timetable(grid.prefect.port))
     is_up = grid.is_up()
     print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
     return 0 if is_up else 1
+
+
+def show(*tables: str) -> None:
+    """Print what there is of them, with a line between."""
+    print("\n\n".join(filter(None, tables)))
 
 
 def forget_other_grids() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 HOST = "127.0.0.1"
@@ -23,9 +24,9 @@ def answers(port: int, path: str) -> bool:
     return _ask(port, "GET", path) is not None
 
 
-def ask_json(port: int, method: str, path: str) -> Any:
-    """What a JSON API on the loopback port answers, with an empty object as the body; None without a good answer."""
-    answer = _ask(port, method, path, b"{}", {"Content-Type": "application/json"})
+def ask_json(port: int, method: str, path: str, question: Mapping[str, object] | None = None) -> Any:
+    """What a JSON API on the loopback port answers to the body `question`; None without a good answer."""
+    answer = _ask(port, method, path, json.dumps(question or {}).encode(), {"Content-Type": "application/json"})
     try:
         return None if answer is None else json.loads(answer)
     except ValueError:

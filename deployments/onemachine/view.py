@@ -19,11 +19,15 @@ class Row:
 
 def table(rows: Sequence[Row]) -> str:
     """One line a process, columns aligned."""
-    cells = [("PROCESS", "PID", "ADDRESS", "LOG")]
-    cells += [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
-    widths = [max(len(line[column]) for line in cells) for column in range(3)]
-    aligned = [[text.ljust(width) for text, width in zip(line[:3], widths, strict=True)] for line in cells]
-    return "\n".join("  ".join([*line, log]) for line, (*_, log) in zip(aligned, cells, strict=True))
+    lines = [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
+    return aligned([("PROCESS", "PID", "ADDRESS", "LOG"), *lines])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of as many cells each, in columns; the last column as it is."""
+    widths = [max(len(cell) for cell in column) for column in list(zip(*lines, strict=True))[:-1]]
+    padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=False)] for line in lines]
+    return "\n".join("  ".join([*cells, line[-1]]) for cells, line in zip(padded, lines, strict=True))
 
 
 def environment_file(variables: dict[str, str], binaries: Path) -> str:

@@ -1,0 +1,53 @@
+"""When the grid's flows run: all deployments with their schedules and next runs, asked of Prefect."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from deployments.onemachine.probes import ask_json
+from deployments.onemachine.view import aligned
+
+Json = dict[str, Any]
+HEAD = ("DEPLOYMENT", "RUNS IN", "SCHEDULE (UTC)", "NEXT RUN")
+
+
+def timetable(port: int) -> str:
+    """One line a deployment of the Prefect server at `port`; empty when it does not answer."""
+    flows = {flow["id"]: flow["name"] for flow in ask_json(port, "POST", "/api/flows/filter") or []}
+    deployments = ask_json(port, "POST", "/api/deployments/filter") or []
+    lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(port, one)) for one in deployments]
+    return aligned([HEAD, *sorted(lines)]) if lines else ""
+
+
+def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str, str, str, str]:
+    """What the table says of one deployment; times are local."""
+    name = f"{flow}/{deployment['name']}"
+    schedules = deployment["schedules"]
+    active = [one for one in schedules if one["active"] and not deployment["paused"]]
+    when = ", ".join(_words(one["schedule"]) for one in active or schedules) or "on demand"
+    upcoming = f"{next_run.astimezone():%a %d %b %H:%M}" if next_run else ""
+    if schedules and not active:
+        upcoming = "paused"
+    return name, deployment["work_pool_name"] or "", when, upcoming
+
+
+def _words(schedule: Json) -> str:
+    """A schedule as Prefect's API writes it: a cron line, or an interval in seconds."""
+    if "cron" in schedule:
+        return str(schedule["cron"])
+    return f"every {timedelta(seconds=schedule['interval'])}" if "interval" in schedule else "by rule"
+
+
+def _next_run(port: int, deployment: Json) -> datetime | None:
+    """When Prefect starts it next."""
+    if not deployment["schedules"]:
+        return None
+    question = {
+        "deployments": {"id": {"any_": [deployment["id"]]}},
+        "flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}},
+        "sort": "NEXT_SCHEDULED_START_TIME_ASC",
+        "limit": 1,
+    }
+    runs = ask_json(port, "POST", "/api/flow_runs/filter", question)
+    return datetime.fromisoformat(runs[0]["next_scheduled_start_time"]) if runs else None
