@@ -1,8 +1,10 @@
-"""`dps provider`: the clusters of the grid, approving one, and the supervisor of one's own."""
+"""`dps provider`: the clusters of the grid, joining it with one's own, and what the operator decides about them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,108 +12,147 @@ from cli.border import runs
 from cli.grid import address, as_anyone, as_customer
 from cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from cli.screen import Screen, print_json
-from cli.serving import serve
-from cli.text import plural
+from cli.serving import load_block, require_prefect, serve
 
 if TYPE_CHECKING:
-    from deepgrid.lifecycle.job import Provider
+    from blocks import Provider as ProviderBlock
+    from deepgrid.chain.client import Chain
+    from deepgrid.chain.transaction import Receipt
+    from deepgrid.chain.writer import Writer
 
-provider = typer.Typer(help="Look at clusters, approve one, run a supervisor.", no_args_is_help=True)
+provider = typer.Typer(help="Look at clusters, join with one's own, decide about others.", no_args_is_help=True)
+
+ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")]
+Who = Annotated[str, typer.Argument(metavar="ADDRESS", help="Address of the provider.")]
 
 
 @provider.command("list")
 @runs
 async def list_providers(as_json: AsJson = False, book: BookFile = None) -> None:
     """List the clusters of the grid with their hardware, prices and labels."""
+    from cli.offer import offer_as_json, show_offer
+
     async with as_anyone(book) as chain:
         found = await chain.providers()
     if as_json:
-        print_json([_as_json(one) for one in found])
+        print_json([offer_as_json(one) for one in found])
         return
     if not found:
         typer.echo("No cluster has joined this grid yet.", err=True)
     screen = Screen()
     for one in found:
-        _show(screen, one)
+        show_offer(screen, one)
+
+
+@provider.command("status")
+@runs
+async def status(
+    who: Annotated[
+        str, typer.Argument(metavar="PROVIDER", help="Address or cluster name; yours (by --key) if left out.")
+    ] = "",
+    as_json: AsJson = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Show how a provider stands: what waits for approval, what it did so far, what waits for it."""
+    from cli.offer import show_standing, standing_as_json
+    from deepgrid.roles.registration import read_versions
+
+    async with as_anyone(book) as chain:
+        candidate = await _address_of(chain, who, key)
+        versions = await read_versions(chain, candidate)
+        record, queues = await chain.track_record(candidate), await chain.queues(candidate)
+    if as_json:
+        print_json(standing_as_json(candidate, versions, record, queues))
+        return
+    screen = Screen()
+    screen.line(f"The provider {candidate} {versions.standing.value}.")
+    show_standing(screen, versions, record, queues)
+
+
+@provider.command("register")
+@runs
+async def register(cluster: ClusterName) -> None:
+    """Propose one's cluster to the operator: hardware as Slurm has it, prices and labels of the provider block."""
+    from blocks import Provider as Block
+    from deepgrid.roles import registration
+    from deepgrid.roles.provider import provider_session
+
+    require_prefect()
+    block: ProviderBlock = await load_block(Block, cluster)
+    async with provider_session(block.settings()) as session:
+        outcome = await registration.register(session)
+    for change in outcome.changes:
+        print(f"proposed  {change}")
+    print(f"{'' if outcome.changes else 'Nothing changed. '}The provider {session.address} {outcome.standing.value}.")
 
 
 @provider.command("approve")
 @runs
-async def approve(
-    who: Annotated[str, typer.Argument(metavar="ADDRESS", help="Address of the provider.")],
-    key: KeyFile = DEFAULT_KEY,
-    book: BookFile = None,
-) -> None:
+async def approve(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Put a provider's proposal in force; for the operator's key."""
-    candidate = address(who)
-    async with as_customer(key, book) as session:
-        receipt = await session.writer.approve_provider(candidate)
-    print(f"{candidate} is approved.")
-    print(f"transaction {receipt.tx_hash}")
+    await _decide(who, key, book, lambda writer: writer.approve_provider, "is approved")
+
+
+@provider.command("remove")
+@runs
+async def remove(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Take a provider off the list; its claimed jobs are settled as usual. For the operator's key."""
+    await _decide(who, key, book, lambda writer: writer.remove_provider, "is removed")
+
+
+@provider.command("ban")
+@runs
+async def ban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Bar a provider from new jobs; its claimed jobs are settled as usual. For the operator's key."""
+    async with as_anyone(book) as chain:
+        await chain.provider(address(who))  # the contract would also ban a mistyped address
+    await _decide(who, key, book, lambda writer: writer.ban_provider, "is banned")
+
+
+@provider.command("unban")
+@runs
+async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Lift a ban; what was approved before is in force again. For the operator's key."""
+    await _decide(who, key, book, lambda writer: writer.unban_provider, "is no longer banned")
 
 
 @provider.command("serve")
-def serve_provider(
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")],
-) -> None:
+def serve_provider(cluster: ClusterName) -> None:
     """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""
-    from blocks import Provider as ProviderBlock
+    from blocks import Provider as Block
     from deployments.supervisor import serve_provider as supervise
 
-    serve(ProviderBlock, cluster, supervise)
+    serve(Block, cluster, supervise)
 
 
-def _state(one: Provider) -> str:
-    if one.banned:
-        return "banned"
-    if not one.approved:
-        return "waiting for approval"
-    return "approved, a change waits for approval" if one.waiting_for_approval else "approved"
+async def _decide(
+    who: str,
+    key: Path,
+    book: Path | None,
+    verb: Callable[[Writer], Callable[[str], Awaitable[Receipt]]],
+    became: str,
+) -> None:
+    """Do what only the operator may, to one provider, and say what it is now."""
+    candidate = address(who)
+    async with as_customer(key, book) as session:
+        receipt = await verb(session.writer)(candidate)
+    print(f"{candidate} {became}.")
+    print(f"transaction {receipt.tx_hash}")
 
 
-def _show(screen: Screen, one: Provider) -> None:
-    from cli.story import NAME_LABEL, cluster_name
-    from deepgrid.billing.credits import format_credits
-
-    hardware, prices = one.hardware, one.prices
-    gpus, memory_mb = sum(hardware.gpus_per_node), sum(hardware.mem_per_node_mb)
-    labels = [f"{label.key}={label.value}" for label in one.labels if label.key != NAME_LABEL]
-    screen.line((cluster_name(one), "bold"), f"  {_state(one)}")
-    screen.pairs(
-        [
-            ("address", one.address),
-            (
-                "hardware",
-                f"{plural(hardware.nodes, 'node')}: {plural(sum(hardware.cpus_per_node), 'CPU')}, {memory_mb} MB,"
-                f" {plural(gpus, 'GPU') if gpus else 'no GPU'}",
-            ),
-            (
-                "a minute",
-                f"{format_credits(prices.cpu_wei_per_minute)} a CPU,"
-                f" {format_credits(prices.mem_wei_per_mb_minute)} a MB,"
-                f" {format_credits(prices.gpu_wei_per_minute)} a GPU (credits)",
-            ),
-            ("labels", "  ".join(labels)),
-        ]
-    )
-
-
-def _as_json(one: Provider) -> dict[str, Any]:
+async def _address_of(chain: Chain, who: str, key: Path) -> str:
+    """The address that is meant. Raises NotFound for a name that no cluster of the grid has, or several have."""
+    from cli.grid import wallet
     from cli.story import cluster_name
+    from deepgrid.errors import NotFound
 
-    hardware, prices = one.hardware, one.prices
-    return {
-        "address": one.address,
-        "name": cluster_name(one),
-        "approved": one.approved,
-        "banned": one.banned,
-        "waiting_for_approval": one.waiting_for_approval,
-        "nodes": hardware.nodes,
-        "cpus_per_node": list(hardware.cpus_per_node),
-        "mem_per_node_mb": list(hardware.mem_per_node_mb),
-        "gpus_per_node": list(hardware.gpus_per_node),
-        "cpu_wei_per_minute": str(prices.cpu_wei_per_minute),
-        "mem_wei_per_mb_minute": str(prices.mem_wei_per_mb_minute),
-        "gpu_wei_per_minute": str(prices.gpu_wei_per_minute),
-        "labels": [{"key": label.key, "value": label.value} for label in one.labels],
-    }
+    if not who:
+        return wallet(key).address
+    if who.startswith("0x"):
+        return address(who)
+    named = [one.address for one in await chain.providers() if cluster_name(one) == who]
+    if len(named) == 1:
+        return named[0]
+    what = "Several providers call their cluster" if named else "No provider calls its cluster"
+    raise NotFound(f"{what} {who[:60]!r}.", next_step="Give the address; `dps provider list` shows them.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from deepgrid.errors import ConfigurationError, ServiceError
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
 
+B = TypeVar("B", bound="Block")
 CHATTY = ("httpx", "httpcore", "paramiko", "uvicorn.access", "aiosqlite")
 
 
@@ -26,29 +27,35 @@ def serve(block: type[Block], name: str, body: Callable[[str], Awaitable[None]])
 
     Raises ConfigurationError without a Prefect server or such a block, ServiceError when Prefect does not answer.
     """
-    from prefect.settings import PREFECT_API_URL
-
     from deployments.service import serve_until_signalled
 
-    if not PREFECT_API_URL.value():  # else Prefect starts a server of its own, which knows nothing of this grid
-        raise ConfigurationError(
-            "No Prefect server is configured.", next_step="Set PREFECT_API_URL, such as http://127.0.0.1:4200/api."
-        )
+    require_prefect()
 
     async def role() -> None:
-        await _require(block, name)
+        await load_block(block, name)
         await body(name)
 
     start_logging()
     serve_until_signalled(role)
 
 
-async def _require(block: type[Block], name: str) -> None:
+def require_prefect() -> None:
+    """Raise ConfigurationError when no server is set: Prefect would start one that knows nothing of this grid."""
+    from prefect.settings import PREFECT_API_URL
+
+    if not PREFECT_API_URL.value():
+        raise ConfigurationError(
+            "No Prefect server is configured.", next_step="Set PREFECT_API_URL, such as http://127.0.0.1:4200/api."
+        )
+
+
+async def load_block(block: type[B], name: str) -> B:
+    """The block. Raises ConfigurationError when there is none, ServiceError when Prefect does not answer."""
     import httpx
     from prefect.settings import PREFECT_API_URL
 
     try:
-        await block.aload(name)
+        return cast("B", await block.aload(name))
     except ValueError:
         kind = block.get_block_type_slug()
         raise ConfigurationError(

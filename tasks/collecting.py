@@ -12,8 +12,10 @@ from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.zombies import Findings, Suspect
 from tasks.retrying import side_effect
 
+LOOKS_AGAIN = 2  # a cluster that does not answer is asked by the next run
 
-@side_effect("look for zombies")
+
+@side_effect("look for zombies", LOOKS_AGAIN)
 async def look_for_zombies(session: ProviderSession) -> Findings:
     """Compare the claims that the chain knows with the cluster's queue, spool and accounting."""
     return await zombies.look_for_zombies(session)
@@ -25,7 +27,7 @@ async def give_grace(grace_s: int) -> None:
     await asyncio.sleep(grace_s)
 
 
-@side_effect("look again")
+@side_effect("look again", LOOKS_AGAIN)
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
     """Look at all suspects once more; those for which something is to be done."""
     return await zombies.look_again(session, suspects, grace_s)

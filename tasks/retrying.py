@@ -29,14 +29,14 @@ async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) 
     return isinstance(error, httpx.TransportError) or (isinstance(error, GridError) and error.transient)
 
 
-def side_effect(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """A task that retries transient errors for about half a minute.
+def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
+    """A task that retries transient errors for about half a minute, or as often as said.
 
     Nothing of it is cached or persisted: it looks at the truth each time, and scripts hold secrets.
     """
     return task(
         task_run_name=name,
-        retries=RETRIES,
+        retries=retries,
         retry_delay_seconds=exponential_backoff(backoff_factor=BACKOFF_S),
         retry_jitter_factor=JITTER,
         retry_condition_fn=is_transient,

@@ -1,0 +1,114 @@
+"""A cluster and what it asks for, for the verbs of `dps provider`: on a screen and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli.screen import Screen
+from cli.story import NAME_LABEL, cluster_name
+from cli.text import plural
+from deepgrid.billing.credits import format_credits
+from deepgrid.chain.client import Queues, TrackRecord
+from deepgrid.lifecycle.job import Provider
+from deepgrid.roles.registration import Versions, differences
+
+
+def state_words(one: Provider) -> str:
+    """How the provider stands with the operator."""
+    if one.banned:
+        return "banned"
+    if not one.approved:
+        return "waiting for approval"
+    return "approved, a change waits for approval" if one.waiting_for_approval else "approved"
+
+
+def show_offer(screen: Screen, one: Provider) -> None:
+    """Print a cluster with its hardware, prices and labels."""
+    hardware, prices = one.hardware, one.prices
+    gpus, memory_mb = sum(hardware.gpus_per_node), sum(hardware.mem_per_node_mb)
+    labels = [f"{label.key}={label.value}" for label in one.labels if label.key != NAME_LABEL]
+    screen.line((cluster_name(one), "bold"), f"  {state_words(one)}")
+    screen.pairs(
+        [
+            ("address", one.address),
+            (
+                "hardware",
+                f"{plural(hardware.nodes, 'node')}: {plural(sum(hardware.cpus_per_node), 'CPU')}, {memory_mb} MB,"
+                f" {plural(gpus, 'GPU') if gpus else 'no GPU'}",
+            ),
+            (
+                "a minute",
+                f"{format_credits(prices.cpu_wei_per_minute)} a CPU,"
+                f" {format_credits(prices.mem_wei_per_mb_minute)} a MB,"
+                f" {format_credits(prices.gpu_wei_per_minute)} a GPU (credits)",
+            ),
+            ("labels", "  ".join(labels)),
+        ]
+    )
+
+
+def waiting_change(versions: Versions) -> tuple[str, ...]:
+    """What an approval would change, a line each, `what: old -> new`; empty when nothing waits or all of it is new."""
+    if versions.proposed is None or versions.approved is None:
+        return ()
+    new = versions.proposed
+    return differences(versions.approved, new.hardware, new.prices, new.labels)
+
+
+def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queues: Queues) -> None:
+    """Print how a provider stands: its offer, what waits for approval, what it did and what it is to do."""
+    newest = versions.approved or versions.proposed
+    if newest is not None:
+        show_offer(screen, newest)
+    changes = waiting_change(versions)
+    if changes:
+        screen.heading("Waits for approval")
+        screen.pairs([(name, change) for name, _, change in (line.partition(": ") for line in changes)])
+    screen.heading("Track record")
+    screen.pairs([(name, str(count)) for name, count in _record(record).items()])
+    screen.heading("Queues")
+    screen.pairs([(name, str(count)) for name, count in _queues(queues).items()])
+
+
+def standing_as_json(address: str, versions: Versions, record: TrackRecord, queues: Queues) -> dict[str, Any]:
+    """The same as values; versions that do not stand are null."""
+    return {
+        "address": address,
+        "standing": versions.standing.name.lower(),
+        "approved": None if versions.approved is None else offer_as_json(versions.approved),
+        "proposed": None if versions.proposed is None else offer_as_json(versions.proposed),
+        "changes": list(waiting_change(versions)),
+        "track_record": {name.replace(" ", "_"): count for name, count in _record(record).items()},
+        "queues": {name.replace(" ", "_"): count for name, count in _queues(queues).items()},
+    }
+
+
+def _record(record: TrackRecord) -> dict[str, int]:
+    return {
+        "started": record.started, "refused": record.refused, "panicked": record.panicked,
+        "timed out": record.timed_out,
+    }  # fmt: skip
+
+
+def _queues(queues: Queues) -> dict[str, int]:
+    return {"to claim": queues.claimable, "to cancel": queues.cancelling, "topped up": queues.topped_up}
+
+
+def offer_as_json(one: Provider) -> dict[str, Any]:
+    """A provider with prices as texts of wei."""
+    hardware, prices = one.hardware, one.prices
+    return {
+        "address": one.address,
+        "name": cluster_name(one),
+        "approved": one.approved,
+        "banned": one.banned,
+        "waiting_for_approval": one.waiting_for_approval,
+        "nodes": hardware.nodes,
+        "cpus_per_node": list(hardware.cpus_per_node),
+        "mem_per_node_mb": list(hardware.mem_per_node_mb),
+        "gpus_per_node": list(hardware.gpus_per_node),
+        "cpu_wei_per_minute": str(prices.cpu_wei_per_minute),
+        "mem_wei_per_mb_minute": str(prices.mem_wei_per_mb_minute),
+        "gpu_wei_per_minute": str(prices.gpu_wei_per_minute),
+        "labels": [{"key": label.key, "value": label.value} for label in one.labels],
+    }

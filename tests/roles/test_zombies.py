@@ -1,0 +1,154 @@
+"""Zombies on a real chain and a real Slurm: what is refunded, what is settled, what is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.registration import register
+from deepgrid.roles.zombies import cancel_left_over, look_again, look_for_zombies, put_right
+from tests.roles.conftest import Scene
+from tests.slurm.losing import lose
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash, leave
+
+
+@pytest.fixture
+async def approved(scene: Scene) -> AsyncIterator[Scene]:
+    """The provider may claim jobs; nothing of it is left in Slurm afterwards."""
+    await register(scene.session)
+    await scene.operator.approve_provider(scene.session.address)
+    yield scene
+    for job_id in await scene.session.chain.claimed_jobs(scene.session.address):
+        await scene.session.cluster.cancel(scene.session.key_of(await scene.session.chain.job(job_id)))
+
+
+@pytest.fixture
+def stop(box: Box) -> Iterator[Callable[[str], None]]:
+    """Stops a daemon; whatever was stopped runs again after the test."""
+    yield box.stop
+    box.start()
+
+
+async def running(scene: Scene, box: Box) -> JobKey:
+    """A claim that runs, on chain and at Slurm, until it may leave; nobody carries it."""
+    key = await scene.claimed()
+    await scene.session.cluster.submit(key, bash(WAIT_FOR_LEAVE), SMALL)
+    await until(lambda: in_queue(box, key) == "RUNNING")
+    await scene.session.writer.set_running(key.job_id, 1)
+    return key
+
+
+def in_queue(box: Box, key: JobKey) -> str:
+    return box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T").strip()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not reached():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+
+
+async def test_a_lost_job_is_refunded_in_full_and_says_why(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+
+    found = await look_for_zombies(session)
+    assert (found.claims, [suspect.key for suspect in found.suspects]) == (1, [key])
+    assert await look_again(session, found.suspects, grace_s=600) == []  # not yet
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "panicked"
+
+    job = await session.chain.job(key.job_id)
+    assert (job.status, job.final_cost_wei, job.last_error) == (JobStatus.PANICKED, 0, LOST)
+    assert (box.folder(key) / "tombstone").exists()  # it cannot start late
+    assert await put_right(session, seen) == "panicked"  # again changes nothing
+    assert (await look_for_zombies(session)).claims == 0
+
+
+async def test_a_job_that_ended_unseen_is_settled_as_it_ended(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key = await running(approved, box)
+    leave(box, key)
+    await until(lambda: not in_queue(box, key))
+
+    found = await look_for_zombies(session)
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "finished"
+    settled = await session.chain.settlement(key.job_id)
+    assert settled is not None and settled.billed_minutes == 1
+    assert (box.folder(key) / "record").exists()  # acknowledged: the spool is free
+
+
+async def test_a_job_whose_start_nobody_reported_is_started_and_settled(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key = await approved.claimed()
+    await session.cluster.submit(key, bash("exit 3"), SMALL)
+    await until(lambda: not in_queue(box, key))
+    found = await look_for_zombies(session)
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "failed"
+    assert (await session.chain.job(key.job_id)).exit_status == 768
+
+
+async def test_what_goes_on_is_left_alone(approved: Scene, box: Box) -> None:
+    await running(approved, box)
+    await approved.claimed()  # its run has not submitted it yet
+    found = await look_for_zombies(approved.session)
+    assert (found.claims, found.suspects, found.left_over) == (2, (), ())
+
+
+@pytest.mark.long
+async def test_without_an_answer_of_slurm_nothing_is_concluded(
+    approved: Scene, box: Box, stop: Callable[[str], None]
+) -> None:
+    session = approved.session
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+    found = await look_for_zombies(session)
+    stop("slurmctld")
+    with pytest.raises(SlurmUnreachable):
+        await look_for_zombies(session)
+    with pytest.raises(SlurmUnreachable):
+        await look_again(session, found.suspects, grace_s=0)
+    assert (await session.chain.job(key.job_id)).status is JobStatus.RUNNING
+
+
+async def test_without_an_answer_of_the_accounting_nothing_is_concluded(
+    approved: Scene, box: Box, stop: Callable[[str], None]
+) -> None:
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+    stop("slurmdbd")
+    with pytest.raises(SlurmUnreachable):
+        await look_for_zombies(approved.session)
+
+
+async def test_what_is_left_in_slurm_of_a_cold_job_is_cancelled(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key, other = await running(approved, box), await running(approved, box)
+    stranger = JobKey(key.chain_id, "0x" + "c0ffee00" * 5, key.job_id, key.claimed_at)
+    await session.cluster.submit(stranger, bash(WAIT_FOR_LEAVE), SMALL)
+    await approved.operator.panic_job(key.job_id, "the operator ended it")
+
+    found = await look_for_zombies(session)
+    assert found.left_over == (key,)
+    await cancel_left_over(session, key)
+    await until(lambda: (box.folder(key) / "tombstone").exists() and "RUNNING" not in _states(box, key))
+    assert in_queue(box, other) == "RUNNING"
+    assert not (box.folder(stranger) / "tombstone").exists()
+    leave(box, stranger)
+
+
+def _states(box: Box, key: JobKey) -> str:
+    """States of the Slurm jobs with this very comment."""
+    rows = box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T %k").splitlines()
+    return " ".join(row for row in rows if row.endswith(key.comment))

@@ -1,0 +1,48 @@
+"""Loses a Slurm job behind everybody's back: out of the queue, out of the spool, out of the accounting's database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from deepgrid.lifecycle.job import JobKey
+from deployments.onemachine.slurm import SlurmSite
+from deployments.onemachine.slurm_files import socket_path
+
+WITHIN_S = 120.0
+
+
+def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
+    """Make a waiting or running job one that the cluster has never heard of."""
+    _slurm(site, cluster, "scancel", "-n", key.name)
+    deadline = time.monotonic() + WITHIN_S
+    while not (records := _records(site, cluster, key)) or _ends(site, cluster, key) in ("", "Unknown"):
+        assert time.monotonic() < deadline, "the end of the job is not recorded"
+        time.sleep(0.1)
+    for record in records:
+        record.unlink()
+    _sql(site, f"DELETE FROM {cluster}_job_table WHERE job_name = '{key.name}'")  # noqa: S608 - a test's own names
+    assert not _ends(site, cluster, key)
+
+
+def _records(site: SlurmSite, cluster: str, key: JobKey) -> list[Path]:
+    """The job's completion records, where the hook writes them and where the supervisor keeps them."""
+    root = Path(site.login(cluster).grid_root)
+    files = [*(root / "spool").glob("[0-9]*"), *(root / "jobs" / key.folder).glob("record")]
+    return [file for file in files if key.comment in file.read_text()]
+
+
+def _ends(site: SlurmSite, cluster: str, key: JobKey) -> str:
+    return _slurm(site, cluster, "sacct", "-n", "-P", "-X", "-a", "--name", key.name, "-S", "now-1days", "-o", "End")
+
+
+def _slurm(site: SlurmSite, cluster: str, *argv: str) -> str:
+    env = {**os.environ, **site.environment(cluster)}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _sql(site: SlurmSite, statement: str) -> None:
+    client = ["mariadb", "--no-defaults", f"--socket={socket_path(site.state) / 'private' / 'db.sock'}"]
+    subprocess.run([*client, "slurm_acct_db", "-e", statement], check=True, capture_output=True)
