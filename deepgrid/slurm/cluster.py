@@ -14,6 +14,7 @@ from deepgrid.errors import SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import submit as protocol
+from deepgrid.slurm.batch import BatchJobs
 from deepgrid.slurm.commands import OUR_COMMENTS, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
@@ -31,6 +32,7 @@ class Cluster:
     def __init__(self, login: Runner, settings: LoginSettings) -> None:
         self._login = login
         self.settings = settings
+        self.batch = BatchJobs(login, settings)
 
     async def health(self) -> None:
         """Raise SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs."""

@@ -1,0 +1,90 @@
+# shellcheck shell=sh
+# The supervisor's own batch jobs, which belong to no claim; POSIX sh, run on the login node.
+# Arguments: VERB ROOT NAME ACCOUNT, then those of the verb. Answers one line, a word and its text; `output` the output.
+#
+# ROOT/batch/NAME belongs to the supervisor, and there is one job a name. The job can write output.log and run/ only.
+set -u
+export LC_ALL=C
+verb=$1 name=$3 folder=$2/batch/$3 account=$4
+shift 4
+user=${account:-$(id -un)}
+umask 077
+
+answer() {
+  printf '%s\n' "$*"
+  exit 0
+}
+
+# end_all: cancel whatever Slurm has of this name.
+end_all() {
+  ids=$(timeout 20 squeue -h -a -u "$user" -n "$name" -o %A < /dev/null 2>&1) ||
+    answer later "$(printf '%s\n' "$ids" | head -n 1)"
+  # shellcheck disable=SC2086 # one argument an id
+  [ -z "$ids" ] || message=$(timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
+}
+
+# submit SIZE SILENCE SBATCH...: a predecessor of this name ends; the script, SIZE bytes, is on standard input.
+submit() {
+  size=$1 silence=$2
+  shift 2
+  end_all
+  rm -rf "$folder"
+  # Others may pass through the folders, to the job's own files, and see nothing else.
+  if ! { (umask 066 && mkdir -p "$folder") && mkdir "$folder/run" && : > "$folder/output.log" && cat > "$folder/script"; }
+  then
+    answer later "the login node could not write $folder"
+  fi
+  [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script did not arrive whole"
+  if [ -n "$account" ]; then
+    chown "$account:" "$folder/output.log" "$folder/run" ||
+      answer later "the login node could not give files to $account"
+    set -- "$@" "--uid=$(id -u "$account")" "--gid=$(id -g "$account")"
+  fi
+  id=$(env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$folder/run" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
+    LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@" < "$folder/script" 2> "$folder/complaint")
+  status=$?
+  id=${id%%;*} # another cluster's name may follow
+  case $id in
+    '' | *[!0-9]*) ;;
+    *) answer submitted "$id" ;;
+  esac
+  message=$(sed -n 's/^sbatch: //; s/^error: //; s/^fatal: //; /./{p;q}' "$folder/complaint")
+  case $status in
+    0 | 124 | 137) answer later "${message:-sbatch did not answer}" ;;
+  esac
+  ! grep -qE "connect failure|$silence" "$folder/complaint" || answer later "$message"
+  answer refused "${message:-sbatch failed with status $status}"
+}
+
+# state ID: the word of Slurm for the job, LOST when neither the queue nor accounting has it.
+state() {
+  if rows=$(timeout 20 squeue -h -a -t all -j "$1" -o '%T|%j' < /dev/null 2>&1); then
+    :
+  else
+    case $rows in
+      *'Invalid job id'*) rows='' ;;
+      *) answer later "$(printf '%s\n' "$rows" | head -n 1)" ;;
+    esac
+  fi
+  [ -n "$rows" ] || rows=$(timeout 20 sacct -n -P -X -j "$1" -o State,JobName < /dev/null 2>&1) ||
+    case $rows in
+      *'storage is disabled'*) rows='' ;;
+      *) answer later "$(printf '%s\n' "$rows" | head -n 1)" ;;
+    esac
+  word=$(printf '%s\n' "$rows" | sed -n "s/[ |].*$name\$//p" | head -n 1)
+  answer state "${word:-LOST}"
+}
+
+# output LIMIT: the last LIMIT bytes of what the job wrote.
+output() {
+  tail -c "$1" "$folder/output.log"
+}
+
+# remove: nothing of this name is left.
+remove() {
+  end_all
+  rm -rf "$folder"
+  answer removed
+}
+
+"$verb" "$@"
