@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import logging
 
-from prefect.client.orchestration import get_client
-from prefect.states import AwaitingRetry
-
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.provider import ProviderSession, carried_states
-from tasks.claiming import start_job_run
-from tasks.runs import call_worker, is_carried
+from tasks.claiming import schedule_again, start_job_run
+from tasks.runs import is_carried
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +25,8 @@ async def adopt(session: ProviderSession, job: Job) -> None:
         return
     if session.carries(session.key_of(job)):
         return
-    pool = f"provider-{session.settings.cluster}"
     run = await start_job_run(session, job)
-    if is_carried(run, pool) or (run.state is not None and run.state.is_scheduled()):
+    if is_carried(run, f"provider-{session.settings.cluster}") or (run.state is not None and run.state.is_scheduled()):
         return
     logger.info("job %d is %s and nobody carries it: adopting", job.id, job.status.words)
-    async with get_client() as client:
-        await client.set_flow_run_state(run.id, AwaitingRetry(message="Adopted by the supervisor."), force=True)
-    call_worker(pool)
+    await schedule_again(session, run, "Adopted by the supervisor.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
+from prefect.states import AwaitingRetry
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
-from tasks.runs import start_run
+from tasks.runs import call_worker, start_run
 
 
 @side_effect("check Slurm")
@@ -43,3 +45,10 @@ async def start_job_run(session: ProviderSession, job: Job) -> FlowRun:
         {"cluster": session.settings.cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
         idempotency_key=f"{key.comment}:{session.address}",
     )
+
+
+async def schedule_again(session: ProviderSession, run: FlowRun, why: str) -> None:
+    """Let a run of this cluster come again, whatever its state; it goes on from the truth."""
+    async with get_client() as client:
+        await client.set_flow_run_state(run.id, AwaitingRetry(message=why), force=True)
+    call_worker(f"provider-{session.settings.cluster}")

@@ -7,7 +7,8 @@ top-ups only say where to look. So nothing is lost with an entry: every step ask
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from deepgrid.errors import SlurmError
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from deepgrid.roles.provider import ProviderSession
 
 logger = logging.getLogger(__name__)
+
+
+class Steered(Enum):
+    """What came of looking at one job; the values read with `job 7` or `job 7, 8` in the gap."""
+
+    CARRIER_WOKEN = "Woke the carrier of {}."
+    RUN_SCHEDULED = "Nobody carried {}: its run is scheduled."
+    NOTHING_TO_DO = "Of {} nothing is wanted any more."
+
+
+def summary(done: Mapping[int, Steered]) -> str:
+    """What was done for which job, in sentences; empty when there was none."""
+    jobs = {way: [str(job_id) for job_id in sorted(done) if done[job_id] is way] for way in Steered}
+    return " ".join(way.value.format(f"job {', '.join(ids)}") for way, ids in jobs.items() if ids)
 
 
 async def to_be_cancelled(session: ProviderSession) -> list[Job]:

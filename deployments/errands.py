@@ -1,0 +1,62 @@
+"""Errands: what waits in a provider's queues on chain has its flow run at once, not only on schedule.
+
+The queues hold cancel requests and top-ups, of which no event tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from deepgrid.chain.client import Queues
+from deepgrid.errors import GridError
+from deepgrid.roles.provider import ProviderSession
+from deployments.starting import start_at_last
+from tasks.runs import run_ended
+
+LOOK_S = 2.0
+AGAIN_S = 15.0  # after a run that did not complete
+
+logger = logging.getLogger(__name__)
+
+
+class Errands:
+    """Looks after the queues of one provider, for ever; at most one run of each flow at a time."""
+
+    def __init__(self, session: ProviderSession) -> None:
+        self._session = session
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._outage = ""
+
+    async def look_after(self) -> None:
+        """Look every 2 s, with one request; a node that is away is waited for."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                if (queues := await self._look()) is not None:
+                    for flow, waiting in (("cancel_jobs", queues.cancelling), ("top_up_jobs", queues.topped_up)):
+                        if waiting and (flow not in self._under_way or self._under_way[flow].done()):
+                            self._under_way[flow] = group.create_task(self._run(flow))
+                await asyncio.sleep(LOOK_S)
+
+    async def _look(self) -> Queues | None:
+        """What waits; None, and one warning an outage, when that cannot be told."""
+        try:
+            queues = await self._session.chain.queues(self._session.address)
+        except GridError as error:
+            if error.message != self._outage:
+                logger.warning("the queues cannot be read, trying again: %s", error)
+            self._outage = error.message
+            return None
+        self._outage = ""
+        return queues
+
+    async def _run(self, flow: str) -> None:
+        cluster = self._session.settings.cluster
+        try:
+            run = await start_at_last(f"{flow}/{cluster}", {"cluster": cluster})
+            if await run_ended(run):
+                return
+            logger.warning("the run %s of %s did not complete, trying again", run.name, flow)
+        except Exception as error:  # whatever Prefect's client raises, such as for a run that somebody deleted
+            logger.warning("%s was not seen to its end, trying again: %s", flow, error)
+        await asyncio.sleep(AGAIN_S)

@@ -1,0 +1,117 @@
+"""A queue that is not empty has its flow run, one run at a time, through outages of node and Prefect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from deepgrid.chain.client import Queues
+from deepgrid.errors import ChainError
+from deepgrid.roles.provider import ProviderSession
+from deployments import errands
+from deployments.errands import Errands
+
+WITHIN_S = 60
+
+
+class World:
+    """A chain with two queues, and a Prefect whose runs end when the test lets them."""
+
+    address = "0xme"
+    settings = SimpleNamespace(cluster="alpha")
+
+    def __init__(self) -> None:
+        self.chain = self
+        self.waiting = Queues(0, 0, 0)
+        self.outages = self.looks = 0
+        self.started: list[str] = []
+        self.under_way: dict[str, asyncio.Event] = {}
+        self.failures = 0
+
+    async def queues(self, address: str) -> Queues:
+        assert address == self.address
+        self.looks += 1
+        if self.outages:
+            self.outages -= 1
+            raise ChainError("The node is away.")
+        return self.waiting
+
+    async def start(self, deployment: str, parameters: dict[str, Any]) -> SimpleNamespace:
+        assert parameters == {"cluster": "alpha"}
+        assert deployment not in self.under_way, "two at a time"
+        self.started.append(deployment)
+        self.under_way[deployment] = asyncio.Event()
+        return SimpleNamespace(name=deployment)
+
+    async def ended(self, run: SimpleNamespace) -> bool:
+        if self.failures:
+            self.failures -= 1
+            del self.under_way[run.name]
+            raise RuntimeError("Prefect knows no such run")
+        await self.under_way[run.name].wait()
+        del self.under_way[run.name]
+        return True
+
+    def end(self, deployment: str) -> None:
+        """End the run, which has emptied its queue."""
+        self.waiting = Queues(0, 0, 0)
+        self.under_way[deployment].set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            while not condition():
+                await asyncio.sleep(0)
+
+    async def look_often(self) -> None:
+        seen = self.looks
+        await self.until(lambda: self.looks > seen + 5)
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    world = World()
+    monkeypatch.setattr(errands, "LOOK_S", 0)
+    monkeypatch.setattr(errands, "AGAIN_S", 0)
+    monkeypatch.setattr(errands, "start_at_last", world.start)
+    monkeypatch.setattr(errands, "run_ended", world.ended)
+    async with _looking_after(world):
+        yield world
+
+
+@asynccontextmanager
+async def _looking_after(world: World) -> AsyncIterator[None]:
+    task = asyncio.create_task(Errands(cast(ProviderSession, world)).look_after())
+    yield
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_empty_queues_start_nothing(world: World) -> None:
+    world.waiting = Queues(claimable=3, cancelling=0, topped_up=0)
+    await world.look_often()
+    assert world.started == []
+
+
+async def test_each_queue_has_one_run_at_a_time(world: World) -> None:
+    world.waiting = Queues(0, 2, 1)
+    await world.until(lambda: len(world.under_way) == 2)
+    await world.look_often()
+    assert sorted(world.started) == ["cancel_jobs/alpha", "top_up_jobs/alpha"]
+    world.end("cancel_jobs/alpha")
+    await world.until(lambda: len(world.under_way) == 1)
+    world.waiting = Queues(0, 1, 1)
+    await world.until(lambda: len(world.under_way) == 2)
+    assert sorted(world.started) == ["cancel_jobs/alpha", "cancel_jobs/alpha", "top_up_jobs/alpha"]
+
+
+async def test_outages_are_outlasted(world: World) -> None:
+    world.outages, world.failures = 5, 3
+    world.waiting = Queues(0, 0, 1)
+    await world.until(lambda: world.failures == 0 and bool(world.under_way))
+    assert world.started == ["top_up_jobs/alpha"] * 4
