@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from deepgrid.lifecycle.job import Job
 
@@ -108,18 +109,41 @@ class Ledger:
         """Whether a block belongs to the period."""
         return self.first_block <= block <= self.last_block
 
+    @cached_property
+    def top_ups(self) -> dict[int, list[Transfer]]:
+        """Top-ups by job."""
+        found: dict[int, list[Transfer]] = {}
+        for one in self.transfers:
+            if one.purpose is Purpose.TOP_UP and one.job_id is not None:
+                found.setdefault(one.job_id, []).append(one)
+        return found
+
+    @cached_property
+    def strays_wei(self) -> int:
+        """Credits that came to the contract since the period began, and of which nothing says what for."""
+        return sum(one.wei for one in self.transfers if one.purpose is Purpose.STRAY)
+
+    @cached_property
+    def claim_blocks(self) -> dict[tuple[int, int], int]:
+        """Blocks of the claims, by job and time."""
+        return {(claim.job_id, claim.at): claim.block for claim in self.claims}
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A job at Slurm. `claimed_at` is None where Slurm keeps no comments; `started_at` for one that never started."""
+    """A job at Slurm, of one claim. `started_at` is None for one that never started.
+
+    `guarded`: its exit status is that of a script that refused to start.
+    """
 
     job_id: int
-    claimed_at: int | None
+    claimed_at: int
     slurm_id: int
     state: str
     started_at: int | None
     ended_at: int | None
     exit_status: int = 0
+    guarded: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,41 @@
+"""What the contract's rules make of what ran: the minutes and the money that a settlement should show. Pure.
+
+The rules are `_billableMinutes` and `_settle` of the contract (docs/contracts.md): a supervisor reports the started
+minutes of Slurm's record, at most those that were bought; the contract bills no more than passed on its own clock.
+"""
+
+from __future__ import annotations
+
+from deepgrid.billing.entries import Run
+from deepgrid.billing.minutes import Bill, bill, started_minutes
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+
+# Ends that are the provider's fault, by Slurm's word; they are not billed.
+FAULTS = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED"})
+
+
+def run_minutes(run: Run | None) -> int:
+    """Started minutes of a run that has ended; 0 for one that never started, or has not ended."""
+    if run is None or run.started_at is None or run.ended_at is None:
+        return 0
+    return started_minutes(run.started_at, run.ended_at)
+
+
+def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_minutes: int) -> int:
+    """Minutes that the settlement of a cold job should bill for `run`, by the contract's figures of today."""
+    if job.started_at == 0 or job.status is JobStatus.PANICKED:
+        return 0
+    ran = 0 if run is not None and run.state in FAULTS else run_minutes(run)
+    until = job.ended_at
+    if job.has_cancel_request:
+        until = min(until, job.cancel_requested_at + 60 * timeout_minutes)
+    minutes = min(ran, started_minutes(job.started_at, until), job.granted_minutes)
+    if job.status is JobStatus.CANCELLED and job.has_cancel_request:
+        return max(minutes, min(fee_minutes, job.granted_minutes))
+    return minutes
+
+
+def expected_bill(job: Job, billed_minutes: int) -> Bill:
+    """How the contract divides what the job locked, for the minutes that were billed."""
+    return bill(billed_minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent)

@@ -1,0 +1,145 @@
+"""The entries of the books as pandas tables. Every column holds Python objects: a wei more than 2^63 is still exact.
+
+One row a claim: `job_id` and `claimed_at` are the key. A job that nobody claimed has `claimed_at` 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from deepgrid.billing.entries import Ledger, Purpose, Run, Settlement
+
+KEY = ["job_id", "claimed_at"]
+SETTLED, OPEN, GIVEN_BACK = "settled", "open", "given back"
+
+CHAIN_COLUMNS = [
+    *KEY, "outcome", "status", "provider", "customer", "locked", "brought_forward", "billed", "paid", "cut",
+    "refunded", "still_locked", "tx",
+]  # fmt: skip
+MOVED_COLUMNS = ["job_id", "deposit", "top_up", "paid_out", "refund_out"]
+RUN_COLUMNS = [*KEY, "slurm_id", "slurm_state", "slurm_start", "slurm_end", "starts"]
+
+
+def chain_frame(ledger: Ledger, provider: str | None = None) -> pd.DataFrame:
+    """Claims that were settled, open or given back at the period's end; of one provider, or of all."""
+    settled_in, settled_at_all = {}, set()
+    for settlement in ledger.settlements:
+        settled_at_all.add(settlement.job_id)
+        if ledger.in_period(settlement.block):
+            settled_in[settlement.job_id] = settlement
+    rows = [_settled(ledger, one) for one in settled_in.values() if provider in (None, one.provider)]
+    for job_id, job in ledger.jobs.items():
+        is_open = job_id not in settled_in and (job.status.hot or job_id in settled_at_all)
+        if is_open and ledger.requested.get(job_id, 0) <= ledger.last_block and _is_held_by(ledger, job_id, provider):
+            rows.append(_open(ledger, job_id))
+    if provider is not None:
+        rows += _given_back(ledger, provider)
+    return _frame(rows, CHAIN_COLUMNS)
+
+
+def moved_frame(ledger: Ledger) -> pd.DataFrame:
+    """Wei that moved for each job within the period: in as deposit and top-ups, out to provider and customer."""
+    columns = {
+        Purpose.DEPOSIT: "deposit", Purpose.TOP_UP: "top_up", Purpose.PAID: "paid_out", Purpose.REFUND: "refund_out",
+    }  # fmt: skip
+    sums: dict[int, dict[str, Any]] = defaultdict(lambda: dict.fromkeys(columns.values(), 0))
+    for transfer in ledger.transfers:
+        if transfer.job_id is not None and ledger.in_period(transfer.block):
+            sums[transfer.job_id][columns[transfer.purpose]] += transfer.wei
+    return _frame([{"job_id": job_id, **sums[job_id]} for job_id in sorted(sums)], MOVED_COLUMNS)
+
+
+def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
+    """Each claim's first start at Slurm (or what kept it from one), and how often it started."""
+    by_claim: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    for run in runs:
+        by_claim[run.job_id, run.claimed_at].append(run)
+    rows = []
+    for (job_id, claimed_at), mine in sorted(by_claim.items()):
+        first = first_run(mine)
+        rows.append({
+            "job_id": job_id, "claimed_at": claimed_at, "slurm_id": first.slurm_id, "slurm_state": first.state,
+            "slurm_start": first.started_at, "slurm_end": first.ended_at, "starts": len(starts(mine)),
+        })  # fmt: skip
+    return _frame(rows, RUN_COLUMNS)
+
+
+def starts(runs: Iterable[Run]) -> list[Run]:
+    """Runs that began, in that order; a second start that the script itself refused is none."""
+    begun = sorted((run for run in runs if run.started_at is not None), key=lambda run: run.started_at or 0)
+    return begun[:1] + [run for run in begun[1:] if not run.guarded]
+
+
+def first_run(runs: Iterable[Run]) -> Run:
+    """The first that began; else any."""
+    known = list(runs)
+    return next(iter(starts(known)), known[0])
+
+
+def locked_at_end(ledger: Ledger, job_id: int) -> int:
+    """Wei that a job had locked by the period's end (for a settled one: in all)."""
+    later = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if one.block > ledger.last_block)
+    return ledger.jobs[job_id].locked_wei - later
+
+
+def _settled(ledger: Ledger, settlement: Settlement) -> dict[str, Any]:
+    job = ledger.jobs[settlement.job_id]
+    return {
+        **_common(ledger, job.id), "outcome": SETTLED, "status": job.status.words, "provider": settlement.provider,
+        "billed": settlement.billed_minutes, "paid": settlement.paid_wei, "cut": settlement.cut_wei,
+        "refunded": settlement.refunded_wei, "still_locked": 0, "tx": settlement.tx_hash,
+    }  # fmt: skip
+
+
+def _open(ledger: Ledger, job_id: int) -> dict[str, Any]:
+    job, common = ledger.jobs[job_id], _common(ledger, job_id)
+    status = job.status.words if job.status.hot else "settled later"
+    return {**common, "outcome": OPEN, "status": status, "provider": job.provider, "still_locked": common["locked"]}
+
+
+def _common(ledger: Ledger, job_id: int) -> dict[str, Any]:
+    """What settled and open jobs have in common. A job of before the period brings its deposit with it."""
+    job, locked = ledger.jobs[job_id], locked_at_end(ledger, job_id)
+    topped_up = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if ledger.in_period(one.block))
+    return {
+        "job_id": job_id, "claimed_at": job.claimed_at, "customer": job.customer, "locked": locked,
+        "brought_forward": 0 if job_id in ledger.requested else locked - topped_up,
+        "billed": 0, "paid": 0, "cut": 0, "refunded": 0, "tx": "",
+    }  # fmt: skip
+
+
+def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
+    """Claims of the period that the provider did not keep; their money is in the books of whom the job went to."""
+    blocks: dict[int, list[int]] = defaultdict(list)
+    for one in ledger.given_back:
+        if one.provider == provider:
+            blocks[one.job_id].append(one.block)
+    return [
+        {
+            "job_id": claim.job_id, "claimed_at": claim.at, "outcome": GIVEN_BACK, "status": GIVEN_BACK,
+            "provider": provider, "customer": ledger.jobs[claim.job_id].customer, "locked": 0, "brought_forward": 0,
+            "billed": 0, "paid": 0, "cut": 0, "refunded": 0, "still_locked": 0, "tx": claim.tx_hash,
+        }
+        for claim in ledger.claims
+        if claim.provider == provider
+        and ledger.in_period(claim.block)
+        and any(block >= claim.block for block in blocks[claim.job_id])
+        and ledger.jobs[claim.job_id].claimed_at != claim.at
+    ]  # fmt: skip
+
+
+def _is_held_by(ledger: Ledger, job_id: int, provider: str | None) -> bool:
+    """Whether the job is of these books: anybody's for the operator, claimed by the period's end for a provider."""
+    if provider is None:
+        return True
+    job = ledger.jobs[job_id]
+    claimed_in = ledger.claim_blocks.get((job_id, job.claimed_at), 0)
+    return job.provider == provider and job.claimed_at > 0 and claimed_in <= ledger.last_block
+
+
+def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame([[row[name] for name in columns] for row in rows], columns=columns, dtype=object)

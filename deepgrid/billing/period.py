@@ -1,0 +1,49 @@
+"""Periods as people write them: dates or times in UTC, without an end (`until` itself is not in the period)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from deepgrid.billing.entries import Span
+from deepgrid.errors import InputError
+
+DAY_S = 86400
+
+
+def parse_period(since: str | None, until: str | None, now: int) -> Span:
+    """The period from `since` to `until`: by default the last 24 hours, up to `now` (unix seconds).
+
+    Each is a date (its midnight) or a time such as 2026-11-21T14:30, in UTC unless it names its own zone.
+    Raises InputError for another spelling, and for an end that is not after the beginning.
+    """
+    end = now + 1 if until is None else parse_time(until)
+    begin = end - DAY_S if since is None else parse_time(since)
+    if begin >= end:
+        raise InputError(
+            f"The period begins at {format_time(begin)} and ends at {format_time(end)}.",
+            next_step="Give a `since` that is before `until`.",
+        )
+    return Span(begin, end)
+
+
+def parse_time(text: str) -> int:
+    """Unix seconds of a date or time. Raises InputError."""
+    try:
+        time = datetime.fromisoformat(text.strip())
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"{text[:40]!r} is neither a date nor a time.", next_step="Write it like 2026-11-21 or 2026-11-21T14:30."
+        ) from None
+
+
+def format_time(at: int | None) -> str:
+    """Unix seconds as `2026-11-21 14:30:00`, UTC; empty for None and 0."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S") if at else ""
+
+
+def file_name(span: Span) -> str:
+    """The period as a name for a file: `2026-11-20T023000Z-2026-11-21T023000Z`."""
+    return "-".join(
+        datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H%M%SZ") for at in (span.since, span.until)
+    )  # fmt: skip

@@ -1,0 +1,171 @@
+"""The reconciliation of one party's books over one period: the join, its findings, its totals.
+
+Every wei that the jobs of the books had locked must be found again as paid, kept, refunded or still locked, and
+every transfer in a settlement; for the operator also everything that the contract holds. Exact, in Python ints.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import pandas as pd
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.differences import Finding, Side, findings
+from deepgrid.billing.entries import Ledger, Purpose, Run, Runs, Span
+from deepgrid.billing.frames import GIVEN_BACK
+from deepgrid.billing.join import join, records
+
+NAMED_IN_MESSAGE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums in wei: of the jobs in the books, of their transfers, and what the contract holds now.
+
+    The contract's figures are of the whole grid; `deposits` is None in the books of one provider.
+    """
+
+    jobs: int
+    brought_forward: int
+    taken: int
+    locked: int
+    paid: int
+    cut: int
+    refunded: int
+    still_locked: int
+    paid_out: int
+    refund_out: int
+    withdrawn: int
+    strays: int
+    platform_cut: int
+    balance: int
+    deposits: int | None = None
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The outcome. `rows` is the join; `imbalances` are sentences, none in good books."""
+
+    name: str
+    span: Span
+    rows: pd.DataFrame
+    differences: tuple[Finding, ...]
+    notes: tuple[Finding, ...]
+    totals: Totals
+    imbalances: tuple[str, ...]
+    sources: str
+
+    @property
+    def clean(self) -> bool:
+        return not self.differences and not self.imbalances
+
+    @property
+    def message(self) -> str:
+        """One sentence: that all agrees, or which jobs do not, and how."""
+        of = f"{self.totals.jobs} {'job' if self.totals.jobs == 1 else 'jobs'}"
+        if self.clean:
+            return f"{of} agree, and the totals balance to the wei." if self.totals.jobs else "No job in the period."
+        jobs = len({one.job_id for one in self.differences})
+        named = [f"job {one.job_id} ({one.kind})" for one in self.differences[:NAMED_IN_MESSAGE]]
+        named += [f"{len(self.differences) - len(named)} more"] if len(self.differences) > len(named) else []
+        differ = f"{jobs} of {of} differ: {', '.join(named)}." if named else f"{of}, and no job differs."
+        return " ".join([*self.imbalances, differ])
+
+
+def reconcile(
+    name: str,
+    ledger: Ledger,
+    span: Span,
+    *,
+    runs: Runs | None = None,
+    provider: str | None = None,
+    tolerance_minutes: int = 1,
+) -> Reconciliation:
+    """Compare the books of `provider` with its Slurm's `runs`, or without both those of the whole grid."""
+    rows = join(ledger, runs, provider)
+    runs_of: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    for run in runs.runs if runs is not None else ():
+        runs_of[run.job_id, run.claimed_at].append(run)
+    side = Side(ledger, runs, runs_of, span, tolerance_minutes)
+    found = [finding for row in records(rows) for finding in findings(row, side)]
+    rows = _shown(rows, found)
+    totals = _totals(ledger, rows, provider)
+    return Reconciliation(
+        name=name, span=span, rows=rows, totals=totals, imbalances=tuple(_imbalances(ledger, totals)),
+        differences=tuple(one for one in found if one.kind is not None),
+        notes=tuple(one for one in found if one.kind is None),
+        sources=f"contract events, token transfers, {runs.source}" if runs else "contract events, token transfers",
+    )  # fmt: skip
+
+
+def needs_older_strays(ledger: Ledger) -> bool:
+    """Whether the contract holds more than jobs, cut and the period's strays account for."""
+    return _excess(ledger) > ledger.strays_wei + ledger.older_strays_wei
+
+
+def _shown(rows: pd.DataFrame, found: list[Finding]) -> pd.DataFrame:
+    """The rows of these books, each with the names of its differences; what only Slurm knows only if it differs."""
+    kinds: dict[tuple[int, int], list[str]] = defaultdict(list)
+    for one in found:
+        if one.kind is not None:
+            kinds[one.job_id, one.claimed_at].append(one.kind)
+    keys = list(zip(rows["job_id"], rows["claimed_at"], strict=True))
+    named = [", ".join(dict.fromkeys(kinds[key])) for key in keys]
+    rows = rows.assign(difference=pd.Series(named, dtype=object, index=rows.index))
+    return rows[rows["outcome"].notna() | (rows["difference"] != "")].reset_index(drop=True)
+
+
+def _totals(ledger: Ledger, rows: pd.DataFrame, provider: str | None) -> Totals:
+    def total(column: str) -> int:
+        return sum(rows[column])
+
+    moved: Counter[Purpose] = Counter()
+    own_pay = 0
+    for one in ledger.transfers:
+        if ledger.in_period(one.block):
+            moved[one.purpose] += one.wei
+            own_pay += one.wei if one.purpose is Purpose.PAID and one.payee == provider else 0
+    everybody = provider is None
+    taken = moved[Purpose.DEPOSIT] + moved[Purpose.TOP_UP] if everybody else total("deposit") + total("top_up")
+    return Totals(
+        jobs=len({row["job_id"] for row in records(rows) if row["outcome"] not in (None, GIVEN_BACK)}),
+        brought_forward=total("brought_forward"), taken=taken, locked=total("locked"), paid=total("paid"),
+        cut=total("cut"), refunded=total("refunded"), still_locked=total("still_locked"),
+        paid_out=moved[Purpose.PAID] if everybody else own_pay,
+        refund_out=moved[Purpose.REFUND] if everybody else total("refund_out"),
+        withdrawn=moved[Purpose.WITHDRAWAL], strays=moved[Purpose.STRAY],
+        platform_cut=ledger.platform_cut_wei, balance=ledger.balance_wei,
+        deposits=_deposits(ledger) if everybody else None,
+    )  # fmt: skip
+
+
+def _imbalances(ledger: Ledger, totals: Totals) -> list[str]:
+    divided = totals.paid + totals.cut + totals.refunded + totals.still_locked
+    strays = ledger.strays_wei
+    checks = [
+        ("Locked", totals.locked, "paid, cut, refunded and still locked", divided, 0),
+        ("Locked", totals.locked, "brought forward and transferred in", totals.brought_forward + totals.taken, strays),
+        ("Settled for providers", totals.paid, "transferred to them", totals.paid_out, 0),
+        ("Settled for customers", totals.refunded, "transferred to them", totals.refund_out, 0),
+    ]
+    found = [
+        f"{what} {format_credits(one)} credits, {other_what} {format_credits(other)}."
+        for what, one, other_what, other, allowed in checks
+        if not 0 <= one - other <= allowed
+    ]
+    if totals.deposits is not None and not 0 <= _excess(ledger) <= strays + ledger.older_strays_wei:
+        found.append(
+            f"The contract holds {format_credits(totals.balance)} credits; deposits of hot jobs and the cut are"
+            f" {format_credits(totals.deposits + totals.platform_cut)}."
+        )
+    return found
+
+
+def _excess(ledger: Ledger) -> int:
+    return ledger.balance_wei - ledger.platform_cut_wei - _deposits(ledger)
+
+
+def _deposits(ledger: Ledger) -> int:
+    return sum(job.locked_wei for job in ledger.jobs.values() if job.status.hot)

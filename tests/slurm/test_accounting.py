@@ -1,0 +1,125 @@
+"""Slurm's side of the books, from a real accounting: every run of a period, by claim, from one question."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from deepgrid.billing.entries import Run, Runs, Span
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.accounting import WITHOUT_ACCOUNTING, PeriodSacct, read_runs
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import CommandResult, Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
+
+
+@pytest.fixture
+async def login(box: Box) -> AsyncIterator[Login]:
+    login = Login(box.settings)
+    yield login
+    await login.close()
+
+
+def today() -> Span:
+    now = int(time.time())
+    return Span(now - 3600, now + 60)
+
+
+def of(runs: Runs, key: JobKey) -> list[Run]:
+    return [run for run in runs.runs if (run.job_id, run.claimed_at) == (key.job_id, key.claimed_at)]
+
+
+class OtherSacct:
+    """A login node whose accounting answers as told; everything else is real."""
+
+    def __init__(self, login: Login, exit_status: int, complaint: bytes) -> None:
+        self._login = login
+        self._answer = CommandResult(exit_status, b"", complaint)
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        return self._answer if "sacct" in argv else await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        await self._login.close()
+
+
+async def accounted(login: Login, cluster: Cluster, key: JobKey) -> Run:
+    """The claim's run once accounting has its end, without having been told of the claim."""
+    deadline = time.monotonic() + WAIT_S
+    while not (found := [run for run in of(await read_runs(login, cluster, today(), key, []), key) if run.ended_at]):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.3)
+    (run,) = found
+    return run
+
+
+async def test_all_runs_of_a_period_come_by_claim(login: Login, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    good, bad = new_key(), new_key()
+    await cluster.submit(good, bash("true"), SMALL)
+    await cluster.submit(bad, bash("exit 3"), SMALL)
+    for key, state, status in ((good, "COMPLETED", 0), (bad, "FAILED", 768)):
+        end = await ended(monitor, key)
+        run = await accounted(login, cluster, key)
+        assert (run.state, run.exit_status) == (state, status)
+        assert (run.slurm_id, run.started_at, run.ended_at) == (end.slurm_id, end.started_at, end.ended_at)
+
+
+async def test_jobs_of_another_grid_are_not_in_the_books(
+    login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("true"), SMALL)
+    await ended(monitor, key)
+    await accounted(login, cluster, key)
+    elsewhere = replace(key, chain_id=key.chain_id + 1)
+    assert (await read_runs(login, cluster, today(), elsewhere, [])).runs == ()
+
+
+async def test_a_claim_is_found_however_old_it_is(
+    login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("true"), SMALL)
+    await ended(monitor, key)
+    next_week = Span(int(time.time()) + 7 * 86400, int(time.time()) + 8 * 86400)
+    (run,) = of(await read_runs(login, cluster, next_week, key, [key]), key)
+    assert run.state == "COMPLETED"
+
+
+async def test_a_running_job_has_no_end(login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    await cluster.submit(key, bash("sleep 600"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    (run,) = of(await read_runs(login, cluster, today(), key, [key]), key)
+    assert (run.state, run.ended_at) == ("RUNNING", None)
+    assert run.started_at is not None
+    await cluster.cancel(key)
+
+
+async def test_completion_records_serve_without_accounting_and_that_is_said(
+    login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("exit 3"), SMALL)
+    await ended(monitor, key)
+    disabled = OtherSacct(login, 1, b"sacct: error: Slurm accounting storage is disabled\n")
+    runs = await read_runs(disabled, cluster, today(), key, [key, new_key()])
+    assert (runs.complete, runs.source) == (False, WITHOUT_ACCOUNTING)
+    assert [(run.state, run.exit_status) for run in runs.runs] == [("FAILED", 768)]
+
+
+async def test_an_accounting_that_is_away_proves_nothing(login: Login, cluster: Cluster, key: JobKey) -> None:
+    away = OtherSacct(login, 1, b"sacct: error: Unable to connect to slurmdbd\n")
+    with pytest.raises(SlurmUnreachable, match="does not answer: Unable to connect"):
+        await read_runs(away, cluster, today(), key, [key])
+
+
+def test_times_are_asked_for_in_utc() -> None:
+    argv = PeriodSacct.argv("jobs", Span(0, 86400))
+    assert "TZ=UTC" in argv
+    assert argv[argv.index("-S") + 1] == "1970-01-01T00:00:00"
+    assert argv[argv.index("-E") + 1] == "1970-01-02T00:00:00"
