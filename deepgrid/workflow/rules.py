@@ -85,19 +85,9 @@ def _unsupported(job: Job, steps: Sequence[tuple[Path, Step]]) -> Iterator[Fault
     ]
     for place, step in steps:
         used.append(((*place, "use"), step.use is not None))
-        names = ("dependsOn", "if", "steps", "for", "launch", "catch", "finally")
-        used.extend(((*place, name), bool(getattr(step, _attribute(name)))) for name in names)
         if step.run:
             used.append(((*place, "run", "container"), step.run.container is not None))
-            used.append(((*place, "run", "mapUid"), step.run.map_uid is not None))
-            used.append(((*place, "run", "mapGid"), step.run.map_gid is not None))
-            used.append(((*place, "run", "disableCpuBinding"), step.run.disable_cpu_binding))
-            used.append(((*place, "run", "mpi"), step.run.mpi is not None))
             used.append(((*place, "run", "network"), step.run.network not in (None, "host")))
     for place, is_used in used:
         if is_used:
             yield place, "is not supported yet"
-
-
-def _attribute(name: str) -> str:
-    return {"dependsOn": "depends_on", "if": "if_", "for": "for_", "finally": "finally_"}.get(name, name)

@@ -21,7 +21,7 @@ from deepgrid.workflow import Job, load, parse
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 SRUN = """#!/bin/sh
-n=$(ls {records} | wc -l)
+n=$(date +%s%N)$$ # steps may run at the same time
 cat /proc/$$/environ >{records}/$n.tmp
 cat /proc/$$/cmdline >{records}/$n.argv
 mv {records}/$n.tmp {records}/$n.env
