@@ -1,0 +1,101 @@
+"""A reconciliation as people read it: a page, a table, and the rows as they are kept in a file."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pandas as pd
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.differences import Finding
+from deepgrid.billing.join import MONEY, records
+from deepgrid.billing.period import format_time
+from deepgrid.billing.reconcile import Reconciliation, Totals
+
+ROWS_SHOWN = 500  # of a table in the UI; the file has them all
+NUMBERS = ("job_id", "claimed_at", "billed", "ran", "expected", "slurm_id", "slurm_start", "slurm_end", "starts")
+
+
+def page(result: Reconciliation, picture: bytes) -> str:
+    """The reconciliation as Markdown, with the plot inside."""
+    verdict = "The books agree" if result.clean else "The books do not agree"
+    parts = [
+        f"# {verdict}: {result.name}",
+        result.message,
+        f"From {format_time(result.span.since)} to {format_time(result.span.until)} UTC, by {result.sources}.",
+    ]
+    if result.differences:
+        parts += ["## Differences", _findings(result.differences)]
+    parts += ["## Totals", _totals(result.totals), f"![plot](data:image/png;base64,{_text(picture)})"]
+    if result.notes:
+        parts += ["## Notes", "Odd, and in order:", _findings(result.notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(result: Reconciliation) -> list[dict[str, Any]]:
+    """One row a claim for a table in the UI, those that differ first; credits are exact, as text."""
+    rows = sorted(records(result.rows), key=lambda row: not row["difference"])
+    return [_shown(row) for row in rows[:ROWS_SHOWN]]
+
+
+def stored(result: Reconciliation) -> pd.DataFrame:
+    """The rows for a file: wei as text (no column type of Parquet that pandas reads holds them), times unix seconds.
+
+    Its `attrs` have the period and the totals.
+    """
+    rows = result.rows.rename(columns={name: f"{name}_wei" for name in MONEY})
+    for column in rows.columns:
+        if column in NUMBERS:
+            rows[column] = rows[column].astype("Int64")
+        else:
+            values = [None if value is None else str(value) for value in rows[column]]
+            rows[column] = pd.Series(values, dtype="string", index=rows.index)
+    totals = {name: str(getattr(result.totals, name)) for name in Totals.__dataclass_fields__}
+    rows.attrs = {"name": result.name, "since": result.span.since, "until": result.span.until, "totals": totals}
+    return rows
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    shown = {
+        "job": row["job_id"], "difference": row["difference"] or "", "status": row["status"] or "only in Slurm",
+        "billed min": row["billed"], "locked": row["locked"], "paid": row["paid"], "cut": row["cut"],
+        "refunded": row["refunded"], "still locked": row["still_locked"], "claimed": format_time(row["claimed_at"]),
+    }  # fmt: skip
+    for name in ("locked", "paid", "cut", "refunded", "still locked"):
+        shown[name] = format_credits(shown[name])
+    if "slurm_id" in row:
+        shown |= {
+            "ran min": row["ran"], "Slurm job": row["slurm_id"], "Slurm state": row["slurm_state"],
+            "Slurm start": format_time(row["slurm_start"]), "Slurm end": format_time(row["slurm_end"]),
+        }  # fmt: skip
+    return {**shown, "transaction": row["tx"] or ""}
+
+
+def _findings(found: tuple[Finding, ...]) -> str:
+    lines = ["| job | difference | evidence | transaction |", "|---|---|---|---|"]
+    lines += [
+        f"| {one.job_id} | {one.kind or ''} | {one.evidence} | {f'`{one.tx}`' if one.tx else ''} |"
+        for one in found[:ROWS_SHOWN]
+    ]
+    return "\n".join(lines)
+
+
+def _totals(totals: Totals) -> str:
+    lines = ["| credits | |", "|---|--:|"]
+    figures = [
+        ("brought forward", totals.brought_forward), ("transferred in", totals.taken), ("**locked**", totals.locked),
+        ("paid to providers", totals.paid), ("kept as cut", totals.cut), ("refunded", totals.refunded),
+        ("still locked", totals.still_locked),
+    ]  # fmt: skip
+    if totals.deposits is not None:
+        figures += [
+            ("withdrawn by the platform", totals.withdrawn), ("sent to the contract for no job", totals.strays),
+            ("deposits of hot jobs now", totals.deposits), ("cut in the contract now", totals.platform_cut),
+            ("**the contract's balance now**", totals.balance),
+        ]  # fmt: skip
+    return "\n".join([*lines, *(f"| {what} | {format_credits(wei)} |" for what, wei in figures)])
+
+
+def _text(picture: bytes) -> str:
+    return base64.b64encode(picture).decode()

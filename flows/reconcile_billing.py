@@ -1,0 +1,43 @@
+"""Compares what the contract billed with what Slurm ran and what the token moved, and names every difference."""
+
+from __future__ import annotations
+
+from prefect import flow, runtime
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from tasks.reconciling import books_of, choose_period, compare, keep, publish, read_chain, read_slurm
+
+
+def _run_name() -> str:
+    asked = runtime.flow_run.parameters
+    return f"reconcile billing of {asked.get('cluster') or asked.get('operator')}"
+
+
+@flow(name="reconcile_billing", flow_run_name=_run_name, persist_result=False)
+async def reconcile_billing(
+    cluster: str | None = None,
+    operator: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    tolerance_minutes: int = 1,
+) -> State[None]:
+    """Check the books of a cluster, or of the whole grid, over a period. Fails when anything disagrees.
+
+    Args:
+        cluster: Name of the provider block whose jobs are checked against its Slurm.
+        operator: Name of the operator block, for the books of the whole grid without Slurm; instead of `cluster`.
+        since: Begin of the period in UTC, such as 2026-11-20 or 2026-11-20T14:30. Without it, 24 hours before its end.
+        until: End of the period, itself not in it. Without it, now.
+        tolerance_minutes: By how many minutes a bill may differ from what ran in Slurm.
+    """
+    async with books_of(cluster, operator) as books:
+        span = await choose_period(books, since, until)
+        ledger = await read_chain(books, span)
+        runs = await read_slurm(books, span, ledger)
+        result = await compare(books, span, ledger, runs, tolerance_minutes)
+        await keep(books, result)
+        await publish(books, result)
+    if not result.clean:
+        return Failed(message=result.message)
+    return Completed(message=result.message)
