@@ -1,0 +1,43 @@
+"""A process that is killed in the middle of a run leaves no run under way for ever, and no slot taken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from deployments.onemachine.grid import Grid
+from tests.grid.runs import FINAL, api, deployment, run_now, run_until, unscheduled
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+FLOW = "expire_claims/grid"
+
+
+async def test_a_killed_operator_leaves_nothing_under_way(grid: Grid) -> None:
+    async with unscheduled(grid, FLOW):
+        anvil = grid.table.pid("anvil")
+        assert anvil is not None
+        os.kill(anvil, signal.SIGSTOP)  # holds the run in its middle
+        try:
+            run_id = await _start(grid)
+            await run_until(grid, run_id, lambda run: run["state"]["type"] == "RUNNING")
+            grid.kill("operator")
+        finally:
+            os.kill(anvil, signal.SIGCONT)
+            await asyncio.to_thread(grid.start, "operator")
+        run = await run_until(grid, run_id, lambda run: run["state"]["type"] in FINAL)
+        assert (run["state"]["type"], run["state"]["message"]) == ("CRASHED", "The process that carried it ended.")
+        again = await run_now(grid, FLOW)
+        assert again["state"]["type"] == "COMPLETED", again["state"]
+
+
+async def _start(grid: Grid) -> str:
+    """Start a run; its id."""
+    found = await deployment(grid, FLOW)
+    async with api(grid) as client:
+        wanted = {"state": {"type": "SCHEDULED"}}
+        made = (await client.post(f"deployments/{found['id']}/create_flow_run", json=wanted)).raise_for_status()
+    return str(made.json()["id"])
