@@ -4,6 +4,7 @@ Blocks hold addresses, endpoints and paths. A private key is never in one: Prefe
 could hand it out.
 """
 
+from blocks.benchmarks import Benchmarks
 from blocks.customer import Customer
 from blocks.grid import Grid, Wallet
 from blocks.operator import Operator
@@ -11,4 +12,4 @@ from blocks.provider import Provider
 from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 
-__all__ = ["Customer", "Grid", "Operator", "Provider", "Services", "SlurmLogin", "Wallet"]
+__all__ = ["Benchmarks", "Customer", "Grid", "Operator", "Provider", "Services", "SlurmLogin", "Wallet"]

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from pydantic import Field
 
+from blocks.benchmarks import Benchmarks
 from blocks.grid import Grid, Wallet
 from blocks.schema import GridBlock
 from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
+from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.lifecycle.job import Label, Prices
 from deepgrid.roles.provider import ProviderSettings
 
@@ -29,6 +31,7 @@ class Provider(GridBlock):
     cpu_wei_per_minute: str = Field(description="Price of a CPU for a minute, in wei of credit.")
     mem_wei_per_mb_minute: str = Field(description="Price of a MB of memory for a minute, in wei of credit.")
     labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can ask for.")
+    benchmarks: Benchmarks | None = Field(default=None, description="How to measure the cluster; empty for the usual.")
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
 
     def settings(self) -> ProviderSettings:
@@ -44,4 +47,5 @@ class Provider(GridBlock):
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
             services_url=self.services.url if self.services else "",
+            benchmarks=self.benchmarks.settings() if self.benchmarks else BenchmarkSettings(),
         )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.follower import Follower
@@ -47,6 +48,7 @@ class ProviderSettings:
     labels: tuple[Label, ...]
     state: Path
     services_url: str = ""  # empty for the address book's
+    benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
 
 
 class ProviderSession:

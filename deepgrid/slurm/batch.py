@@ -43,7 +43,7 @@ class BatchJobs:
         wait_minutes: int,
         partition: str = "",
     ) -> str:
-        """Run `script` to its end and return what it printed; the job and its files are gone afterwards.
+        """Run `script`, which must not `exit`, and return what it printed; the job and its files are gone then.
 
         It may wait `wait_minutes` for its turn and run for `limit_minutes`. Raises SlurmError, with the last line that
         it printed, when it does not complete; SlurmUnreachable when the login node does not take it just now.

@@ -1,0 +1,132 @@
+"""HPL, as Debian's `hpcc` contains it: the problem that fits a cluster, its input file, its result.
+
+hpcc runs its other tests too, on data of the same size; HPL comes last, and only it is read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from dataclasses import dataclass
+
+from deepgrid.benchmark.settings import BenchmarkSettings
+from deepgrid.errors import SlurmError
+from deepgrid.lifecycle.job import Hardware
+
+BYTES_PER_NUMBER = 8
+_RESULT = re.compile(r"W[RC]\d\w*(?:\s+\d+){4}\s+\S+\s+(\S+)")
+
+# One value of each: right-looking panels, 1-ring modified broadcast, depth 1, mixed swapping.
+_INPUT = """\
+HPLinpack benchmark input file
+deepgrid
+HPL.out      output file name (if any)
+8            device out (6=stdout,7=stderr,file)
+1            # of problems sizes (N)
+{n}          Ns
+1            # of NBs
+{nb}         NBs
+0            PMAP process mapping (0=Row-,1=Column-major)
+1            # of process grids (P x Q)
+{p}          Ps
+{q}          Qs
+16.0         threshold
+1            # of panel fact
+2            PFACTs (0=left, 1=Crout, 2=Right)
+1            # of recursive stopping criterium
+4            NBMINs (>= 1)
+1            # of panels in recursion
+2            NDIVs
+1            # of recursive panel fact.
+1            RFACTs (0=left, 1=Crout, 2=Right)
+1            # of broadcast
+1            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+1            # of lookahead depth
+1            DEPTHs (>=0)
+2            SWAP (0=bin-exch,1=long,2=mix)
+64           swapping threshold
+1            L1 in (0=transposed,1=no-transposed) form
+0            U  in (0=transposed,1=no-transposed) form
+1            Equilibration (0=no,1=yes)
+8            memory alignment in double (> 0)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A matrix of `n` by `n` in blocks of `nb`, on `p` x `q` ranks, `ranks_per_node` on each of `nodes`."""
+
+    n: int
+    nb: int
+    p: int
+    q: int
+    nodes: int
+    ranks_per_node: int
+    cpus_per_rank: int
+
+    def input_file(self) -> str:
+        """The text of hpccinf.txt."""
+        return _INPUT.format(n=self.n, nb=self.nb, p=self.p, q=self.q)
+
+
+def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
+    """As large as the memory share allows and the time budget too; every node counts as much as the smallest."""
+    ranks_per_node = max(1, min(hardware.cpus_per_node) // settings.cpus_per_rank)
+    ranks = hardware.nodes * ranks_per_node
+    p, q = process_grid(ranks)
+    fits = order_in_memory(min(hardware.mem_per_node_mb), hardware.nodes, settings.memory_share)
+    quick = order_in_time(settings.hpl_seconds, settings.gflops_per_cpu * ranks * settings.cpus_per_rank)
+    n = max(settings.block_size, whole_blocks(min(fits, quick), settings.block_size))
+    return Problem(n, settings.block_size, p, q, hardware.nodes, ranks_per_node, settings.cpus_per_rank)
+
+
+def process_grid(ranks: int) -> tuple[int, int]:
+    """P and Q with P * Q = `ranks`, as nearly square as its divisors allow, P not below Q."""
+    q = max(divisor for divisor in range(1, math.isqrt(ranks) + 1) if ranks % divisor == 0)
+    return ranks // q, q
+
+
+def order_in_memory(mem_per_node_mb: int, nodes: int, share: float) -> float:
+    """The order of a matrix: `share` of that of the largest one that the memory of all nodes would hold."""
+    return math.sqrt(mem_per_node_mb * nodes * 1_000_000 / BYTES_PER_NUMBER) * share
+
+
+def order_in_time(seconds: int, gflops: float) -> float:
+    """The order of a matrix that is solved in `seconds`: it takes 2/3 n^3 operations."""
+    return float((1.5 * seconds * gflops * 1e9) ** (1 / 3))
+
+
+def whole_blocks(order: float, block_size: int) -> int:
+    """`order` rounded down to a multiple of the block size."""
+    return int(order // block_size) * block_size
+
+
+def options(problem: Problem) -> list[str]:
+    """What sbatch is asked for: every CPU and all memory of the nodes."""
+    return [
+        f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * problem.ranks_per_node}",
+        f"--ntasks-per-node={problem.ranks_per_node}", f"--cpus-per-task={problem.cpus_per_rank}", "--mem=0",
+    ]  # fmt: skip
+
+
+def script(problem: Problem, settings: BenchmarkSettings) -> str:
+    """The batch script; it prints HPL's part of hpcc's report."""
+    return "\n".join([
+        "#!/bin/bash",
+        "set -e",
+        f"export OMP_NUM_THREADS={problem.cpus_per_rank}",
+        f"printf %s {shlex.quote(problem.input_file())} > hpccinf.txt",
+        f"mpirun {settings.mpi_options} -n {problem.p * problem.q} hpcc",
+        "sed -n '/^Begin of HPL section/,/^End of HPL section/p' hpccoutf.txt",
+    ])  # fmt: skip
+
+
+def parse(output: str) -> dict[str, float]:
+    """The best rate among verified solutions. Raises SlurmError when there is none."""
+    rates = [float(found[1]) for found in _RESULT.finditer(output)]
+    if not rates:
+        raise SlurmError("HPL printed no result.")
+    if "PASSED" not in output or "FAILED" in output:
+        raise SlurmError("HPL's solution did not pass its own check.")
+    return {"compute.gflops": max(rates)}

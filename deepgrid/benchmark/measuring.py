@@ -1,0 +1,59 @@
+"""The programs by which a cluster is measured: what each asks of Slurm, its script, and what its output says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deepgrid.benchmark import hpl, machine, network, storage
+from deepgrid.benchmark.labels import labels_of, number
+from deepgrid.benchmark.outcome import Outcome
+from deepgrid.benchmark.settings import BenchmarkSettings, Program
+from deepgrid.errors import SlurmError
+from deepgrid.lifecycle.job import Hardware
+from deepgrid.sbatch import StoragePaths
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job to be run: options of sbatch and a script."""
+
+    options: Sequence[str]
+    script: str
+
+
+def request(program: Program, hardware: Hardware, paths: StoragePaths, settings: BenchmarkSettings) -> Request | None:
+    """The job that measures `program` on nodes that respond; None when there is nothing to be measured."""
+    match program:
+        case "machine":
+            return Request(machine.options(), machine.script())
+        case "hpl":
+            problem = hpl.problem_for(hardware, settings)
+            return Request(hpl.options(problem), hpl.script(problem, settings))
+        case "network":
+            if hardware.nodes < 2:
+                return None
+            return Request(network.options(hardware.nodes), network.script(hardware.nodes, settings))
+        case "storage":
+            return Request(storage.options(), storage.script(paths, settings))
+
+
+def read(program: Program, output: str) -> Outcome:
+    """What the program's output says. Raises SlurmError when it says nothing of use."""
+    match program:
+        case "machine":
+            return Outcome(program, labels_of(machine.parse(output)))
+        case "hpl":
+            return _figures(program, hpl.parse(output))
+        case "network":
+            return _figures(program, network.parse(output))
+        case "storage":
+            figures, problems = storage.parse(output)
+            said = "; ".join(f"{volume}: {problem}" for volume, problem in problems.items())
+            if not figures:
+                raise SlurmError(f"No volume could be measured. {said}")
+            return _figures(program, figures, said)
+
+
+def _figures(program: Program, figures: dict[str, float], problem: str = "") -> Outcome:
+    return Outcome(program, labels_of({key: number(value) for key, value in figures.items()}), problem)

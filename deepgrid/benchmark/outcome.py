@@ -1,0 +1,64 @@
+"""What came of measuring a cluster, and what its labels become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deepgrid.benchmark.labels import is_measured, value_moved
+from deepgrid.benchmark.settings import Program
+from deepgrid.lifecycle.job import Label
+
+_PREFIXES: dict[Program, tuple[str, ...]] = {
+    "machine": ("cpu", "os", "arch", "gpu"),
+    "hpl": ("compute.",),
+    "network": ("network.p2p.", "network.all-to-all."),
+    "storage": ("storage.",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one program measured; `problem` says why it has no value, or not all of them."""
+
+    program: Program
+    labels: tuple[Label, ...] = ()
+    problem: str = ""
+
+    @property
+    def words(self) -> str:
+        """Why it failed, and what that means."""
+        return f"{self.program} failed ({self.problem.rstrip('.')}); its last values stay" if self.problem else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A label before and after, empty where there was or is none."""
+
+    key: str
+    old: str
+    new: str
+
+    @property
+    def moved(self) -> bool:
+        return value_moved(self.old, self.new)
+
+
+def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Label, ...] = ()) -> tuple[Label, ...]:
+    """The measured labels after these outcomes: what failed or was not measured keeps its last value.
+
+    Without those that stand among the provider's `own` labels, which win.
+    """
+    values = {label.key: label.value for label in last if is_measured(label.key)}
+    for outcome in outcomes:
+        if not outcome.problem:  # what it no longer reports, such as a GPU that was taken out, is gone
+            values = {key: value for key, value in values.items() if not key.startswith(_PREFIXES[outcome.program])}
+        values |= {label.key: label.value for label in outcome.labels}
+    return tuple(Label(key, values[key]) for key in sorted(values.keys() - {label.key for label in own}))
+
+
+def compared(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison, ...]:
+    """Both sides by key."""
+    before, after = ({label.key: label.value for label in labels} for labels in (old, new))
+    keys = sorted(before.keys() | after.keys())
+    return tuple(Comparison(key, before.get(key, ""), after.get(key, "")) for key in keys)

@@ -1,0 +1,52 @@
+"""Run by the nodes' own Python under mpirun, one rank a node; it knows nothing of deepgrid.
+
+Prints `key value`: between the first two nodes the one-way time of one byte (microseconds, half the median
+round trip) and the rate of 4 MiB messages (MB/s); among all nodes the median time of an all-to-all of 8 bytes.
+"""
+
+from statistics import median
+
+from mpi4py import MPI  # type: ignore[import-not-found]
+
+LARGE_BYTES, LARGE_ROUNDS = 4 * 2**20, 20
+SMALL_ROUNDS = 500
+
+world = MPI.COMM_WORLD
+rank = world.Get_rank()
+
+
+def round_trip_s(size: int, rounds: int) -> float:
+    """Median time for `size` bytes from rank 0 to rank 1 and back."""
+    message = bytearray(size)
+    times = []
+    for _ in range(rounds + rounds // 5):
+        began = MPI.Wtime()
+        if rank == 0:
+            world.Send([message, MPI.BYTE], dest=1)
+            world.Recv([message, MPI.BYTE], source=1)
+        elif rank == 1:
+            world.Recv([message, MPI.BYTE], source=0)
+            world.Send([message, MPI.BYTE], dest=0)
+        times.append(MPI.Wtime() - began)
+    return float(median(times[rounds // 5 :]))  # the first ones open connections
+
+
+def all_to_all_s(rounds: int) -> float:
+    """Median time in which every rank has sent 8 bytes to every other."""
+    outgoing, incoming = bytearray(8 * world.Get_size()), bytearray(8 * world.Get_size())
+    times = []
+    for _ in range(rounds + rounds // 5):
+        world.Barrier()
+        began = MPI.Wtime()
+        world.Alltoall([outgoing, 8, MPI.BYTE], [incoming, 8, MPI.BYTE])
+        times.append(MPI.Wtime() - began)
+    return float(median(times[rounds // 5 :]))
+
+
+one_byte_s = round_trip_s(1, SMALL_ROUNDS)
+large_s = round_trip_s(LARGE_BYTES, LARGE_ROUNDS)
+everybody_s = all_to_all_s(SMALL_ROUNDS)
+if rank == 0:
+    print("network.p2p.latency.us", one_byte_s / 2 * 1e6)
+    print("network.p2p.bw.mbps", LARGE_BYTES / (large_s / 2) / 1e6)
+    print("network.all-to-all.latency.us", everybody_s * 1e6)

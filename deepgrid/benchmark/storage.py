@@ -1,0 +1,93 @@
+"""fio on the volumes that jobs get: streams of 1 MiB blocks for the rate, random 4 KiB blocks for operations.
+
+One process on one node; past the page cache where the file system allows it. A volume that cannot be
+used costs its own figures only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+
+from deepgrid.benchmark.settings import BenchmarkSettings
+from deepgrid.sbatch import StoragePaths
+
+_MARK = "deepgrid-volume"
+
+# Arguments: name of the volume, its folder. One volume's failure does not keep the next from its turn.
+_MEASURE = """\
+measure() {
+  echo "deepgrid-volume $1"
+  folder=$(mktemp -d "$2/deepgrid-benchmark.XXXXXX") || return
+  direct=0
+  ! dd if=/dev/zero of="$folder/probe" bs=4096 count=1 oflag=direct 2> /dev/null || direct=1
+  fio --output-format=json --directory="$folder" --filename=data --size="$SIZE" --time_based --runtime="$RUNTIME" \\
+    --ioengine=psync --direct="$direct" --invalidate=1 --end_fsync=1 \\
+    --name=write --rw=write --bs=1m --name=read --stonewall --rw=read --bs=1m \\
+    --name=randwrite --stonewall --rw=randwrite --bs=4k --name=randread --stonewall --rw=randread --bs=4k
+  rm -rf "$folder"
+}
+"""
+
+
+def options() -> list[str]:
+    """What sbatch is asked for: one CPU of one node."""
+    return ["--nodes=1", "--ntasks=1"]
+
+
+def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
+    """The batch script, which measures one volume after the other."""
+    folders = folders_of(paths)
+    measures = [f"measure {volume} {shlex.quote(folders[volume])}" for volume in settings.volumes]
+    return "\n".join([
+        "#!/bin/bash",
+        f"SIZE={settings.fio_size_mb}m RUNTIME={round(settings.fio_seconds * 1000)}ms",
+        _MEASURE, *measures,
+    ])  # fmt: skip
+
+
+def folders_of(paths: StoragePaths) -> dict[str, str]:
+    """The folder of each volume, by the name that the labels give it."""
+    return {
+        "scratch": paths.job,
+        "shared-tmp": paths.user_tmp,
+        "shared-world-tmp": paths.world_tmp,
+        "disk-tmp": paths.disk_tmp,
+        "disk-world-tmp": paths.disk_world_tmp,
+    }
+
+
+def parse(output: str) -> tuple[dict[str, float], dict[str, str]]:
+    """Figures by label key, and for each volume that has none what was said instead."""
+    figures: dict[str, float] = {}
+    problems: dict[str, str] = {}
+    for section in re.split(rf"^{_MARK} ", output, flags=re.MULTILINE)[1:]:
+        volume, _, said = section.partition("\n")
+        report = _report(said)
+        if report:
+            figures |= {f"storage.{volume}.{key}": value for key, value in report.items()}
+        else:
+            problems[volume] = next((line.strip() for line in said.splitlines() if line.strip()), "fio said nothing")
+    return figures, problems
+
+
+def _report(said: str) -> dict[str, float]:
+    """The four figures of fio's JSON report, which warnings may surround; empty when there is none of use."""
+    start = said.find("{\n")
+    if start < 0:
+        return {}
+    try:
+        report, _ = json.JSONDecoder().raw_decode(said[start:])
+        jobs: Mapping[str, Mapping[str, Mapping[str, float]]] = {job["jobname"]: job for job in report["jobs"]}
+        if any(job["error"] for job in report["jobs"]):
+            return {}
+        return {
+            "write.bw.mibps": jobs["write"]["write"]["bw_bytes"] / 2**20,
+            "read.bw.mibps": jobs["read"]["read"]["bw_bytes"] / 2**20,
+            "write.iops": jobs["randwrite"]["write"]["iops"],
+            "read.iops": jobs["randread"]["read"]["iops"],
+        }
+    except (ValueError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,56 @@
+"""Measures a cluster with real programs and proposes what it found as labels that customers can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from deepgrid.benchmark.outcome import Comparison, Outcome, compared, updated
+from deepgrid.benchmark.settings import PROGRAMS, Program
+from deepgrid.errors import GridError
+from deepgrid.roles.provider import ProviderSession
+from tasks import sessions
+from tasks.benchmarking import last_measured, measure, propose_if_moved, show_comparison
+from tasks.claiming import check_slurm
+
+
+@flow(name="benchmark_cluster", flow_run_name="benchmark {cluster}", persist_result=False)
+async def benchmark_cluster(cluster: str, programs: list[Program] | None = None) -> State[None]:
+    """Run the programs one after the other; propose all labels when one moved by more than 5 %.
+
+    A program that fails keeps its last values and fails alone.
+
+    Args:
+        cluster: Name of the provider block.
+        programs: Which programs to run; empty for all of them.
+    """
+    async with sessions.provider(cluster) as session:
+        await check_slurm(session)
+        old = await last_measured(session)
+        outcomes = [await _measured(session, cluster, program) for program in programs or PROGRAMS]
+        new = updated(old, outcomes, session.settings.labels)
+        rows = compared(old, new)
+        proposed = await propose_if_moved(session, old, new)
+        words = _words(rows, outcomes, proposed.standing.value if proposed else "")
+        await show_comparison(cluster, rows, words)
+    if not any(outcome.labels for outcome in outcomes) and any(outcome.problem for outcome in outcomes):
+        return Failed(message=words)
+    return Completed(message=words)
+
+
+async def _measured(session: ProviderSession, cluster: str, program: Program) -> Outcome:
+    try:
+        return await measure(session, cluster, program)
+    except GridError as error:
+        return Outcome(program, problem=error.message)
+
+
+def _words(rows: Sequence[Comparison], outcomes: Sequence[Outcome], standing: str) -> str:
+    moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]
+    said = [f"proposed {', '.join(moved)}; the provider {standing}" if moved else "nothing moved by more than 5 %"]
+    said += [outcome.words for outcome in outcomes if outcome.problem]
+    words = "; ".join(said)
+    return f"{words[0].upper()}{words[1:]}."

@@ -1,0 +1,49 @@
+"""What a cluster's measured labels become after a round of programs."""
+
+from __future__ import annotations
+
+from deepgrid.benchmark.outcome import Comparison, Outcome, compared, updated
+from deepgrid.lifecycle.job import Label
+
+LAST = (
+    Label("compute.gflops", "10.00"),
+    Label("gpu", "a100"),
+    Label("os", "linux"),
+    Label("storage.scratch.read.iops", "5.00"),
+    Label("storage.shared-tmp.read.iops", "6.00"),
+)
+
+
+def test_a_program_that_failed_keeps_its_last_value() -> None:
+    outcomes = [Outcome("hpl", problem="it crashed"), Outcome("machine", (Label("os", "plan9"), Label("gpu", "h100")))]
+    labels = updated(LAST, outcomes)
+    assert Label("compute.gflops", "10.00") in labels
+    assert {Label("os", "plan9"), Label("gpu", "h100")} < set(labels)
+
+
+def test_what_a_program_no_longer_reports_is_gone() -> None:
+    assert Label("gpu", "a100") not in updated(LAST, [Outcome("machine", (Label("os", "linux"),))])
+
+
+def test_a_volume_that_failed_keeps_its_last_figures_beside_the_others_new_ones() -> None:
+    outcome = Outcome("storage", (Label("storage.scratch.read.iops", "50.00"),), "shared-tmp: no such folder")
+    assert {Label("storage.scratch.read.iops", "50.00"), Label("storage.shared-tmp.read.iops", "6.00")} < set(
+        updated(LAST, [outcome])
+    )
+
+
+def test_nothing_is_said_beside_the_providers_own_word() -> None:
+    labels = updated(LAST, [Outcome("hpl", (Label("compute.gflops", "99.00"),))], (Label("compute.gflops", "1.00"),))
+    assert "compute.gflops" not in {label.key for label in labels}
+
+
+def test_both_sides_are_shown_for_every_label() -> None:
+    rows = compared(
+        (Label("gpu", "a100"), Label("os", "linux")), (Label("compute.gflops", "1.00"), Label("os", "linux"))
+    )
+    assert rows == (
+        Comparison("compute.gflops", "", "1.00"),
+        Comparison("gpu", "a100", ""),
+        Comparison("os", "linux", "linux"),
+    )
+    assert [row.moved for row in rows] == [True, True, False]
