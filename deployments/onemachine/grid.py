@@ -122,6 +122,8 @@ class Grid:
 
     def _start_chain(self) -> None:
         if not self.table.alive("anvil"):
+            for offer in OFFERS:  # a killed chain lost its last seconds, perhaps with their registration
+                self.table.stop(f"supervisor-{offer.name}")
             self.notes += [note] if (note := self.anvil.prepare()) else []
         self._serve(self.anvil.daemon())
 
