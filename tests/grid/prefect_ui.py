@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, async_playwright, expect
+
+from tests.grid.conftest import PATIENCE_S
 
 CHROMIUM = "/usr/bin/chromium"
+PATIENCE_MS = PATIENCE_S * 1000
 # Chromium looks for its maker's hosts otherwise; tests stay on this machine.
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -24,3 +27,13 @@ async def browser_page() -> AsyncIterator[Page]:
             yield await browser.new_page(viewport={"width": 1400, "height": 900})
         finally:
             await browser.close()
+
+
+async def quick_run(page: Page, deployment_page: str) -> None:
+    """Press Run, Quick run, and Run in the form of parameters, as it is filled in."""
+    await page.goto(deployment_page)
+    await page.get_by_role("button", name="Run", exact=True).click(timeout=PATIENCE_MS)
+    await page.get_by_text("Quick run").click(timeout=PATIENCE_MS)
+    form = page.get_by_role("dialog")
+    await form.get_by_role("button", name="Run", exact=True).click(timeout=PATIENCE_MS)
+    await expect(form).to_have_count(0, timeout=PATIENCE_MS)
