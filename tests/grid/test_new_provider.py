@@ -1,0 +1,142 @@
+"""docs/provider.md, followed to the letter: from a Slurm cluster and an SSH key to the first paid job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.lifecycle.states import JobStatus
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.runs import api, run_now
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+REPOSITORY = Path(__file__).parents[2]
+CLUSTER = "gamma"
+SERVE = "dps provider serve"
+KEYS = {"# with the operator's key": "operator", "# with a customer's key": "customer"}
+
+
+@dataclass
+class Newcomer:
+    """Somebody who reads the page, and runs its commands in a shell whose variables last."""
+
+    customer: Customer
+    home: Path
+    environment: dict[str, str]
+    said: list[str] = field(default_factory=list)
+    supervisor: subprocess.Popen[bytes] | None = None
+
+    def run(self, commands: str) -> str:
+        """Run commands as they stand on the page; what they export is there for the next ones."""
+        kept = self.home / "environment"
+        environment = dict(self.environment)
+        for words, name in KEYS.items():
+            if commands.startswith(words):
+                environment["DPS_KEY_FILE"] = str(self.customer.grid.keys.file(name))
+        script = f"set -eu\n{commands}\nenv -0 > {kept}\n"
+        done = subprocess.run(
+            ["bash", "-c", script], env=environment, cwd=REPOSITORY, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{commands}\n{done.stdout}"
+        exported = dict(one.split("=", 1) for one in kept.read_text().split("\0") if one)
+        self.environment |= exported | {"DPS_KEY_FILE": self.environment["DPS_KEY_FILE"]}
+        self.said.append(done.stdout)
+        return done.stdout
+
+    def serve(self, commands: str) -> None:
+        """Run the supervisor as in a terminal of its own."""
+        with (self.home / "supervisor.log").open("wb") as log:
+            self.supervisor = subprocess.Popen(
+                ["bash", "-c", f"exec {commands}"], env=self.environment, cwd=REPOSITORY,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def stop(self) -> None:
+        """End the supervisor."""
+        if self.supervisor is not None:
+            self.supervisor.terminate()
+            self.supervisor.wait(PATIENCE_S)
+
+
+@pytest.fixture
+async def newcomer(customer: Customer, tmp_path: Path) -> AsyncIterator[Newcomer]:
+    """With alpha's login node and a folder of their own there; afterwards gone from the grid again."""
+    grid = customer.grid
+    login, shared = grid.slurm.login("alpha"), Path(grid.slurm.login("alpha").grid_root)
+    mine = {
+        "CLUSTER": CLUSTER, "DEEPGRID_BOOK": str(grid.book), "DPS_KEY_FILE": str(tmp_path / "key"),
+        "STATE": str(tmp_path / "supervisor"), "LOGIN_HOST": login.host, "LOGIN_PORT": str(login.port),
+        "LOGIN_USER": login.user, "LOGIN_KEY": str(login.key_file), "LOGIN_KNOWN_HOSTS": str(tmp_path / "known_hosts"),
+        "GRID_ROOT": str(shared.with_name("grid-of-gamma")), "STORAGE_ROOT": str(grid.state / "storage" / CLUSTER),
+        "PARTITION": login.partition, "JOB_ACCOUNT": login.job_account or "",
+    }  # fmt: skip
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    someone = Newcomer(customer, tmp_path, {**os.environ, "PATH": path, **grid.prefect.environment(), **mine})
+    try:
+        yield someone
+    finally:
+        await asyncio.to_thread(someone.stop)
+        if "PROVIDER" in someone.environment:
+            operator = str(grid.keys.file("operator"))
+            customer.dps("provider", "remove", someone.environment["PROVIDER"], "--key", operator)
+        await forget(customer)
+
+
+async def forget(customer: Customer) -> None:
+    """Delete the newcomer's deployments and work pool."""
+    async with api(customer.grid) as client:
+        mine = {"deployments": {"name": {"any_": [CLUSTER]}}}
+        for one in (await client.post("deployments/filter", json=mine)).raise_for_status().json():
+            (await client.delete(f"deployments/{one['id']}")).raise_for_status()
+        await client.delete(f"work_pools/provider-{CLUSTER}")
+
+
+def commands_of_the_page() -> list[str]:
+    """The page's blocks of shell commands, in order."""
+    page = (REPOSITORY / "docs" / "provider.md").read_text()
+    return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
+
+
+async def test_the_page_leads_to_the_first_paid_job(customer: Customer, newcomer: Newcomer) -> None:
+    settings, *steps = commands_of_the_page()
+    named = set(re.findall(r"(\w+)=", re.sub(r"#.*", "", settings)))
+    assert named - {"PREFECT_API_URL"} <= newcomer.environment.keys()  # the newcomer fills in what the page asks for
+    paid = ""
+    for commands in steps:
+        if commands.startswith(SERVE):
+            newcomer.serve(commands)
+            continue
+        if "dps provider approve" in commands:
+            claim = await run_now(customer.grid, f"claim_jobs/{CLUSTER}")
+            assert claim["state"]["message"] == "Nothing to claim: the provider waits for approval."
+        said = await asyncio.to_thread(newcomer.run, commands)
+        if "dps key create" in commands:
+            await asyncio.to_thread(give_gas, customer, newcomer.environment["PROVIDER"])
+        if "dps submit" in commands:
+            paid = said
+    found = re.search(r"job (\d+) submitted", paid)
+    assert found, paid
+    assert "Hello world" in paid and "to provider (80 %)" in paid
+    job = await customer.job(int(found[1]))
+    assert (job.status, job.provider) == (JobStatus.FINISHED, newcomer.environment["PROVIDER"])
+    settled = await customer.settlement(job.id)
+    async with await Chain.connect(AddressBook.load(customer.grid.book)) as chain:
+        assert await chain.balance(newcomer.environment["PROVIDER"]) == settled.paid_wei > 0
+
+
+def give_gas(customer: Customer, provider: str) -> None:
+    """What the operator does for a newcomer."""
+    operator = str(customer.grid.keys.file("operator"))
+    customer.dps("gas", "transfer", provider, "10", "--key", operator, check=0)
