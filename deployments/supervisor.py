@@ -13,6 +13,7 @@ from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deployments.adoption import adopt
+from deployments.errands import Errands
 from deployments.starting import start_at_last
 from deployments.worker import InProcessWorker
 from tasks import sessions
@@ -36,6 +37,7 @@ async def serve_provider(cluster: str) -> None:
             group.create_task(worker.start(printer=logger.info))
             with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
+                group.create_task(Errands(session).look_after())
                 await Supervisor(session).follow(group)
 
 
