@@ -48,7 +48,7 @@ async def read_chain(books: Books, span: Span) -> Ledger:
 
 @side_effect("read Slurm's accounting")
 async def read_slurm(books: Books, span: Span, ledger: Ledger) -> Runs | None:
-    """What ran; None for the operator, who has no Slurm."""
+    """What ran, in one question."""
     return await books.read_slurm(span, ledger)
 
 

@@ -66,11 +66,16 @@ class Reconciliation:
         """One sentence: that all agrees, or which jobs do not, and how."""
         of = f"{self.totals.jobs} {'job' if self.totals.jobs == 1 else 'jobs'}"
         if self.clean:
-            return f"{of} agree, and the totals balance to the wei." if self.totals.jobs else "No job in the period."
+            return (
+                f"{of} {'agrees' if self.totals.jobs == 1 else 'agree'}, and the totals balance to the wei."
+                if self.totals.jobs
+                else "No job in the period."
+            )
         jobs = len({one.job_id for one in self.differences})
         named = [f"job {one.job_id} ({one.kind})" for one in self.differences[:NAMED_IN_MESSAGE]]
         named += [f"{len(self.differences) - len(named)} more"] if len(self.differences) > len(named) else []
-        differ = f"{jobs} of {of} differ: {', '.join(named)}." if named else f"{of}, and no job differs."
+        differs = "differs" if jobs == 1 else "differ"
+        differ = f"{jobs} of {of} {differs}: {', '.join(named)}." if named else f"{of}, and none differs by itself."
         return " ".join([*self.imbalances, differ])
 
 

@@ -36,7 +36,7 @@ class Books:
 
     async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
         """What ran in the period; None where there is no Slurm to ask."""
-        raise NotImplementedError
+        return None
 
     async def hot(self) -> list[int]:
         """Jobs that may have been hot all the time, in which case no event names them."""
@@ -87,10 +87,6 @@ class OperatorBooks(Books):
     def __init__(self, name: str, session: OperatorSession) -> None:
         super().__init__(name, session.chain, session.settings.state / "books", None)
         self._session = session
-
-    async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
-        """None: the clusters are the providers' own."""
-        return None
 
     async def hot(self) -> list[int]:
         """Jobs that were hot when the operator's index was last brought up to date, and those that it never saw."""

@@ -129,7 +129,7 @@ def test_the_evidence_of_a_wrong_bill_names_everything_that_one_looks_up() -> No
     for words in ("billed 5 minutes", "ran 1 in Slurm", "Slurm job 101", "1 expected", "2027-01-15 01:00:05"):
         assert words in difference.evidence
     assert difference.tx == "0xsettle1"
-    assert books.message == "1 of 1 job differ: job 1 (minutes)."
+    assert books.message == "1 of 1 job differs: job 1 (minutes)."
 
 
 @pytest.mark.parametrize(("more", "tolerance", "differs"), [(1, 1, False), (2, 1, True), (1, 0, True), (5, 5, False)])
