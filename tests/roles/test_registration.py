@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import httpx
+import pytest
+
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.roles.registration import Standing, await_approval, differences, propose, read_versions, register
+from deployments import supervisor
 from tests.roles.conftest import OWN_LABELS, PRICES, Scene
 
 GFLOPS = Label("compute.gflops", "12.50")
@@ -63,6 +67,17 @@ async def test_a_banned_provider_is_told_so(scene: Scene) -> None:
     await scene.operator.ban_provider(scene.session.address)
     assert (await register(scene.session)).words == "Nothing changed. The provider is banned."
     assert await standing(scene) is Standing.BANNED and not Standing.BANNED.in_force
+
+
+async def test_without_prefect_the_supervisor_registers_all_the_same(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise httpx.ConnectError("Prefect is away")
+
+    monkeypatch.setattr(supervisor, "start_run", away)
+    await supervisor._register(scene.session)
+    assert await standing(scene) is Standing.WAITING
 
 
 def test_differences_name_what_moved_in_either_direction() -> None:
