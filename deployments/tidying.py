@@ -16,9 +16,13 @@ from prefect.client.schemas.filters import (
     FlowFilter,
     FlowFilterName,
     FlowRunFilter,
+    FlowRunFilterId,
     FlowRunFilterNextScheduledStartTime,
     FlowRunFilterState,
     FlowRunFilterStateType,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
     WorkPoolFilter,
     WorkPoolFilterName,
 )
@@ -27,6 +31,8 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import AwaitingRetry, Cancelled, Crashed
 
 RESUMED = ("run_job",)  # flows whose runs go on from what the chain and Slurm say
+LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+ENDED = "The process that carried it ended."
 PAGE = 200
 
 logger = logging.getLogger(__name__)
@@ -36,12 +42,10 @@ async def tidy(client: PrefectClient, work_pool: str) -> None:
     """End, resume or skip the runs that a dead process left in `work_pool`; repeating it changes nothing."""
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
     for run in await runs_in(client, work_pool, *LEFT):
+        await _end_tasks(client, run)
         await _put(client, run, _after_death(run, resumes=run.id in resumed))
     for run in _all_but_the_newest(await _late(client, work_pool)):
         await _put(client, run, Cancelled(message="Skipped: the process that carries it was down."))
-
-
-LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 
 
 async def runs_in(
@@ -70,12 +74,20 @@ async def runs_in(
             return found
 
 
+async def _end_tasks(client: PrefectClient, run: FlowRun) -> None:
+    """A run that goes on makes new task runs; the old ones would be shown as under way for ever."""
+    unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(LEFT))))
+    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))
+    for task_run in await client.read_task_runs(flow_run_filter=of_run, task_run_filter=unended):
+        await client.set_task_run_state(task_run.id, Crashed(message=ENDED), force=True)
+
+
 def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
     if run.state is not None and run.state.is_cancelling():
-        return Cancelled(message="The process that carried it ended.")
+        return Cancelled(message=ENDED)
     if resumes:
         return AwaitingRetry(message="The process that carried it ended; the next one goes on.")
-    return Crashed(message="The process that carried it ended.")
+    return Crashed(message=ENDED)
 
 
 async def _late(client: PrefectClient, work_pool: str) -> list[FlowRun]:

@@ -236,10 +236,12 @@ async def end_of(client: PrefectClient, run: FlowRun) -> tuple[str | None, str |
 
 async def test_no_run_of_a_dead_process_stays_under_way(client: PrefectClient) -> None:
     running = await left(client, "alone", Pending(), Running())
+    with_task = await client.create_task_run(step, running.id, dynamic_key="0", state=Running())
     resumes = await left(client, "run_job", Pending(), Running())
     cancelling = await left(client, "run_job", Pending(), Running(), Cancelling())
     async with working():
         assert await end_of(client, running) == ("Crashed", "The process that carried it ended.")
+        assert (await client.read_task_run(with_task.id)).state_name == "Crashed"
         assert await end_of(client, cancelling) == ("Cancelled", "The process that carried it ended.")
         assert (await end_of(client, resumes))[0] == "Completed"
         again = await create(client, "alone")  # its only slot is free again
