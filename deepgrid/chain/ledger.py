@@ -15,7 +15,7 @@ from typing import TypeVar
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Settlement, Span, Transfer
 from deepgrid.chain.abi import Event, interface
 from deepgrid.chain.client import Chain
-from deepgrid.chain.history import first_block_at, job_of_event
+from deepgrid.chain.history import first_block_at
 from deepgrid.chain.node import Block
 from deepgrid.chain.purposes import top_up_of, with_purposes
 from deepgrid.chain.rpc import NodeRefused, making_sense
@@ -28,8 +28,8 @@ ITEMS_PER_BATCH = 200
 TOLD = ("JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent")
 
 
-async def read_ledger(chain: Chain, span: Span, hot: Iterable[int] = ()) -> Ledger:
-    """The books of the whole grid over `span`.
+async def read_ledger(chain: Chain, span: Span, hot: Iterable[int] = (), provider: str | None = None) -> Ledger:
+    """The entries of the whole grid over `span`, with the jobs that they are about: all, or those of `provider`.
 
     `hot` names jobs that may have been hot all the time, of which nothing is told. Raises ChainError, transient
     when the chain went back meanwhile.
@@ -41,8 +41,7 @@ async def read_ledger(chain: Chain, span: Span, hot: Iterable[int] = ()) -> Ledg
     newest = await chain.head()  # the rest takes no time, so that nodes still have the state of this block
     for logs, later in zip((told, moved), await _read_logs(chain, head.number + 1, newest.number), strict=True):
         logs += later
-    about = {job_id for event in told if (job_id := job_of_event(event)) is not None}
-    ids = sorted(about | set(hot))
+    ids = sorted({_job(event) for event in told if provider in (None, event.args.get("provider"))} | set(hot))
     jobs, constants, balance, cut = await asyncio.gather(
         chain.jobs(ids, newest.number), chain.constants(),
         chain.balance(chain.book.meta_scheduler, newest.number), chain.platform_cut(newest.number),

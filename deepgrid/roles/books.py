@@ -32,7 +32,7 @@ class Books:
 
     async def read_chain(self, span: Span) -> Ledger:
         """What the chain tells of the period."""
-        return await read_ledger(self.chain, span, await self.hot())
+        return await read_ledger(self.chain, span, await self.hot(), self.provider)
 
     async def read_slurm(self, span: Span, ledger: Ledger) -> Runs | None:
         """What ran in the period; None where there is no Slurm to ask."""

@@ -116,3 +116,14 @@ async def test_the_platforms_withdrawal_is_told_from_payments(people: People) ->
     await people.operator._send("MetaScheduler", "withdrawAdmin", 3)
     ledger = await ledger_of(people.chain, since)
     assert (Purpose.WITHDRAWAL, 3) in moved(ledger, None)
+
+
+async def test_a_provider_reads_its_own_jobs_only(people: People) -> None:
+    since = await people.chain.now()
+    mine = await people.running()
+    waiting = await people.request()
+    own = await read_ledger(people.chain, Span(since, FOR_EVER), provider=people.provider.address)
+    assert mine in own.jobs
+    assert waiting not in own.jobs
+    assert waiting in own.requested
+    await people.customer.cancel_job(waiting)
