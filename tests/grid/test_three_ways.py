@@ -58,7 +58,8 @@ async def quiet(grid: Grid) -> AsyncIterator[None]:
 async def test_by_its_schedule(grid: Grid, quiet: None) -> None:
     async with scheduled_often(grid):
         runs = await asyncio.gather(*(_scheduled_run(grid, name) for name in NAMES))
-    assert all(ended_well(run) for run in runs), [run["state"] for run in runs]
+    bad = {name: run["state"] for name, run in zip(NAMES, runs, strict=True) if not ended_well(name, run)}
+    assert not bad, bad
 
 
 async def test_by_the_command(grid: Grid, quiet: None) -> None:
@@ -90,17 +91,17 @@ async def all_end_well(grid: Grid, start: Callable[[str], Awaitable[str]]) -> No
         started = {name: await start(name) for name in left}
         runs = {name: await run_until(grid, run_id, _is_final) for name, run_id in started.items()}
         left = [name for name, run in runs.items() if run["state"]["type"] == "CANCELLED"]
-        ended = {name: run for name, run in runs.items() if name not in left}
-        assert all(map(ended_well, ended.values())), {name: run["state"] for name, run in ended.items()}
+        bad = {n: run["state"] for n, run in runs.items() if n not in left and not ended_well(n, run)}
+        assert not bad, bad
         if not left:
             return
     pytest.fail(f"skipped {TRIES} times: {left}")
 
 
-def ended_well(run: Json) -> bool:
-    """Completed; books that do not balance, which other tests leave on purpose, are named by a failure of its own."""
+def ended_well(name: str, run: Json) -> bool:
+    """Completed; books that do not balance, which other tests leave on purpose, are named by a failure of their own."""
     state = run["state"]
-    if run["name"].startswith("reconcile") and state["type"] == "FAILED":
+    if name.startswith("reconcile_billing") and state["type"] == "FAILED":
         return bool(state["message"]) and "exception" not in state["message"]
     return bool(state["type"] == "COMPLETED")
 
