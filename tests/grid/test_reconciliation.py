@@ -1,0 +1,158 @@
+"""The books of a day on the whole grid: a wrong bill is named with its evidence, all else agrees to the wei."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deepgrid.billing.period import format_time
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.customer import CustomerSession, CustomerSettings, Order, customer_session, parse_use, read_order
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.submit import SubmitRequest
+from deployments.onemachine.grid import Grid
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.hands import acting
+from tests.grid.runs import Json, api, run_now, unscheduled
+from tests.grid.test_job_life import cold, steps
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+JOBS = 50
+LOCKED_WEI = 100 * 10**18
+BOOKS = ("reconcile_billing/alpha", "reconcile_billing/beta", "reconcile_billing/grid")
+
+
+async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer) -> None:
+    grid = customer.grid
+    async with unscheduled(grid, *BOOKS), await Chain.connect(AddressBook.load(grid.book)) as chain:
+        since = format_time(await chain.now())
+        async with supervised_by_nobody(grid, "beta"):
+            (wrong_id,) = await submit_many(customer, 1, cluster="beta")
+            ids = await submit_many(customer, JOBS)
+            wrong = await bill_too_much(customer, wrong_id)
+        await asyncio.gather(*(customer.until(job_id, cold) for job_id in ids))
+
+        alpha, beta, everybody = await asyncio.gather(
+            run_now(grid, "reconcile_billing/alpha", cluster="alpha", since=since),
+            run_now(grid, "reconcile_billing/beta", cluster="beta", since=since, tolerance_minutes=0),
+            run_now(grid, "reconcile_billing/grid", operator="grid", since=since),
+        )
+        assert alpha["state"]["type"] == "COMPLETED", alpha["state"]["message"]
+        assert everybody["state"]["type"] == "COMPLETED", everybody["state"]["message"]
+        assert "balance to the wei" in alpha["state"]["message"]
+        await the_file_has_every_wei(chain, grid.state / "supervisor-alpha", ids)
+        await the_file_has_every_wei(chain, grid.state / "operator", [*ids, wrong.id])
+
+        assert beta["state"]["type"] == "FAILED"
+        assert f"job {wrong.id} (minutes)" in beta["state"]["message"]
+        page = await artifact(grid, "reconciliation-beta")
+        settled = await chain.settlement(wrong.id)
+        assert settled is not None
+        for evidence in ("billed 2 minutes as finished", "ran 1 in Slurm", "COMPLETED, Slurm job", settled.tx_hash):
+            assert evidence in page["data"]
+        assert f'"job": {wrong.id}' in (await artifact(grid, "reconciliation-beta-jobs"))["data"]
+
+
+
+
+@asynccontextmanager
+async def supervised_by_nobody(grid: Grid, cluster: str) -> AsyncIterator[None]:
+    """The cluster without its supervisor, so that its key is ours."""
+    grid.table.stop(f"supervisor-{cluster}")
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(grid.start, f"supervisor-{cluster}")
+
+
+async def bill_too_much(customer: Customer, job_id: int) -> Job:
+    """The job runs for a second at beta, whose provider waits, and bills two minutes."""
+    await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
+    async with acting(customer.grid, "beta") as beta:
+        claimed = await beta.claim_next()
+        assert claimed is not None
+        assert claimed.job_id == job_id
+        job = await customer.job(job_id)
+        book = beta.chain.book
+        await run_in_slurm(customer.grid, JobKey(book.chain_id, book.meta_scheduler, job_id, job.claimed_at))
+        await beta.set_running(job_id, 1)
+        started_at = (await customer.job(job_id)).started_at
+        deadline = time.monotonic() + PATIENCE_S
+        while await beta.chain.now() <= started_at + 60:  # the contract bills no minute that did not begin
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.5)
+        await beta.settle(job_id, JobStatus.FINISHED, 2)
+    return await customer.job(job_id)
+
+
+async def run_in_slurm(grid: Grid, key: JobKey) -> SlurmJob:
+    """The claim's one run, to its end, by the same means as the supervisor's."""
+    settings = grid.slurm.login("beta")
+    login = Login(settings)
+    cluster = Cluster(login, settings)
+    monitor = SlurmMonitor(cluster)
+    try:
+        await cluster.submit(key, "#!/bin/bash -l\ntrue\n", SubmitRequest(1, 1, 100, 0, 5))
+        monitor.watch(key)
+        deadline = time.monotonic() + PATIENCE_S
+        while (job := monitor.observe(key)).phase is not Phase.ENDED:
+            assert time.monotonic() < deadline, job
+            await monitor.changed(key, job, 5)
+        return job
+    finally:
+        await monitor.close()
+        await login.close()
+
+
+async def submit_many(customer: Customer, count: int, cluster: str = "alpha") -> list[int]:
+    """Submit small jobs for one cluster, all at once; returns their ids."""
+    file = customer.home / f"many-{cluster}.yaml"
+    file.write_text(steps("true"))
+    order = read_order(file, LOCKED_WEI)
+    order = Order(order.job, order.name, order.locked_wei, uses=(parse_use(f"name={cluster}"),))
+    settings = CustomerSettings(customer.grid.keys.file("customer"), customer.grid.book)
+    async with customer_session(settings) as session:
+        async with acting(customer.grid, "admin") as admin:
+            await admin.mint(session.address, count * LOCKED_WEI)
+        places = await asyncio.gather(*(session.store(order) for _ in range(count)))
+        return list(await asyncio.gather(*(_request(session, order, place) for place in places)))
+
+
+async def _request(session: CustomerSession, order: Order, place: str) -> int:
+    return await session.writer.request_job(
+        order.definition(place), order.locked_wei, order.name, approve_first=order.locked_wei
+    )
+
+
+async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> None:
+    """The Parquet file of the run has these jobs, as the contract settled them."""
+    file = max((state / "books").glob("*.parquet"), key=lambda file: file.stat().st_mtime)
+    rows = pd.read_parquet(file).set_index("job_id")
+    for job_id in ids:
+        settled = await chain.settlement(job_id)
+        assert settled is not None
+        row = rows.loc[job_id]
+        assert (row["outcome"], row["difference"]) == ("settled", "")
+        assert int(row["paid_wei"]) == int(row["paid_out_wei"]) == settled.paid_wei
+        assert int(row["refunded_wei"]) == int(row["refund_out_wei"]) == settled.refunded_wei
+        assert int(row["cut_wei"]) == settled.cut_wei
+        assert int(row["locked_wei"]) == settled.paid_wei + settled.cut_wei + settled.refunded_wei
+
+
+async def artifact(grid: Grid, key: str) -> Json:
+    """The newest artifact of this key."""
+    async with api(grid) as client:
+        return dict((await client.get(f"artifacts/{key}/latest")).raise_for_status().json())
