@@ -22,6 +22,7 @@ POLL_S = 1.0
 OUTPUT_WITHIN_S = 60.0  # a shared file system may show the last lines late
 LATE_S = 120.0  # Slurm ends jobs some time after their limit
 END = "deepgrid-end"
+LAST_LINES, LAST_CHARACTERS = 4, 400
 
 _BATCH = (files("deepgrid.slurm") / "batch.sh").read_text()
 
@@ -45,7 +46,7 @@ class BatchJobs:
     ) -> str:
         """Run `script`, which must not `exit`, and return what it printed; the job and its files are gone then.
 
-        It may wait `wait_minutes` for its turn and run for `limit_minutes`. Raises SlurmError, with the last line that
+        It may wait `wait_minutes` for its turn and run for `limit_minutes`. Raises SlurmError, with the last lines that
         it printed, when it does not complete; SlurmUnreachable when the login node does not take it just now.
         """
         minutes = limit_minutes + wait_minutes
@@ -132,5 +133,6 @@ class BatchJobs:
 
 
 def _last_words(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("srun: ")]
-    return lines[-1].rstrip(".") if lines else "it printed nothing"
+    """The last lines that say something; Slurm's own and rulers do not."""
+    lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line) and not line.startswith("srun: ")]
+    return " ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:].rstrip(".") if lines else "it printed nothing"

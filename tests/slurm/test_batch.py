@@ -49,7 +49,9 @@ async def test_a_job_runs_as_the_job_account_and_its_output_comes_back_whole(box
 
 async def test_a_job_that_fails_says_so_with_its_last_words(batch: BatchJobs) -> None:
     with pytest.raises(SlurmError, match=r"ended FAILED: no such luck\."):
-        await batch.run(NAME, "#!/bin/bash\necho no such luck.\nexit 3", ONE, limit_minutes=2, wait_minutes=2)
+        await batch.run(
+            NAME, "#!/bin/bash\necho no such luck.\necho -----\nexit 3", ONE, limit_minutes=2, wait_minutes=2
+        )
 
 
 async def test_what_slurm_refuses_is_refused_with_its_reason(batch: BatchJobs) -> None:

@@ -28,7 +28,7 @@ SMALL = BenchmarkSettings(
     fio_size_mb=8,
     fio_seconds=0.1,
     volumes=("scratch", "disk-tmp"),
-    mpi_options="--bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo"
+    mpi_options="--allow-run-as-root --bind-to none --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo"
     " --mca oob_tcp_if_include lo --mca mpi_yield_when_idle 1",
     time_limit_minutes=5,
     wait_minutes=5,
