@@ -19,7 +19,7 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.variables import Variable
 from prefect.workers.process import ProcessWorker
 
-from blocks import Grid, Operator, Provider, Services, SlurmLogin, Wallet
+from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
 from deployments.worker import InProcessWorker
@@ -76,6 +76,8 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
     await wallet.asave(plan.name, overwrite=True)
     login = SlurmLogin(**plan.login)
     await login.asave(plan.name, overwrite=True)
+    benchmarks = Benchmarks(**plan.benchmarks)
+    await benchmarks.asave(plan.name, overwrite=True)
     provider = Provider(
         cluster=plan.name,
         grid=grid,
@@ -83,6 +85,7 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         services=services,
         login=login,
         labels=plan.labels,
+        benchmarks=benchmarks,
         state=plan.state,
         **plan.prices,
     )

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class ClusterPlan(BaseModel):
-    """One cluster's blocks; the fields are those of `blocks.Provider` and `blocks.SlurmLogin`."""
+    """One cluster's blocks; the fields are those of `blocks.Provider`, `blocks.SlurmLogin` and `blocks.Benchmarks`."""
 
     name: str
     address: str
@@ -23,6 +23,7 @@ class ClusterPlan(BaseModel):
     login: dict[str, str | int | None]
     prices: dict[str, str]
     labels: dict[str, str]
+    benchmarks: dict[str, str | int | float]
     state: Path
 
 

@@ -143,7 +143,7 @@ class Roles:
         prices = {name: str(wei) for name, wei in asdict(offer.prices).items()}
         return ClusterPlan(
             name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
-            labels=offer.labels, state=self.state / f"supervisor-{offer.name}",
+            labels=offer.labels, benchmarks=offer.benchmarks, state=self.state / f"supervisor-{offer.name}",
         )  # fmt: skip
 
     def _storage(self, offer: Offer) -> str:
