@@ -66,8 +66,6 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
         assert f'"job": {wrong.id}' in (await artifact(grid, "reconciliation-beta-jobs"))["data"]
 
 
-
-
 @asynccontextmanager
 async def supervised_by_nobody(grid: Grid, cluster: str) -> AsyncIterator[None]:
     """The cluster without its supervisor, so that its key is ours."""
