@@ -1,0 +1,74 @@
+"""What a transfer was for, from the order of the logs, also where one transaction makes many calls."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from deepgrid.billing.entries import Purpose
+from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.purposes import top_up_of, with_purposes
+from deepgrid.chain.values import coded_id
+
+CONTRACT, ALICE, BOB = "0xContract", "0xAlice", "0xBob"
+_index = count()
+
+
+def log(name: str, tx: str = "0x1", **args: Any) -> Event:
+    return Event(name, args, block=1, block_hash="0xb", tx_hash=tx, log_index=next(_index))
+
+
+def moved(payer: str, payee: str, wei: int, tx: str = "0x1") -> Event:
+    return log("Transfer", tx, **{"from": payer, "to": payee, "value": wei})
+
+
+def created(job_id: int) -> Event:
+    return log("JobCreated", jobId=coded_id(job_id))
+
+
+def settled(job_id: int, provider: str, customer: str, paid: int, refunded: int) -> Event:
+    args = {"jobId": coded_id(job_id), "provider": provider, "customer": customer, "paid": paid, "refunded": refunded}
+    return log("JobSettledEvent", **args)
+
+
+def purposes(logs: list[Event], top_ups: dict[str, int] | None = None) -> list[tuple[Purpose, int | None, int]]:
+    told = [one for one in logs if one.name != "Transfer"]
+    transfers = [one for one in logs if one.name == "Transfer"]
+    return [(one.purpose, one.job_id, one.wei) for one in with_purposes(told, transfers, CONTRACT, top_ups or {})]
+
+
+def test_many_calls_of_one_transaction_are_told_apart() -> None:
+    logs = [
+        moved(ALICE, CONTRACT, 10), created(1), moved(ALICE, CONTRACT, 20), created(2),
+        settled(3, BOB, ALICE, 7, 3), moved(CONTRACT, BOB, 7), moved(CONTRACT, ALICE, 3),
+        settled(4, BOB, ALICE, 0, 5), moved(CONTRACT, ALICE, 5),
+    ]  # fmt: skip
+    assert purposes(logs) == [
+        (Purpose.DEPOSIT, 1, 10), (Purpose.DEPOSIT, 2, 20), (Purpose.PAID, 3, 7), (Purpose.REFUND, 3, 3),
+        (Purpose.REFUND, 4, 5),
+    ]  # fmt: skip
+
+
+def test_a_provider_may_be_its_own_customer() -> None:
+    logs = [settled(1, ALICE, ALICE, 7, 3), moved(CONTRACT, ALICE, 7), moved(CONTRACT, ALICE, 3)]
+    assert purposes(logs) == [(Purpose.PAID, 1, 7), (Purpose.REFUND, 1, 3)]
+
+
+def test_what_nothing_explains_is_a_stray_unless_its_transaction_tops_a_job_up() -> None:
+    logs = [moved(ALICE, CONTRACT, 5, tx="0x5"), moved(BOB, CONTRACT, 6, tx="0x6")]
+    assert purposes(logs, {"0x6": 9}) == [(Purpose.STRAY, None, 5), (Purpose.TOP_UP, 9, 6)]
+
+
+def test_a_payment_that_no_settlement_announced_is_a_withdrawal() -> None:
+    assert purposes([moved(CONTRACT, BOB, 5)]) == [(Purpose.WITHDRAWAL, None, 5)]
+
+
+def test_call_data_names_the_job_that_is_topped_up() -> None:
+    scheduler = interface("MetaScheduler")
+    by_hand = scheduler.encode("topUpJob", coded_id(7), 3)
+    automatic = scheduler.encode("topUpJobDelegate", coded_id(8))
+    assert top_up_of(CONTRACT.upper(), by_hand, CONTRACT) == 7
+    assert top_up_of(CONTRACT, automatic, CONTRACT) == 8
+    assert top_up_of(BOB, by_hand, CONTRACT) is None
+    assert top_up_of(None, by_hand, CONTRACT) is None
+    assert top_up_of(CONTRACT, scheduler.encode("cancelJob", coded_id(7)), CONTRACT) is None
