@@ -23,6 +23,12 @@ def quote(text: str) -> Quoted:
     return Quoted("$'" + "".join(_escaped(c) for c in text) + "'")
 
 
+def in_quotes(text: str) -> Quoted:
+    """The same, in quotes even where none are needed: shellcheck takes `A==` and `(a,b)` for slips."""
+    word = quote(text)
+    return word if word[0] in "'$" else Quoted(f"'{word}'")
+
+
 def only_quoted(value: object) -> object:
     """Jinja's last step for each expression: numbers and quoted words may pass, nothing else."""
     if isinstance(value, (Quoted, int)):

@@ -7,15 +7,18 @@ Each step is a shell function of the script, so scripts grow linearly with their
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Iterable
 from functools import cache
+from urllib.parse import urlsplit
 
 import jinja2
 
 from deepgrid.sbatch.blocks import blocks_of
-from deepgrid.sbatch.commands import argv, srun_options, words
-from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
+from deepgrid.sbatch.commands import argv, srun_options
+from deepgrid.sbatch.quoting import Quoted, in_quotes, only_quoted, quote
 from deepgrid.sbatch.storage import StoragePaths
-from deepgrid.workflow.models import SHELL_NAMES, EnvVar, Job, StepFor
+from deepgrid.workflow.models import SHELL_NAMES, EnvVar, HTTPData, Job, S3Data, StepFor
 
 GUARD_MARK = "# deepgrid:guard"
 
@@ -39,7 +42,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(quote=quote, words=words, export=_export, argv=argv, within=_within)
+    environment.filters.update(quote=quote, elements=_elements, export=_export, argv=argv, within=_within)
+    environment.filters.update(octal=_octal, file_name=_file_name, folder=_folder)
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
@@ -48,10 +52,29 @@ def _environment() -> jinja2.Environment:
 
 def _export(variable: EnvVar) -> Quoted:
     """`KEY='value'`; the key is an identifier, checked by the model."""
-    return Quoted(f"{variable.key}={quote(variable.value)}")
+    return Quoted(f"{variable.key}={in_quotes(variable.value)}")
+
+
+def _elements(texts: Iterable[str]) -> Quoted:
+    return Quoted(" ".join(map(in_quotes, texts)))
 
 
 def _within(loop: StepFor) -> Quoted:
     """The condition under which a loop over a range goes on."""
     assert loop.range is not None
     return Quoted(f"__dg_index {'<=' if (loop.range.increment or 1) > 0 else '>='} {loop.range.end}")
+
+
+def _octal(mode: int) -> Quoted:
+    return Quoted(f"{mode:04o}")
+
+
+def _file_name(data: HTTPData) -> Quoted:
+    """The last part of an address's path, as the name of a file."""
+    name = posixpath.basename(urlsplit(data.url).path)
+    return quote(name if name not in ("", ".", "..") else "input")
+
+
+def _folder(data: S3Data) -> str:
+    """Where the output goes, as s5cmd names folders: with a '/' at the end."""
+    return data.bucket_url + data.path.rstrip("/") + "/"

@@ -76,13 +76,7 @@ def _networks(job: Job, steps: Sequence[tuple[Path, Step]]) -> Iterator[Fault]:
 
 def _unsupported(job: Job, steps: Sequence[tuple[Path, Step]]) -> Iterator[Fault]:
     """What the language has and no renderer carries out yet."""
-    used: list[tuple[Path, bool]] = [
-        (("virtualNetworks",), bool(job.virtual_networks)),
-        (("input",), job.input is not None),
-        (("inputMode",), job.input_mode is not None),
-        (("output",), job.output is not None),
-        (("continuousOutputSync",), job.continuous_output_sync),
-    ]
+    used: list[tuple[Path, bool]] = [(("virtualNetworks",), bool(job.virtual_networks))]
     for place, step in steps:
         used.append(((*place, "use"), step.use is not None))
         if step.run:

@@ -1,0 +1,295 @@
+"""Order, failures, waiting and signals of steps, with `srun` replaced by a recorder that also runs the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deepgrid.sbatch import render
+from deepgrid.services.script_check import check_script
+from deepgrid.workflow import Job
+from tests.sbatch.test_script import Bench, job
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "bench")
+
+
+def say(word: str, then: str = ":") -> str:
+    return f"{{run: {{command: 'echo {word}; {then}'}}}}"
+
+
+def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
+    made = job(steps, env=env)
+    check_script(render(made, bench.storage))
+    outcome = bench.run(made)
+    assert bench.left_behind() == []
+    return outcome.status, outcome.output.splitlines()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_nested_loops_run_every_pair_and_restore_the_outer_value(bench: Bench) -> None:
+    steps = """
+    - for:
+        parallel: false
+        items: [a, "b 'c'"]
+        steps:
+          - for: {parallel: false, range: {begin: 0, end: 10, increment: 5}, steps: [
+              {run: {command: 'echo "$item $index"'}}]}
+          - for: {parallel: false, items: ["x,y"], steps: [{run: {command: 'echo "inner $item" >inner'}}]}
+          - run: {command: 'echo "$item: $(cat inner)"'}
+          - run: {command: 'echo "$item: after ${index-none}"'}
+    - run: {command: 'echo "${item-none}"'}
+    """
+    expected = [f"{i}{rest}" for i in ("a", "b 'c'") for rest in (" 0", " 5", " 10", ": inner x,y", ": after none")]
+    assert lines(bench, steps) == (0, [*expected, "none"])
+
+
+@pytest.mark.parametrize(
+    ("source", "values"),
+    [
+        ("range: {begin: 0, end: 2, increment: 0}", ["0", "1", "2"]),
+        ("range: {begin: 1, end: -1, increment: -1}", ["1", "0", "-1"]),
+        ("range: {begin: 1, end: 0}", []),
+        ("items: []", []),
+        ("items: ['']", [""]),
+        ("name: x", []),
+    ],
+)
+def test_loops_count_as_they_are_told(bench: Bench, source: str, values: list[str]) -> None:
+    source = "" if source.startswith("name") else source + ","
+    steps = f"- for: {{parallel: false, {source} steps: [{{run: {{command: 'echo \"$item$index\"'}}}}]}}"
+    assert lines(bench, steps) == (0, values)
+
+
+def test_parallel_iterations_overlap(bench: Bench) -> None:
+    """Each waits for all others to have begun: one after another they would never end."""
+    meet = 'touch "met.$item"; until [ -e met.a ] && [ -e met.b ] && [ -e met.c ]; do sleep 0.05; done; echo $item'
+    status, out = lines(bench, f"- for: {{parallel: true, items: [a, b, c], steps: [{{run: {{command: '{meet}'}}}}]}}")
+    assert (status, sorted(out)) == (0, ["a", "b", "c"])
+
+
+def test_a_failing_iteration_ends_the_others_and_the_job(bench: Bench) -> None:
+    command = "if [ $index = 2 ]; then exit 5; else exec sleep 1000; fi"
+    first = "if [ $index = 1 ]; then exit 0; fi; " + command
+    loop = f"for: {{parallel: true, range: {{begin: 1, end: 4}}, steps: [{{run: {{command: '{first}'}}}}]}}"
+    assert lines(bench, f"- {loop}\n- {say('no')}") == (5, [])
+
+
+def test_loop_variables_win_over_those_of_the_job(bench: Bench) -> None:
+    steps = "- for: {parallel: false, items: [mine], steps: [{if: '$item == mine', run: {command: 'echo $item'}}]}"
+    assert lines(bench, steps, env="[{key: item, value: job}]") == (0, ["mine"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "runs"),
+    [
+        ("$A == job", True), ("$A != job", False), ("-n $UNSET", False), ("$(echo job) == $A", True),
+        ("$NOTE == written", True), ("1 -lt 2 && $CPUS -eq 16", True),
+    ],
+)  # fmt: skip
+def test_a_condition_sees_what_a_step_would_see(bench: Bench, condition: str, runs: bool) -> None:
+    steps = f"""
+    - run: {{command: 'echo NOTE=written >>"$DEEPSQUARE_ENV"'}}
+    - if: '{condition}'
+      run: {{command: echo runs}}
+      finally: [{say("finally")}]
+    """
+    assert lines(bench, steps, env="[{key: A, value: job}]") == (0, ["runs", "finally"] if runs else [])
+
+
+@pytest.mark.parametrize("condition", ["]]; then", "a b", "(", "'"])
+def test_a_text_that_is_no_condition_fails_the_step_and_breaks_nothing(bench: Bench, condition: str) -> None:
+    status, out = lines(bench, f'- if: "{condition}"\n  run: {{command: echo no}}')
+    assert status == 2
+    assert out[-1] == "deepgrid: the condition of a step cannot be evaluated"
+
+
+def test_catch_forgives_and_knows_the_status(bench: Bench) -> None:
+    steps = f"""
+    - steps: [{say("body", "exit 7")}, {say("never")}]
+      catch: [{{run: {{command: 'echo caught $DEEPSQUARE_ERROR_CODE'}}}}]
+      finally: [{say("finally")}]
+    - run: {{command: 'echo "on ${{DEEPSQUARE_ERROR_CODE-unset}}"'}}
+    """
+    assert lines(bench, steps) == (0, ["body", "caught 7", "finally", "on unset"])
+
+
+def test_catch_stays_silent_when_nothing_fails(bench: Bench) -> None:
+    assert lines(bench, f"- {{steps: [{say('a')}], catch: [{say('b')}], finally: [{say('c')}]}}") == (0, ["a", "c"])
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("{run: {command: 'exit 4'}, finally: [%s]}", (4, ["end"])),
+        ("{run: {command: 'exit 4'}, catch: [{run: {command: exit 5}}], finally: [%s]}", (5, ["end"])),
+        ("{run: {command: 'exit 4'}, finally: [%s, {run: {command: exit 6}}]}", (6, ["end"])),
+        ("{run: {command: ':'}, finally: [%s, {run: {command: exit 6}}]}", (6, ["end"])),
+    ],
+)
+def test_the_status_that_is_left_when_nothing_forgives(
+    bench: Bench, step: str, expected: tuple[int, list[str]]
+) -> None:
+    assert lines(bench, f"- {step % say('end')}\n- {say('never')}") == expected
+
+
+def test_steps_wait_for_launches_by_name(bench: Bench) -> None:
+    steps = """
+    - launch: {handleName: One, steps: [{run: {command: 'until [ -e go ]; do sleep 0.05; done; echo one'}}]}
+    - run: {command: touch go}
+    - dependsOn: [oNE]
+      run: {command: echo two}
+    - dependsOn: [one]
+      run: {command: echo again}
+    """
+    assert lines(bench, steps) == (0, ["one", "two", "again"])
+
+
+def test_a_wait_covers_every_launch_of_a_loop(bench: Bench) -> None:
+    body = "{launch: {handleName: h, steps: [{run: {command: 'echo $index'}}]}}"
+    steps = f"""
+    - for: {{parallel: false, range: {{begin: 1, end: 3}}, steps: [{body}]}}
+    - dependsOn: [h]
+      run: {{command: echo all}}
+    """
+    status, out = lines(bench, steps)
+    assert (status, sorted(out[:3]), out[3:]) == (0, ["1", "2", "3"], ["all"])
+
+
+def test_waiting_for_a_failed_launch_fails_the_scope(bench: Bench) -> None:
+    steps = (
+        f"- launch: {{handleName: a, steps: [{say('bad', 'exit 9')}]}}\n- {{dependsOn: [a], run: {{command: echo no}}}}"
+    )
+    assert lines(bench, steps) == (9, ["bad"])
+
+
+def test_waiting_for_a_launch_that_was_skipped_says_so(bench: Bench) -> None:
+    steps = f"- {{if: '1 -eq 2', launch: {{handleName: a, steps: [{say('x')}]}}}}\n- {{dependsOn: [a]}}"
+    assert lines(bench, steps) == (1, ["deepgrid: dependsOn: nothing was launched as A"])
+
+
+def test_a_caught_launch_is_no_failure(bench: Bench) -> None:
+    steps = f"""
+    - launch: {{handleName: a, steps: [{say("bad", "exit 9")}]}}
+      catch: [{say("caught")}]
+      finally: [{say("finally")}]
+    - {{dependsOn: [a], run: {{command: echo on}}}}
+    """
+    assert lines(bench, steps) == (0, ["bad", "caught", "finally", "on"])
+
+
+def test_launches_get_their_signal_when_their_scope_ends(bench: Bench) -> None:
+    """Without signal 15 the job would never end; its group ends with it, its `finally` still runs."""
+    steps = f"""
+    - launch: {{steps: [{{run: {{command: 'echo up; touch up; sleep 1000'}}, finally: [{say("down")}]}}]}}
+    - run: {{command: 'until [ -e up ]; do sleep 0.05; done'}}
+    """
+    assert lines(bench, steps) == (0, ["up", "down"])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 9, 10, 15])
+def test_every_signal_ends_a_launch_and_what_it_launched(bench: Bench, number: int) -> None:
+    steps = f"""
+    - launch:
+        signalOnParentStepExit: {number}
+        steps:
+          - launch: {{steps: [{{run: {{command: 'echo $$ >inner; exec sleep 1000'}}}}]}}
+          - run: {{command: 'echo $$ >outer; exec sleep 1000'}}
+    - run: {{command: 'until [ -s inner ] && [ -s outer ]; do sleep 0.05; done; cp inner outer "$DEEPSQUARE_TMP"'}}
+    """
+    assert lines(bench, steps) == (0, [])
+    kept = Path(bench.storage.user_tmp) / f"user-{os.getuid()}"
+    assert not any(alive(int((kept / name).read_text())) for name in ("inner", "outer"))
+
+
+def test_a_launch_without_signal_keeps_the_job_until_it_has_ended(bench: Bench) -> None:
+    steps = """
+    - launch:
+        signalOnParentStepExit: 0
+        steps: [{run: {command: 'until [ -e go ]; do sleep 0.05; done; echo kept'}}]
+    - run: {command: touch go}
+    """
+    assert lines(bench, steps) == (0, ["kept"])
+    assert lines(bench, f"- launch: {{signalOnParentStepExit: 0, steps: [{say('late', 'exit 8')}]}}") == (8, ["late"])
+
+
+def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(bench: Bench) -> None:
+    steps = f"""
+    - for:
+        parallel: true
+        items: [a, b]
+        steps:
+          - launch: {{steps: [{{run: {{command: 'echo $$ >$item; exec sleep 1000'}}}}]}}
+          - run: {{command: 'until [ -s a ] && [ -s b ]; do sleep 0.05; done'}}
+          - steps:
+              - run: {{command: 'cp a b "$DEEPSQUARE_TMP"; [ $item = a ] || exec sleep 1000; exit 13'}}
+            finally: [{say("finally $item")}]
+      catch: [{{run: {{command: 'exit $((DEEPSQUARE_ERROR_CODE + 1))'}}}}]
+    - {say("never")}
+    """
+    status, out = lines(bench, steps)
+    assert (status, sorted(out)) == (14, ["finally a", "finally b"])
+    kept = Path(bench.storage.user_tmp) / f"user-{os.getuid()}"
+    assert not any(alive(int((kept / name).read_text())) for name in ("a", "b"))
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_to_the_script_ends_all_and_runs_finally(bench: Bench, number: int, status: int) -> None:
+    steps = f"""
+    - launch: {{steps: [{{run: {{command: 'echo $$ >l; exec sleep 1000'}}}}]}}
+    - steps:
+        - run: {{command: 'until [ -s l ]; do sleep 0.05; done; cp l "$DEEPSQUARE_TMP"'}}
+        - run: {{command: 'echo $$ >"$DEEPSQUARE_TMP/s"; exec sleep 1000'}}
+      catch: [{say("never")}]
+      finally: [{say("finally")}]
+    - {say("never")}
+    """
+    script = start(bench, job(steps))
+    kept = Path(bench.storage.user_tmp) / f"user-{os.getuid()}"
+    wait_until(lambda: (kept / "s").exists() and (kept / "s").read_text().endswith("\n"))
+    script.send_signal(number)
+    output, _ = script.communicate(timeout=PATIENCE_S)
+    assert (script.returncode, output.split()) == (status, [b"finally"])
+    assert not any(alive(int((kept / name).read_text())) for name in ("l", "s"))
+    assert bench.left_behind() == []
+
+
+def start(bench: Bench, made: Job) -> subprocess.Popen[bytes]:
+    file = bench.root / "script"
+    file.write_text(render(made, bench.storage))
+    return subprocess.Popen(
+        ["bash", file], cwd=bench.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7"},
+    )  # fmt: skip
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent to look does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_mapped_ids_mpi_and_binding(bench: Bench) -> None:
+    outcome = bench.run(
+        job("- run: {command: 'id -u; id -g', mapUid: 0, mapGid: 5, mpi: pmi2, disableCpuBinding: true}")
+    )
+    assert outcome.output.split() == ["0", "5"]
+    assert (outcome.calls[0].option("mpi"), outcome.calls[0].option("cpu-bind")) == (b"pmi2", b"none")

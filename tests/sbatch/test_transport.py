@@ -1,0 +1,243 @@
+"""Input and output: over HTTP with a real server, with S3 by a stand-in for `s5cmd` that copies to a folder.
+
+The stand-in notes its arguments and credentials; that s5cmd itself understands them is not tested here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from deepgrid.sbatch import render
+from deepgrid.services.script_check import check_script
+from deepgrid.workflow import parse
+from tests.sbatch.test_script import Bench, Outcome
+
+REPLY = rb"http://127.0.0.1/a%20b?x=1 \n"
+
+
+class Store:
+    """What a small web server gives and gets."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.received: dict[str, bytes] = {}
+        store = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                content = store.files.get(self.path)
+                self.send_response(404 if content is None else 200)
+                self.end_headers()
+                self.wfile.write(content or b"")
+
+            def do_PUT(self) -> None:
+                content = self.rfile.read(int(self.headers["Content-Length"]))
+                refused = self.path.startswith("/closed")
+                if not refused:
+                    store.received[self.path] = content
+                self.send_response(403 if refused else 200)
+                self.end_headers()
+                self.wfile.write(b"" if refused else REPLY)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = Store()
+    thread = threading.Thread(target=store.server.serve_forever, daemon=True)
+    thread.start()
+    yield store
+    store.server.shutdown()
+    store.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "bench")
+
+
+def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
+    steps = [{"run": {"command": command}} for command in commands]
+    job = parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model
+    check_script(render(job, bench.storage))
+    outcome = bench.run(job)
+    assert bench.left_behind() == []
+    return outcome
+
+
+def tar() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:bz2") as archive:
+        member = tarfile.TarInfo("folder/inside")
+        member.size = 4
+        archive.addfile(member, io.BytesIO(b"word"))
+    return buffer.getvalue()
+
+
+def zipped() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("folder/inside", "word")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "result"),
+    [
+        ("/some.tar.bz2", tar(), "folder/inside"),
+        ("/some.zip", zipped(), "folder/inside"),
+        ("/some.txt.gz", gzip.compress(b"word"), "some.txt"),
+        ("/noending", gzip.compress(b"word"), "noending.out"),
+        ("/plain.txt", b"word", "plain.txt"),
+        ("/", b"word", "input"),
+        ("/..", b"word", "input"),
+        ("/a%20b.txt?token=[1-2]", b"word", "a%20b.txt"),
+    ],
+)
+def test_input_over_http_is_fetched_and_unpacked(
+    bench: Bench, store: Store, path: str, content: bytes, result: str
+) -> None:
+    store.files[{"/..": "/"}.get(path, path)] = content
+    outcome = run(bench, {"input": {"http": {"url": store.url + path}}}, f'cat "$DEEPSQUARE_INPUT/{result}"')
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "word")
+    assert "Input contains:" in outcome.output
+    assert f"./{result}" in outcome.output
+    assert ("unknown archive" in outcome.output) == (content == b"word")
+
+
+def test_an_input_that_is_not_there_fails_the_job_before_its_steps(bench: Bench, store: Store) -> None:
+    output = {"http": {"url": store.url + "/out"}}
+    outcome = run(bench, {"input": {"http": {"url": store.url + "/none"}}, "output": output}, "echo never")
+    assert (outcome.status, outcome.calls, store.received) == (22, [], {})
+
+
+@pytest.mark.parametrize(("mode", "rights"), [(511, "777"), (448, "700"), (None, "700"), (0, "0")])
+def test_input_gets_the_rights_asked_for(bench: Bench, store: Store, mode: int | None, rights: str) -> None:
+    store.files["/a.txt"] = b"word"
+    head = {"input": {"http": {"url": store.url + "/a.txt"}}, "inputMode": mode}
+    outcome = run(bench, head, 'stat -c %a "$DEEPSQUARE_INPUT"')
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, rights)
+
+
+def test_one_output_file_is_sent_as_it_is_and_the_reply_shown(bench: Bench, store: Store) -> None:
+    outcome = run(
+        bench, {"output": {"http": {"url": store.url + "/out?t=1"}}}, 'echo result >"$DEEPSQUARE_OUTPUT/-x y"'
+    )
+    assert (outcome.status, store.received) == (0, {"/out?t=1": b"result\n"})
+    assert outcome.output.splitlines()[:2] == ["Output contains:", "./-x y"]
+    assert r"http://127.0.0.1/a b?x=1 \n" in outcome.output.splitlines()
+
+
+def test_several_output_files_are_sent_zipped_also_after_a_failure(bench: Bench, store: Store) -> None:
+    make = 'cd "$DEEPSQUARE_OUTPUT"; mkdir -p d; echo 1 >a; echo 2 >d/b; exit 5'
+    outcome = run(bench, {"output": {"http": {"url": store.url + "/out"}}}, make)
+    assert outcome.status == 5
+    with zipfile.ZipFile(io.BytesIO(store.received["/out"])) as archive:
+        assert {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")} == {
+            "a": b"1\n",
+            "d/b": b"2\n",
+        }
+
+
+def test_no_output_sends_nothing(bench: Bench, store: Store) -> None:
+    outcome = run(bench, {"output": {"http": {"url": store.url + "/out"}}}, ":")
+    assert (outcome.status, store.received) == (0, {})
+
+
+@pytest.mark.parametrize(("step", "status"), [(":", 22), ("exit 3", 3)])
+def test_an_output_that_is_refused_fails_a_job_that_went_well(
+    bench: Bench, store: Store, step: str, status: int
+) -> None:
+    outcome = run(
+        bench, {"output": {"http": {"url": store.url + "/closed"}}}, f'echo x >"$DEEPSQUARE_OUTPUT/x"; {step}'
+    )
+    assert outcome.status == status
+    assert "deepgrid: the output could not be sent" in outcome.output
+
+
+def test_addresses_are_no_arguments_and_no_variables(bench: Bench, store: Store) -> None:
+    """Presigned addresses are secrets, and every user of a node may read arguments."""
+    store.files["/in?secret"] = b"word"
+    curl = bench.root / "bin" / "curl"
+    curl.write_text(f'#!/bin/sh\necho "$@" >>{bench.root}/arguments\nexec /usr/bin/curl "$@"\n')
+    curl.chmod(0o755)
+    urls = {"input": {"http": {"url": store.url + "/in?secret"}}, "output": {"http": {"url": store.url + "/o?secret"}}}
+    outcome = run(bench, urls, 'echo x >"$DEEPSQUARE_OUTPUT/x"')
+    assert (outcome.status, store.received) == (0, {"/o?secret": b"x\n"})
+    assert "secret" not in (bench.root / "arguments").read_text()
+    assert not any(b"secret" in value for value in outcome.calls[0].env.values())
+
+
+S5CMD = """#!/bin/bash
+# Stands in for s5cmd: s3://bucket is a folder; no other option than those of deepgrid's scripts is known.
+env | grep -E '^(AWS|S3)_' | LC_ALL=C sort >{root}/credentials
+printf '%s\\n' "$*" >>{root}/s5cmd
+from=${{@: -2:1}} to=${{@: -1}}
+[[ $from != s3://* ]] || exec cp -r {root}/${{from#s3://}} "$to"
+mkdir -p "{root}/${{to#s3://}}" && cp -r "$from." "{root}/${{to#s3://}}"
+"""
+S3 = {
+    "region": "eu", "bucketUrl": "s3://bucket", "path": "/in", "accessKeyId": "id'$(x)", "secretAccessKey": "a\nb",
+    "endpointUrl": "http://127.0.0.1:9",
+}  # fmt: skip
+
+
+def with_s5cmd(bench: Bench) -> Path:
+    program = bench.root / "bin" / "s5cmd"
+    program.write_text(S5CMD.format(root=bench.root))
+    program.chmod(0o755)
+    (bench.root / "bucket").mkdir()
+    return bench.root / "bucket"
+
+
+def test_s3_input_comes_from_the_bucket_and_its_keys_stay_out_of_the_steps(bench: Bench) -> None:
+    bucket = with_s5cmd(bench)
+    (bucket / "in").mkdir()
+    (bucket / "in" / "file").write_text("word")
+    outcome = run(bench, {"input": {"s3": {**S3, "path": "/in/"}}}, 'cat "$DEEPSQUARE_INPUT/file"')
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "word")
+    assert not [name for name in outcome.calls[0].env if name.startswith((b"AWS", b"S3_"))]
+    assert (bench.root / "credentials").read_text().splitlines()[0] == "AWS_ACCESS_KEY_ID=id'$(x)"
+    assert "--source-region eu s3://bucket/in/* " in (bench.root / "s5cmd").read_text()
+
+
+def test_s3_output_is_synced_to_a_folder_of_the_bucket(bench: Bench) -> None:
+    bucket = with_s5cmd(bench)
+    output = {"s3": {**S3, "path": "/out", "deleteSync": True}}
+    outcome = run(bench, {"output": output}, 'echo word >"$DEEPSQUARE_OUTPUT/file"; exit 3')
+    assert (outcome.status, (bucket / "out" / "file").read_text()) == (3, "word\n")
+    assert "sync --delete --destination-region eu " in (bench.root / "s5cmd").read_text()
+    assert (bench.root / "s5cmd").read_text().endswith("/output/ s3://bucket/out/\n")
+
+
+def test_continuous_sync_brings_output_out_while_a_step_runs_and_once_more_at_the_end(bench: Bench) -> None:
+    bucket = with_s5cmd(bench)
+    head = {"output": {"s3": {**S3, "path": "/out"}}, "continuousOutputSync": True}
+    command = f"""echo 1 >"$DEEPSQUARE_OUTPUT/first"; until [ -s {bucket}/out/first ]; do sleep 0.05; done
+        echo 2 >"$DEEPSQUARE_OUTPUT/last"; exit 3"""
+    outcome = run(bench, head, command)
+    assert (outcome.status, (bucket / "out" / "last").read_text()) == (3, "2\n")
+
+
+def test_continuous_sync_over_http_is_said_to_be_none(bench: Bench, store: Store) -> None:
+    head = {"output": {"http": {"url": store.url + "/out"}}, "continuousOutputSync": True}
+    outcome = run(bench, head, 'echo x >"$DEEPSQUARE_OUTPUT/x"')
+    assert (outcome.status, store.received) == (0, {"/out": b"x\n"})
+    assert "continuousOutputSync needs an S3 output" in outcome.output
