@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from deepgrid.billing.entries import Run
 from deepgrid.billing.minutes import Bill, bill, started_minutes
+from deepgrid.lifecycle.decide import FAULTS
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-
-# Ends that are the provider's fault, by Slurm's word; they are not billed.
-FAULTS = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED"})
 
 
 def run_minutes(run: Run | None) -> int:

@@ -99,6 +99,24 @@ def test_a_wei_that_went_elsewhere_is_always_named(some: list[Plan], data: st.Da
     assert books.imbalances
 
 
+@settings(max_examples=50, deadline=None)
+@given(plans, st.lists(plans, max_size=3), st.sampled_from([Kind.NO_RUN, Kind.RAN_TWICE, Kind.NEVER_SETTLED]))
+def test_what_slurm_knows_better_is_always_named(wrong: Plan, others: list[Plan], kind: Kind) -> None:
+    end = S.RUNNING if kind is Kind.NEVER_SETTLED else S.FINISHED
+    wrong = replace(
+        wrong, end=end, submit=MIDNIGHT + HOUR, cancel_requested=False, fault=False, provider=ME, locked=10**40
+    )
+    made = history(wrong, *(replace(one, provider=ME) for one in others))
+    first, *rest = made.runs
+    if kind is Kind.NO_RUN:
+        changed = []
+    elif kind is Kind.RAN_TWICE:
+        changed = [first, replace(first, slurm_id=999, started_at=MIDNIGHT + 12 * HOUR)]
+    else:
+        changed = [replace(first, state="COMPLETED", ended_at=MIDNIGHT + 12 * HOUR)]
+    assert kinds(provider_books(made, Runs((*changed, *rest)))) == [(1, kind)]
+
+
 def _bill_more(made: History, more: int) -> None:
     """Job 1's settlement bills `more` minutes than it should, with the money that follows from it."""
     settled = made.settlements[0]
