@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
-from deepgrid.benchmark.outcome import Comparison, Outcome, compared, updated
+from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summary, updated
 from deepgrid.benchmark.settings import PROGRAMS, Program
 from deepgrid.errors import GridError
 from deepgrid.roles.provider import ProviderSession
@@ -34,11 +32,9 @@ async def benchmark_cluster(cluster: str, programs: list[Program] | None = None)
         new = updated(old, outcomes, session.settings.labels)
         rows = compared(old, new)
         proposed = await propose_if_moved(session, old, new)
-        words = _words(rows, outcomes, proposed.standing.value if proposed else "")
+        words = summary(rows, outcomes, proposed.standing.value if proposed else "")
         await show_comparison(cluster, rows, words)
-    if not any(outcome.labels for outcome in outcomes) and any(outcome.problem for outcome in outcomes):
-        return Failed(message=words)
-    return Completed(message=words)
+    return Failed(message=words) if nothing_worked(outcomes) else Completed(message=words)
 
 
 async def _measured(session: ProviderSession, cluster: str, program: Program) -> Outcome:
@@ -46,11 +42,3 @@ async def _measured(session: ProviderSession, cluster: str, program: Program) ->
         return await measure(session, cluster, program)
     except GridError as error:
         return Outcome(program, problem=error.message)
-
-
-def _words(rows: Sequence[Comparison], outcomes: Sequence[Outcome], standing: str) -> str:
-    moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]
-    said = [f"proposed {', '.join(moved)}; the provider {standing}" if moved else "nothing moved by more than 5 %"]
-    said += [outcome.words for outcome in outcomes if outcome.problem]
-    words = "; ".join(said)
-    return f"{words[0].upper()}{words[1:]}."

@@ -62,3 +62,16 @@ def compared(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison
     before, after = ({label.key: label.value for label in labels} for labels in (old, new))
     keys = sorted(before.keys() | after.keys())
     return tuple(Comparison(key, before.get(key, ""), after.get(key, "")) for key in keys)
+
+
+def nothing_worked(outcomes: Sequence[Outcome]) -> bool:
+    """Whether programs failed and none measured anything."""
+    return any(outcome.problem for outcome in outcomes) and not any(outcome.labels for outcome in outcomes)
+
+
+def summary(rows: Sequence[Comparison], outcomes: Sequence[Outcome], standing: str) -> str:
+    """What moved and what failed, in a sentence; `standing` says how the provider stands if it proposed that."""
+    moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]
+    said = [f"proposed {', '.join(moved)}; the provider {standing}"] if standing else ["nothing moved by more than 5 %"]
+    words = "; ".join(said + [outcome.words for outcome in outcomes if outcome.problem])
+    return f"{words[0].upper()}{words[1:]}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepgrid.benchmark.outcome import Comparison, Outcome, compared, updated
+from deepgrid.benchmark.outcome import Comparison, Outcome, compared, nothing_worked, summary, updated
 from deepgrid.lifecycle.job import Label
 
 LAST = (
@@ -47,3 +47,21 @@ def test_both_sides_are_shown_for_every_label() -> None:
         Comparison("os", "linux", "linux"),
     )
     assert [row.moved for row in rows] == [True, True, False]
+
+
+def test_a_run_says_what_moved_and_what_failed() -> None:
+    rows = (Comparison("compute.gflops", "1.00", "2.00"), Comparison("gpu", "", "a100"), Comparison("os", "x", "x"))
+    failed = Outcome("network", problem="no route.")
+    assert summary(rows, [Outcome("hpl"), failed], "is approved") == (
+        "Proposed compute.gflops 1.00 -> 2.00, gpu none -> a100; the provider is approved; "
+        "network failed (no route); its last values stay."
+    )
+    assert summary(rows[2:], [], "") == "Nothing moved by more than 5 %."
+
+
+def test_a_round_fails_only_when_nothing_was_measured() -> None:
+    failed, skipped = Outcome("hpl", problem="it crashed"), Outcome("network")
+    partly = Outcome("storage", (Label("storage.scratch.read.iops", "1.00"),), "shared-tmp: no such folder")
+    assert nothing_worked([failed, skipped])
+    assert not nothing_worked([failed, partly])
+    assert not nothing_worked([skipped])

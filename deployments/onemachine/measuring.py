@@ -1,0 +1,95 @@
+"""Measures the one-machine grid's clusters at its first start, as their own schedules do later.
+
+Through the deployments and with the operator's own approval, so what `./run up` shows is what a real grid does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from deepgrid.errors import NotFound, ServiceError
+from deployments.onemachine.grid import Grid
+from deployments.onemachine.probes import ask_json
+
+MEASURED_WITHIN_S = 600.0
+APPROVED_WITHIN_S = 120.0
+POLL_S = 0.5
+FINAL = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
+
+
+def measure(grid: Grid, tell: Callable[[str], None]) -> None:
+    """Measure each cluster that has no measured labels in force, one after the other, with a line for each.
+
+    A measurement that fails is told and costs nothing else: the labels come with the next one.
+    """
+    for name in grid.keys.providers:
+        if not _is_measured(grid, name):
+            began = time.monotonic()
+            said = _measure(grid, name)
+            tell(f"  measured {name} ({time.monotonic() - began:.1f} s): {said}")
+
+
+def _measure(grid: Grid, name: str) -> str:
+    try:
+        state = run_to_end(grid.prefect.port, f"benchmark_cluster/{name}")
+    except ServiceError as error:
+        return str(error)
+    if state["type"] != "COMPLETED":
+        return f"{state['type'].lower()}: {state['message']}"
+    deadline = time.monotonic() + APPROVED_WITHIN_S
+    while not _is_measured(grid, name):
+        if time.monotonic() > deadline:
+            return "its labels wait for the operator's approval"
+        time.sleep(POLL_S)
+    return _most_telling(grid, name)
+
+
+def run_to_end(port: int, deployment: str) -> dict[str, str]:
+    """Run the deployment `flow/name` once; type and message of the run's last state.
+
+    Raises ServiceError when the Prefect server at `port` does not know it, or the run does not end in time.
+    """
+    found = ask_json(port, "GET", f"/api/deployments/name/{deployment}")
+    run = found and ask_json(
+        port, "POST", f"/api/deployments/{found['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}}
+    )
+    if not run:
+        raise ServiceError(f"Prefect does not run {deployment}.", next_step="See ./run status.")
+    deadline = time.monotonic() + MEASURED_WITHIN_S
+    while time.monotonic() < deadline:
+        seen = ask_json(port, "GET", f"/api/flow_runs/{run['id']}")
+        if seen and seen["state"]["type"] in FINAL:
+            return {"type": seen["state"]["type"], "message": seen["state"]["message"] or ""}
+        time.sleep(POLL_S)
+    raise ServiceError(f"The run of {deployment} goes on; its labels come later.")
+
+
+def _is_measured(grid: Grid, name: str) -> bool:
+    return bool(_labels(grid, name))
+
+
+def _most_telling(grid: Grid, name: str) -> str:
+    """The labels that fit on a line."""
+    labels = _labels(grid, name)
+    shown = [f"{key} {labels[key]}" for key in ("compute.gflops", "cpu.microarch") if key in labels]
+    return f"{len(labels)} labels, {', '.join(shown)}" if shown else f"{len(labels)} labels"
+
+
+def _labels(grid: Grid, name: str) -> dict[str, str]:
+    """The measured labels that are in force for the cluster."""
+    from deepgrid.benchmark.labels import measured_of  # slow to import, and `status` does without
+    from deepgrid.chain.book import AddressBook
+    from deepgrid.chain.client import Chain
+    from deepgrid.chain.wallet import Wallet
+
+    async def read() -> dict[str, str]:
+        async with await Chain.connect(AddressBook.load(grid.book)) as chain:
+            try:
+                provider = await chain.provider(Wallet.load(grid.keys.file(name)).address)
+            except NotFound:
+                return {}
+        return {label.key: label.value for label in measured_of(provider.labels)} if provider.approved else {}
+
+    return asyncio.run(read())
