@@ -64,10 +64,14 @@ class Newcomer:
             )  # fmt: skip
 
     def stop(self) -> None:
-        """End the supervisor."""
-        if self.supervisor is not None:
-            self.supervisor.terminate()
+        """End the supervisor; one that does not listen is killed."""
+        if self.supervisor is None:
+            return
+        self.supervisor.terminate()
+        try:
             self.supervisor.wait(PATIENCE_S)
+        finally:
+            self.supervisor.kill()
 
 
 @pytest.fixture
