@@ -1,0 +1,25 @@
+"""Jobs that run until the test lets them end, however slow the machine is."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+from deployments.onemachine.grid import Grid
+
+
+class Gate:
+    """A file that jobs wait for, at a place that they can see."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._file: Path = grid.state / "storage" / f"gate-{time.monotonic_ns()}"
+
+    @property
+    def pass_command(self) -> str:
+        """Shell command that ends when the gate is open."""
+        return f"until [ -e {shlex.quote(str(self._file))} ]; do sleep 0.5; done"
+
+    def open(self) -> None:
+        """Let the jobs pass."""
+        self._file.touch()
