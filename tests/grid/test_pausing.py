@@ -28,9 +28,9 @@ async def test_with_every_deployment_paused_jobs_wait_and_running_ones_finish(cu
     gate = Gate(grid)
     running = customer.submit(steps(gate.pass_command, "echo finished all the same"))
     await customer.until(running, lambda job: job.status is JobStatus.RUNNING)
+    heard = _lengths(grid, "operator", *SUPERVISORS)
     async with all_paused(grid):
         gate.open()
-        heard = _lengths(grid, "operator", *SUPERVISORS)
         waiting = customer.submit(steps("echo waited"))
         await _until_said(grid, heard, "meta_schedule/grid is paused", "operator")
         assert (await customer.job(waiting)).status is JobStatus.PENDING
