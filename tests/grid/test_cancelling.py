@@ -1,0 +1,131 @@
+"""A job cancelled wherever it stands: the right state, the right bill, nothing left in Slurm; on the whole grid."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from deepgrid.chain.client import Queues
+from deepgrid.errors import ContractError
+from deepgrid.lifecycle.states import JobStatus
+from deployments.onemachine.grid import Grid
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.hands import acting
+from tests.grid.runs import run_now, unscheduled
+from tests.grid.test_job_life import cold, in_slurm, steps
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+ON_ALPHA = ("--uses", "name=alpha")
+LONG_WORK = steps("sleep 600")
+
+
+def _scontrol(grid: Grid, *arguments: str) -> None:
+    environment = {**os.environ, **grid.slurm.environment("alpha")}
+    subprocess.run(["scontrol", *arguments], env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
+
+
+@contextmanager
+def no_free_node(grid: Grid) -> Iterator[None]:
+    """Alpha takes jobs and starts none."""
+    _scontrol(grid, "update", "NodeName=ALL", "State=DRAIN", "Reason=test")
+    try:
+        yield
+    finally:
+        _scontrol(grid, "update", "NodeName=ALL", "State=RESUME")
+
+
+async def in_slurm_becomes(customer: Customer, job_id: int, reached: Callable[[str], bool]) -> None:
+    """Wait until the queues show the job as wanted."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not reached(shown := in_slurm(customer, job_id)):
+        assert time.monotonic() < deadline, shown
+        await asyncio.sleep(0.5)
+
+
+def gone(shown: str) -> bool:
+    return not shown
+
+
+async def cancelled_for_nothing(customer: Customer, job_id: int) -> None:
+    """The job is cancelled, all its credits came back, and Slurm has nothing of it."""
+    job = await customer.until(job_id, cold)
+    assert job.status is JobStatus.CANCELLED
+    settled = await customer.settlement(job_id)
+    assert (settled.billed_minutes, settled.refunded_wei) == (0, job.locked_wei)
+    await in_slurm_becomes(customer, job_id, gone)
+
+
+async def test_while_it_is_pending(customer: Customer) -> None:
+    job_id = customer.submit(LONG_WORK, "--uses", "name=nowhere")
+    customer.dps("job", "cancel", str(job_id), check=0)
+    await cancelled_for_nothing(customer, job_id)
+
+
+async def test_while_it_is_meta_scheduled(customer: Customer) -> None:
+    customer.grid.table.stop("supervisor-alpha")
+    try:
+        job_id = customer.submit(LONG_WORK, *ON_ALPHA)
+        await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
+        customer.dps("job", "cancel", str(job_id), check=0)
+    finally:
+        await asyncio.to_thread(customer.grid.start, "supervisor-alpha")
+    await cancelled_for_nothing(customer, job_id)
+
+
+async def test_while_it_waits_in_slurm(customer: Customer) -> None:
+    with no_free_node(customer.grid):
+        job_id = customer.submit(LONG_WORK, *ON_ALPHA)
+        await in_slurm_becomes(customer, job_id, lambda shown: "PENDING" in shown)
+        assert (await customer.job(job_id)).status is JobStatus.SCHEDULED
+        customer.dps("job", "cancel", str(job_id), check=0)
+        await cancelled_for_nothing(customer, job_id)
+
+
+async def test_while_it_runs(customer: Customer) -> None:
+    job_id = customer.submit(LONG_WORK, *ON_ALPHA)
+    await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    customer.dps("job", "cancel", str(job_id), check=0)
+    job = await customer.until(job_id, cold)
+    assert job.status is JobStatus.CANCELLED
+    async with acting(customer.grid, "alpha") as alpha:
+        fee_minutes = (await alpha.chain.constants()).cancellation_fee_minutes
+        assert await alpha.chain.queues(alpha.address) == Queues(0, 0, 0)
+    assert (await customer.settlement(job_id)).billed_minutes == fee_minutes
+    await in_slurm_becomes(customer, job_id, gone)
+
+
+async def test_in_the_second_it_ends(customer: Customer) -> None:
+    """Whichever comes first, end or request: the outcome is one of the two, and so is the bill."""
+    job_ids = [customer.submit(steps(f"sleep {seconds}"), *ON_ALPHA) for seconds in (1, 2, 3, 4)]
+    async with acting(customer.grid, "customer") as writer:
+        await asyncio.gather(*(_cancel_when_it_runs(customer, writer.cancel_job, job_id) for job_id in job_ids))
+        fee_minutes = (await writer.chain.constants()).cancellation_fee_minutes
+    for job_id in job_ids:
+        job = await customer.until(job_id, cold)
+        settled = await customer.settlement(job_id)
+        assert (job.status, settled.billed_minutes) in ((JobStatus.FINISHED, 1), (JobStatus.CANCELLED, fee_minutes))
+        await in_slurm_becomes(customer, job_id, gone)
+
+
+async def _cancel_when_it_runs(customer: Customer, cancel: Callable[[int], Awaitable[object]], job_id: int) -> None:
+    await customer.until(job_id, lambda job: job.status >= JobStatus.RUNNING)
+    try:
+        await cancel(job_id)
+    except ContractError as error:
+        if error.name != "JobHotStatusOnly":  # the end was first
+            raise
+
+
+async def test_a_run_with_nothing_to_do_says_so(customer: Customer) -> None:
+    flow = "cancel_jobs/alpha"
+    async with unscheduled(customer.grid, flow):
+        run = await run_now(customer.grid, flow)
+    assert (run["name"], run["state"]["type"]) == ("cancel jobs on alpha", "COMPLETED")
+    assert run["state"]["message"] == "Nothing to cancel."
