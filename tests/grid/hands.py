@@ -1,0 +1,46 @@
+"""What tests do on the chain of the whole grid with the keys of its people."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain, Constants
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from deployments.onemachine.grid import Grid
+
+
+@asynccontextmanager
+async def acting(grid: Grid, name: str) -> AsyncIterator[Writer]:
+    """The means of `admin`, `operator`, `customer` or a cluster."""
+    async with await Chain.connect(AddressBook.load(grid.book)) as chain:
+        sender = Sender(chain, Wallet.load(grid.keys.file(name)))
+        try:
+            yield Writer(chain, sender)
+        finally:
+            await sender.close()
+
+
+@asynccontextmanager
+async def constants(grid: Grid, *, claim_timeout: int = 0, top_up_slice: int = 0) -> AsyncIterator[None]:
+    """Figures of the contract, in minutes, for a while; 0 leaves one as it is."""
+    async with acting(grid, "admin") as admin:
+        before: Constants = await admin.chain.constants()
+        changed = [
+            (setter, value, standing)
+            for setter, value, standing in (
+                ("setClaimJobTimeout", claim_timeout, before.claim_timeout_minutes),
+                ("setTopUpSliceDurationMin", top_up_slice, before.top_up_slice_minutes),
+            )
+            if value
+        ]
+        try:
+            for setter, value, _ in changed:
+                await admin.set_constant(setter, value)
+            yield
+        finally:
+            for setter, _, standing in changed:
+                await admin.set_constant(setter, standing)
