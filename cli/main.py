@@ -17,7 +17,7 @@ from cli.key import key
 from cli.operator import operator, services
 from cli.provider import provider
 from cli.submit import submit
-from cli.workflow import init, validate
+from cli.workflow import init, render, schema, validate
 
 app = typer.Typer(
     name="dps",
@@ -58,6 +58,8 @@ app.command("submit", rich_help_panel=JOBS)(submit)
 app.add_typer(job, name="job", rich_help_panel=JOBS)
 app.command("init", rich_help_panel=JOBS)(init)
 app.command("validate", rich_help_panel=JOBS)(validate)
+app.command("render", rich_help_panel=JOBS)(render)
+app.command("schema", rich_help_panel=JOBS)(schema)
 app.add_typer(credit, name="credit", rich_help_panel=MONEY)
 app.add_typer(allowance, name="allowance", rich_help_panel=MONEY)
 app.add_typer(gas, name="gas", rich_help_panel=MONEY)

@@ -1,7 +1,9 @@
-"""`dps validate`, `dps init`: workflow files, without any grid."""
+"""`dps init`, `dps validate`, `dps render`, `dps schema`: workflow files, without any grid."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +12,11 @@ import typer
 from deepgrid.errors import InputError
 
 FILE_NAME = "job.yaml"
-HELLO_WORLD = """\
+SCHEMA_NAME = "job.schema.json"
+HELLO_WORLD = f"""\
+# yaml-language-server: $schema={SCHEMA_NAME}
 # A job for `dps submit`: what it gets, and the steps that run one after another.
+# Editors that know the schema named above complete and explain every field.
 
 enableLogging: true # what the job prints can be read with `dps job logs`
 
@@ -32,15 +37,35 @@ steps:
         echo "$GREETING from $(hostname)"
 """
 
+WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file.")]
 
-def validate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file to check.")],
-) -> None:
+
+def validate(file: WorkflowFile) -> None:
     """Check a workflow file; everything that is wrong is said at once, with line and column."""
     from deepgrid import workflow
 
-    workflow.load(file)
+    for warning in workflow.load(file).warnings:
+        print(warning, file=sys.stderr)
     print("valid")
+
+
+def render(
+    file: WorkflowFile,
+    storage: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder of all storage volumes; by default those of a stock provider.")
+    ] = "",
+) -> None:
+    """Show the batch script that a workflow file becomes."""
+    from deepgrid import sbatch, workflow
+
+    job = workflow.load(file).model
+    volumes = sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths()
+    print(sbatch.render(job, volumes), end="")
+
+
+def schema() -> None:
+    """Print the JSON schema of workflow files, for editors."""
+    print(_schema_text(), end="")
 
 
 def init(
@@ -48,7 +73,7 @@ def init(
         Path, typer.Option("--output", "-o", metavar="PATH", help="File to write, or folder to write job.yaml into.")
     ] = Path(FILE_NAME),
 ) -> None:
-    """Write a commented workflow file to start from."""
+    """Write a commented workflow file to start from, and beside it the schema that editors use."""
     where = output / FILE_NAME if output.is_dir() else output
     try:
         with where.open("x") as file:
@@ -57,4 +82,13 @@ def init(
         raise InputError(f"{where} exists.", next_step="Name another file with --output.") from None
     except OSError as error:
         raise InputError(f"{where} cannot be written: {error.strerror}.") from None
+    described = where.with_name(SCHEMA_NAME)
+    if not described.exists():
+        described.write_text(_schema_text())
     print(where)
+
+
+def _schema_text() -> str:
+    from deepgrid.workflow.schema import json_schema
+
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+
+_ASCII = re.compile(r"[ -~\n\t]*\Z")  # plain characters, found out at once
 
 
 class Quoted(str):
@@ -18,7 +21,7 @@ def quote(text: str) -> Quoted:
     """
     if "\0" in text:
         raise ValueError("NUL cannot be passed to a process")
-    if all(_plain(c) for c in text):
+    if _ASCII.match(text) or all(_plain(c) for c in text):
         return Quoted(shlex.quote(text))
     return Quoted("$'" + "".join(_escaped(c) for c in text) + "'")
 

@@ -41,6 +41,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        auto_reload=False,  # else each step looks whether its templates changed
     )
     environment.filters.update(quote=quote, elements=_elements, export=_export, argv=argv, within=_within)
     environment.filters.update(octal=_octal, file_name=_file_name, folder=_folder)

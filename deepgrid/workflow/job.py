@@ -20,7 +20,7 @@ class Job(Model):
     """A job definition: what the job gets, and the steps that it runs one after another."""
 
     resources: JobResources
-    """What the whole job gets, and pays for."""
+    """Tasks, CPUs, memory and GPUs of the whole job."""
     enable_logging: Flag = False
     """Ship what the job prints to the grid, so that `dps job logs` shows it."""
     env: Env = ()
@@ -36,7 +36,7 @@ class Job(Model):
     steps: tuple[Step, ...] = Field(max_length=MOST_STEPS)
     """What the job does, one step after another."""
     virtual_networks: Annotated[tuple[VirtualNetwork, ...], EMPTY_LIST] = ()
-    """Networks inside the job that steps can join."""
+    """Networks inside the job that steps can join. Not supported yet."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> Job:

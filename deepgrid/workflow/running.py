@@ -72,9 +72,9 @@ class StepRun(Model):
     resources: StepRunResources | None = None
     """What the step takes of the job's resources."""
     container: ContainerRun | None = None
-    """The container to run in; on the node itself by default."""
+    """The container to run in; on the node itself by default. Not supported yet."""
     network: Literal["host", "slirp4netns", "pasta"] | None = None
-    """host by default, or a network namespace of the step's own."""
+    """host by default, or a network namespace of the step's own, which is not supported yet."""
     dns: Annotated[tuple[Ip, ...], EMPTY_LIST] = ()
     """Name servers, in a network namespace."""
     custom_network_interfaces: Annotated[tuple[NetworkInterface, ...], EMPTY_LIST] = ()

@@ -100,7 +100,7 @@ class Step(Model):
     launch: StepAsyncLaunch | None = None
     """Steps in the background."""
     use: StepUse | None = None
-    """A module."""
+    """A module. Not supported yet."""
     catch: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
     """What runs when the step failed, which is then forgiven; $DEEPSQUARE_ERROR_CODE is its exit status."""
     finally_: Annotated[tuple[Step, ...], EMPTY_LIST] = Field(default=(), alias="finally")

@@ -11,7 +11,7 @@ from deepgrid.sbatch import StoragePaths, render
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
-from deepgrid.workflow import parse
+from deepgrid.workflow import Job, parse
 from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box, ended
 
@@ -29,16 +29,15 @@ def storage(box: Box) -> StoragePaths:  # noqa: F811
 
 
 async def run(
-    text: str, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
-) -> tuple[int, list[str]]:  # fmt: skip
+    job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+) -> tuple[int, str]:  # fmt: skip
     """Submit a workflow as a carrier would; its exit status and what it printed."""
-    job = parse(text, "job.yaml").model
     figures = job.resources
     request = SubmitRequest(figures.tasks, figures.cpus_per_task, figures.mem_per_cpu, figures.gpus, 5)
     await cluster.submit(key, render(job, storage), request)
     state = await ended(monitor, key)
     assert list(Path(storage.job).glob("*/*")) == []
-    output = (box.folder(key) / "output.log").read_text().splitlines()
+    output = (box.folder(key) / "output.log").read_text()
     return state.exit_status >> 8, output
 
 
@@ -68,7 +67,7 @@ steps:
   - run: {command: exit 13}
   - run: {command: echo never}
 """
-    status, output = await run(RESOURCES + text, cluster, monitor, key, box, storage)
+    status, output = await run(parse(RESOURCES + text, "job").model, cluster, monitor, key, box, storage)
     assert status == 13
-    own = [line for line in output if not line.startswith(("srun", "slurmstepd"))]
+    own = [line for line in output.splitlines() if not line.startswith(("srun", "slurmstepd"))]
     assert own == ["launched", "caught 7", "finally", "Running: both tasks", "task", "task", "ended"]

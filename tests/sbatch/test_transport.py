@@ -23,6 +23,7 @@ from deepgrid.workflow import parse
 from tests.sbatch.test_script import Bench, Outcome
 
 REPLY = rb"http://127.0.0.1/a%20b?x=1 \n"
+SHOWN = r"http://127.0.0.1/a b?x=1 \n"
 
 
 class Store:
@@ -142,7 +143,7 @@ def test_one_output_file_is_sent_as_it_is_and_the_reply_shown(bench: Bench, stor
     )
     assert (outcome.status, store.received) == (0, {"/out?t=1": b"result\n"})
     assert outcome.output.splitlines()[:2] == ["Output contains:", "./-x y"]
-    assert r"http://127.0.0.1/a b?x=1 \n" in outcome.output.splitlines()
+    assert SHOWN in outcome.output.splitlines()
 
 
 def test_several_output_files_are_sent_zipped_also_after_a_failure(bench: Bench, store: Store) -> None:

@@ -1,0 +1,63 @@
+"""`./run bench render`: milliseconds to render jobs of 1 to 1,000 steps, without shellcheck.
+
+The steps are commands with variables, conditions and loops in turn. A figure is the least CPU time of several
+renderings, since other processes only add to it. Status 1 says that a limit is broken, or that cost is not linear.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from deepgrid.sbatch import StoragePaths, render
+from deepgrid.workflow.models import EnvVar, Job, JobResources, Step, StepFor, StepRun
+
+SIZES = (1, 10, 100, 1000)
+ROUNDS = 30
+MOST_MS_10, MOST_RATIO = 5.0, 120.0
+
+
+def job_of(steps: int) -> Job:
+    """A job of so many steps in all."""
+    resources = JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0)
+    return Job(resources=resources, steps=tuple(_step(number) for number in range(steps)))
+
+
+def _step(number: int) -> Step:
+    run = StepRun(command=f"echo 'step {number}' \"$A\"", env=(EnvVar(key="A", value=f"it's {number}"),))
+    if number % 3 == 1:
+        return Step(name=f"loop {number}", for_=StepFor(parallel=False, items=("a", "b"), steps=()))
+    return Step(name=f"step {number}", if_="$A != x" if number % 3 else None, run=run)
+
+
+def milliseconds(steps: int) -> float:
+    """CPU time of one rendering, the least of several."""
+    job, times = job_of(steps), []
+    gc.disable()  # as timeit does
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        render(job, StoragePaths())
+        times.append((time.process_time() - started) * 1000)
+    gc.enable()
+    return min(times)
+
+
+def main() -> int:
+    render(job_of(1), StoragePaths())  # compiles the templates
+    figures = {f"ms_{steps}_steps": round(milliseconds(steps), 3) for steps in SIZES}
+    ratio = figures["ms_1000_steps"] / figures["ms_10_steps"]
+    table = Table("steps", "ms", title="Rendering a job")
+    for steps in SIZES:
+        table.add_row(f"{steps:,}", f"{figures[f'ms_{steps}_steps']:.2f}")
+    Console(stderr=True).print(table)
+    print(json.dumps({**figures, "ratio_1000_to_10": round(ratio, 1)}))
+    return 0 if figures["ms_10_steps"] <= MOST_MS_10 and ratio <= MOST_RATIO else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""`dps init`, `validate`, `render` and `schema`: workflow files on a machine without any grid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deepgrid.services.script_check import check_script
+from tests.cli.test_usage import Invoke, dps
+
+__all__ = ["dps"]  # the fixture
+
+RESOURCES = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
+BROKEN = RESOURCES + "steps:\n  - {rum: {command: x}}\n"
+IDLE = RESOURCES + "steps: [{for: {parallel: false, steps: []}}]\n"
+
+
+def test_init_names_a_schema_that_is_there(dps: Invoke, tmp_path: Path) -> None:
+    assert dps("init").exit_code == 0
+    first = (tmp_path / "job.yaml").read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=job.schema.json"
+    assert (tmp_path / "job.schema.json").read_text() == dps("schema").stdout
+    assert json.loads(dps("schema").stdout)["properties"]["steps"]["description"]
+
+
+def test_init_leaves_a_schema_alone_that_is_there_already(dps: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "job.schema.json").write_text("mine")
+    assert dps("init").exit_code == 0
+    assert (tmp_path / "job.schema.json").read_text() == "mine"
+
+
+def test_validate_says_what_is_wrong_and_what_is_odd(dps: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_text(BROKEN)
+    broken = dps("validate", "broken.yaml")
+    assert broken.exit_code == 2
+    assert "broken.yaml:3:6: steps[0].rum: unknown field (did you mean 'run'?)" in broken.stderr
+    (tmp_path / "idle.yaml").write_text(IDLE)
+    idle = dps("validate", "idle.yaml")
+    assert (idle.exit_code, idle.stdout) == (0, "valid\n")
+    assert idle.stderr == "idle.yaml:2:10: steps[0].for: warning: has neither items nor range, so it never runs\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--storage", "/srv/grid storage")])
+def test_render_shows_the_script_that_would_run(dps: Invoke, tmp_path: Path, options: tuple[str, ...]) -> None:
+    dps("init")
+    shown = dps("render", "job.yaml", *options)
+    assert shown.exit_code == 0
+    check_script(shown.stdout)
+    assert yaml.safe_load((tmp_path / "job.yaml").read_text())["env"][0]["value"] in shown.stdout
+    assert ("/srv/grid storage/shared" in shown.stdout) == bool(options)

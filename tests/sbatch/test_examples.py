@@ -1,0 +1,118 @@
+"""Every example does what its comment says: by the recorder that also runs one task, and (long) on a real cluster."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.sbatch import StoragePaths, render
+from deepgrid.services.script_check import check_script
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.workflow import Job, parse
+from tests.sbatch import test_on_slurm, test_transport
+from tests.sbatch.test_script import Bench
+from tests.sbatch.test_transport import Store, with_s5cmd
+from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
+from tests.slurm.support import Box
+
+store = test_transport.store
+storage = test_on_slurm.storage
+FOLDER = Path(__file__).parents[2] / "examples"
+
+# What each prints, without the names of steps; and its exit status, if that is not 0.
+PRINTS: dict[str, list[str]] = {
+    "catch": ["caught 42", "and on"],
+    "condition": ["large, and the weather is fine"],
+    "deep": ["leaving", "leaving", "caught 9"],
+    "depends-on": ["left", "right"],
+    "env-file": ['5 $, "cheap"', "first line", "second line"],
+    "environment": ["from the job", "from the step", "from the file"],
+    "exit-code": ["this step works", "this step exits with status 3"],
+    "finally": ["tidied up"],
+    "for-items": ["Hello, Ada", "Hello, Grace", "Hello, Mary Jane"],
+    "for-nested": ["a1", "a2", "a3", "row a is done", "b1", "b2", "b3", "row b is done"],
+    "for-parallel": ["all are here"] * 4,
+    "for-range": ["up 0", "up 5", "up 10", "down 2", "down 1", "down 0"],
+    "groups": ["one", "two"],
+    "input-http": ["Input contains:", "./number", "./number.tar.gz", "the number is 42"],
+    "launch-kept": ["the last step", "the launch ends last"],
+    "launch-server": ["the server's answer", "the server is gone"],
+    "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", test_transport.SHOWN, "-" * 25],
+    "retry": ["attempt 1", "attempt 1 failed", "attempt 2"],
+    "s3": ["Input contains:", "./word", "HELLO", "Output contains:", "./word"],
+    "shells": ["sh has no arrays", "bash has arrays"],
+    "storage": ["writable"] * 8 + ["job's own", "results"],
+    "user-mapping": ["I am 0:0"],
+    "work-dir": ["storage", "/tmp/deepgrid example/here"],
+}  # fmt: skip
+STATUS = {"exit-code": 3, "finally": 3, "output-http": 3}
+ON_SLURM = {
+    **PRINTS,
+    "each-node": ["wrote to the disk of a node"] * 4,
+    "tasks": ["task 0 of 4", "task 1 of 4", "task 2 of 4", "task 3 of 4", "unbound", "unbound"],
+}
+ELSEWHERE = {"hello-world", "two-nodes", "sleep", "impossible"}  # run by the tests of the whole grid
+UNORDERED = {"tasks", "launch-kept"}  # steps at the same time print as Slurm brings it
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path / "bench")
+    bucket = with_s5cmd(bench)
+    (bucket / "in").mkdir()
+    (bucket / "in" / "word").write_text("hello\n")
+    return bench
+
+
+def example(name: str, store: Store) -> Job:
+    """An example, with its web server replaced by the test's."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        member = tarfile.TarInfo("number")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"42\n"))
+    store.files["/number.tar.gz"] = buffer.getvalue()
+    text = (FOLDER / f"{name}.yaml").read_text().replace("http://127.0.0.1:8000", store.url)
+    return parse(text, name).model
+
+
+def printed(name: str, output: str) -> list[str]:
+    """The lines of the job itself."""
+    skipped = ("Running: ", "srun: ", "slurmstepd")
+    lines = [line for line in output.splitlines() if not line.startswith(skipped)]
+    return sorted(lines) if name in UNORDERED else lines
+
+
+def test_every_example_is_run_by_some_test() -> None:
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == ON_SLURM.keys() | ELSEWHERE
+
+
+@pytest.mark.parametrize("name", PRINTS)
+def test_an_example_does_what_it_says(name: str, bench: Bench, store: Store) -> None:
+    job = example(name, store)
+    check_script(render(job, bench.storage))
+    outcome = bench.run(job)
+    assert printed(name, outcome.output) == PRINTS[name]
+    assert outcome.status == STATUS.get(name, 0)
+    assert bench.left_behind() == []
+    if name == "output-http":
+        assert store.received == {"/result": b"result\n"}
+    if name == "s3":
+        assert (bench.root / "bucket" / "out" / "word").read_text() == "HELLO\n"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", [name for name in ON_SLURM if name != "s3"])
+async def test_an_example_does_the_same_on_slurm(
+    name: str, store: Store, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+) -> None:  # fmt: skip
+    status, output = await test_on_slurm.run(example(name, store), cluster, monitor, key, box, storage)
+    assert printed(name, output) == ON_SLURM[name]
+    assert status == STATUS.get(name, 0)
