@@ -27,7 +27,7 @@ def page(result: Reconciliation, picture: bytes) -> str:
     ]
     if result.differences:
         parts += ["## Differences", _findings(result.differences)]
-    parts += ["## Totals", _totals(result.totals), f"![plot](data:image/png;base64,{_text(picture)})"]
+    parts += [f"![plot](data:image/png;base64,{_text(picture)})", "## Totals", _totals(result.totals)]
     if result.notes:
         parts += ["## Notes", "Odd, and in order:", _findings(result.notes)]
     return "\n\n".join(parts) + "\n"
@@ -73,12 +73,12 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _findings(found: tuple[Finding, ...]) -> str:
-    lines = ["| job | difference | evidence | transaction |", "|---|---|---|---|"]
-    lines += [
-        f"| {one.job_id} | {one.kind or ''} | {one.evidence} | {f'`{one.tx}`' if one.tx else ''} |"
+    """A list, because the UI does not break the lines of a table."""
+    return "\n".join(
+        f"* **job {one.job_id}**{f', **{one.kind}**' if one.kind else ''}: {one.evidence}"
+        f"{f', transaction `{one.tx}`' if one.tx else ''}"
         for one in found[:ROWS_SHOWN]
-    ]
-    return "\n".join(lines)
+    )
 
 
 def _totals(totals: Totals) -> str:
