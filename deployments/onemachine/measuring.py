@@ -13,8 +13,8 @@ from deepgrid.errors import NotFound, ServiceError
 from deployments.onemachine.grid import Grid
 from deployments.onemachine.probes import ask_json
 
-MEASURED_WITHIN_S = 600.0
-APPROVED_WITHIN_S = 120.0
+MEASURED_WITHIN_S = 180.0
+APPROVED_WITHIN_S = 60.0
 POLL_S = 0.5
 FINAL = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
 
