@@ -18,6 +18,8 @@ _MARK = "deepgrid-volume"
 
 # Arguments: name of the volume, its folder. One volume's failure does not keep the next from its turn.
 _MEASURE = """\
+folder=
+trap 'rm -rf "$folder"' EXIT # also at the time limit
 measure() {
   echo "deepgrid-volume $1"
   folder=$(mktemp -d "$2/deepgrid-benchmark.XXXXXX") || return
