@@ -10,6 +10,7 @@ from pathlib import Path
 from deepgrid.errors import GridError
 from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import Grid
+from deployments.onemachine.measuring import measure
 from deployments.onemachine.timetable import timetable
 from deployments.onemachine.view import table
 
@@ -42,8 +43,9 @@ def main() -> int:
 
 
 def up(grid: Grid) -> int:
-    """Start what does not run yet and say how to use it."""
+    """Start what does not run yet, have unknown clusters measured, and say how to use it all."""
     bring_up(grid)
+    measure(grid, lambda line: print(line, flush=True))
     show(table(grid.rows()), timetable(grid.prefect.port))
     print(f"\nPrefect UI: {grid.prefect.ui_url}\nAs the grid's customer:\n  source {grid.state}/customer.env")
     print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
