@@ -1,15 +1,17 @@
 """Puts right what the last process of a work pool left behind, before the next one starts any run.
 
 A process that dies tells nobody: its runs would stay Running for ever and keep their concurrency
-slots. And what was scheduled while no process lived would start in one burst. Only the pool's one
-process may tidy; runs of a live one would be taken from it.
+slots. Only the pool's one process may tidy; runs of a live one would be taken from it. And what was
+scheduled while nobody could carry it would start in one burst.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import (
@@ -17,7 +19,6 @@ from prefect.client.schemas.filters import (
     FlowFilterName,
     FlowRunFilter,
     FlowRunFilterId,
-    FlowRunFilterNextScheduledStartTime,
     FlowRunFilterState,
     FlowRunFilterStateType,
     TaskRunFilter,
@@ -39,13 +40,11 @@ logger = logging.getLogger(__name__)
 
 
 async def tidy(client: PrefectClient, work_pool: str) -> None:
-    """End, resume or skip the runs that a dead process left in `work_pool`; repeating it changes nothing."""
+    """End or resume the runs that a dead process left in `work_pool`; repeating it changes nothing."""
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
     for run in await runs_in(client, work_pool, *LEFT):
         await _end_tasks(client, run)
         await _put(client, run, _after_death(run, resumes=run.id in resumed))
-    for run in _all_but_the_newest(await _late(client, work_pool)):
-        await _put(client, run, Cancelled(message="Skipped: the process that carries it was down."))
 
 
 async def runs_in(
@@ -53,12 +52,9 @@ async def runs_in(
     work_pool: str,
     *states: StateType,
     flows: Sequence[str] = (),
-    before: datetime | None = None,
 ) -> list[FlowRun]:
     """All runs of the pool in these states, earliest first, of all flows or of these."""
     wanted = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))))
-    if before is not None:
-        wanted.next_scheduled_start_time = FlowRunFilterNextScheduledStartTime(before_=before)
     found: list[FlowRun] = []
     while True:
         page = await client.read_flow_runs(
@@ -72,6 +68,25 @@ async def runs_in(
         found += page
         if len(page) < PAGE:
             return found
+
+
+async def skip_overtaken(client: PrefectClient, runs: Sequence[FlowRun], now: datetime) -> set[UUID]:
+    """Cancel what is so late that a later run of the same schedule is due as well; returns what was cancelled.
+
+    Else a long downtime, or a long pause of the pool, would end in a burst. What people ordered stays.
+    """
+    late = [run for run in runs if run.auto_scheduled and run.expected_start_time and run.expected_start_time <= now]
+    late.sort(key=lambda run: run.expected_start_time or now)
+    newest = {_work(run): run.id for run in late}
+    overtaken = [run for run in late if newest[_work(run)] != run.id]
+    for run in overtaken:
+        await _put(client, run, Cancelled(message="Skipped: a later run was due as well."))
+    return {run.id for run in overtaken}
+
+
+def _work(run: FlowRun) -> tuple[UUID | None, str]:
+    """Runs with the same would do the same."""
+    return run.deployment_id, json.dumps(run.parameters, sort_keys=True, default=str)
 
 
 async def _end_tasks(client: PrefectClient, run: FlowRun) -> None:
@@ -88,18 +103,6 @@ def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
     if resumes:
         return AwaitingRetry(message="The process that carried it ended; the next one goes on.")
     return Crashed(message=ENDED)
-
-
-async def _late(client: PrefectClient, work_pool: str) -> list[FlowRun]:
-    """Runs that a schedule wanted by now; what people ordered stays."""
-    runs = await runs_in(client, work_pool, StateType.SCHEDULED, before=datetime.now(UTC))
-    return [run for run in runs if run.auto_scheduled]
-
-
-def _all_but_the_newest(runs: Sequence[FlowRun]) -> list[FlowRun]:
-    """Without the last run of each deployment; `runs` come earliest first."""
-    newest = {run.deployment_id: run.id for run in runs}
-    return [run for run in runs if newest[run.deployment_id] != run.id]
 
 
 async def _put(client: PrefectClient, run: FlowRun, state: State[None]) -> None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -20,18 +22,21 @@ from uuid import UUID
 import anyio
 import anyio.abc
 from prefect._flow_run_suspension import FlowRunSuspensionRequest
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.responses import WorkerFlowRunResponse
 from prefect.context import AsyncClientContext
 from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, PREFECT_WORKER_ENABLE_CANCELLATION, temporary_settings
+from prefect.states import Cancelled
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
-from deployments.tidying import runs_in, tidy
+from deployments.tidying import runs_in, skip_overtaken, tidy
 
 WORKER_TYPE = "deepgrid"
+STOPPED = "Carrying was stopped; the job itself goes on."
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,12 +46,21 @@ class InProcessResult(BaseWorkerResult):
     """Outcome of one run; its state was reported by the engine itself."""
 
 
+@dataclass
 class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
     """Prefect's engine without what it starts for each run of a process of its own.
 
     That is a thread with a websocket which looks for a Suspend from the UI, and whose start and
     end block the event loop; and a heartbeat thread. A suspended run of this worker goes on.
     """
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
+        """A run that this worker was told to stop is cancelled; to the engine every end from outside is a crash."""
+        if state.is_crashed() and self.scope.cancel_called:
+            state = Cancelled(message=STOPPED)
+        return await super().set_state(state, force)
 
     @contextmanager
     def setup_flow_run_suspension_request(self) -> Generator[FlowRunSuspensionRequest, None, None]:
@@ -113,17 +127,26 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 self._logger.warning("cannot ask Prefect for runs: %s", error)
                 return []
 
+    async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
+        found = await super()._get_scheduled_flow_runs()
+        skipped = await skip_overtaken(self.client, [entry.flow_run for entry in found], datetime.now(UTC))
+        return [entry for entry in found if entry.flow_run.id not in skipped]
+
     async def _sync_and_initialize(self) -> None:
         try:
             await super()._sync_and_initialize()
-            await self._stop_cancelled()
+            if self._is_tidy:
+                await self._stop_cancelled()
         except Exception as error:
             self._logger.warning("cannot tell Prefect of this worker: %s", error)
 
     async def _stop_cancelled(self) -> None:
         """Stop what was cancelled while Prefect's events did not reach this process."""
         for run in await runs_in(self.client, self._work_pool_name, StateType.CANCELLING):
-            await self._cancel_run(run.id)
+            if self.carries(run.id):
+                await self._cancel_run(run.id)
+            else:
+                await self._mark_flow_run_as_cancelled(run, {"message": STOPPED})
 
     async def run(
         self,
@@ -133,7 +156,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     ) -> InProcessResult:
         """Run the flow to its end in this event loop; the engine reports its states."""
         flow = await self._flow_of(flow_run)
-        engine = SharedProcessEngine[Any, Any](flow=flow, flow_run=flow_run, parameters=_parameters(flow, flow_run))
+        scope = self._executing.get(flow_run.id, anyio.CancelScope())
+        engine = SharedProcessEngine[Any, Any](
+            flow=flow, flow_run=flow_run, parameters=_parameters(flow, flow_run), scope=scope
+        )
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), suppress(Abort, Pause):
             async with engine.start():
                 while engine.is_running():
@@ -166,15 +192,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     async def _cancel_run(self, flow_run_id: UUID) -> None:
         """Stop carrying a run that was cancelled in the UI; a run of another process is not ours to stop."""
-        scope = self._executing.get(flow_run_id)
-        if scope is None:
-            return
-        scope.cancel()
-        try:
-            run = await self.client.read_flow_run(flow_run_id)
-            await self._mark_flow_run_as_cancelled(run, {"message": "Carrying was stopped; the job itself goes on."})
-        except Exception:  # it may have been deleted meanwhile; other runs must not suffer
-            self._logger.exception("Flow run '%s' was stopped, but could not be marked", flow_run_id)
+        if (scope := self._executing.get(flow_run_id)) is not None:
+            scope.cancel()
 
     async def _flow_of(self, flow_run: FlowRun) -> Flow[..., Any]:
         deployment_id = flow_run.deployment_id
