@@ -29,11 +29,12 @@ async def browser_page() -> AsyncIterator[Page]:
             await browser.close()
 
 
-async def quick_run(page: Page, deployment_page: str) -> None:
-    """Press Run, Quick run, and Run in the form of parameters, as it is filled in."""
+async def quick_run(page: Page, deployment_page: str, *, asks: bool) -> None:
+    """Press Run and Quick run; where the flow needs parameters, Run again in the form that asks for them."""
     await page.goto(deployment_page)
     await page.get_by_role("button", name="Run", exact=True).click(timeout=PATIENCE_MS)
     await page.get_by_text("Quick run").click(timeout=PATIENCE_MS)
-    form = page.get_by_role("dialog")
-    await form.get_by_role("button", name="Run", exact=True).click(timeout=PATIENCE_MS)
-    await expect(form).to_have_count(0, timeout=PATIENCE_MS)
+    if asks:
+        form = page.get_by_role("dialog")
+        await form.get_by_role("button", name="Run", exact=True).click(timeout=PATIENCE_MS)
+        await expect(form).to_have_count(0, timeout=PATIENCE_MS)

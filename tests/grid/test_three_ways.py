@@ -78,7 +78,8 @@ async def test_by_the_run_button(grid: Grid, quiet: None) -> None:
         async def start(name: str) -> str:
             found = await deployment(grid, name)
             before = {run["id"] for run in await runs_of(grid, name)}
-            await quick_run(page, f"{grid.prefect.ui_url}/deployments/deployment/{found['id']}")
+            deployment_page = f"{grid.prefect.ui_url}/deployments/deployment/{found['id']}"
+            await quick_run(page, deployment_page, asks=bool(found["parameter_openapi_schema"].get("required")))
             return await _new_run(grid, name, before)
 
         await all_end_well(grid, start)
