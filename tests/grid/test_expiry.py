@@ -1,0 +1,36 @@
+"""A job that its provider does not claim comes back by the schedule, and runs elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from deepgrid.chain.wallet import Wallet
+from deepgrid.lifecycle.states import JobStatus
+from tests.grid.conftest import Customer
+from tests.grid.hands import constants
+from tests.grid.runs import runs_of
+from tests.grid.test_job_life import cold, steps
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+async def test_an_unclaimed_job_runs_elsewhere(customer: Customer) -> None:
+    grid = customer.grid
+    alpha, beta = (Wallet.load(grid.keys.file(name)).address for name in ("alpha", "beta"))
+    grid.table.stop("supervisor-alpha")
+    try:
+        async with constants(grid, claim_timeout=1):
+            job_id = customer.submit(steps("echo elsewhere"))
+            await customer.until(job_id, lambda job: job.provider == alpha)  # the cheapest
+            await customer.until(job_id, lambda job: job.last_refuser == alpha)
+            job = await customer.until(job_id, cold)
+    finally:
+        await asyncio.to_thread(grid.start, "supervisor-alpha")
+    assert (job.status, job.provider) == (JobStatus.FINISHED, beta)
+    await customer.settlement(job_id)
+    told = customer.dps("job", "get", str(job_id), check=0).stdout
+    assert "expired: alpha did not claim it within 1 min; another cluster is looked for" in told
+    messages = [run["state"]["message"] for run in await runs_of(grid, "expire_claims/grid", "COMPLETED")]
+    assert f"Took back job {job_id} from alpha." in messages

@@ -1,0 +1,49 @@
+"""A change of measured labels is approved by itself; a change of prices waits for a person."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.lifecycle.job import Label, Provider
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.hands import acting
+from tests.grid.runs import run_now, unscheduled
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+async def test_measurements_are_approved_and_prices_wait(customer: Customer) -> None:
+    grid = customer.grid
+    async with acting(grid, "alpha") as alpha:
+        standing = await alpha.chain.provider(alpha.address)
+        dearer = replace(standing.prices, cpu_wei_per_minute=2 * standing.prices.cpu_wei_per_minute)
+        others = tuple(label for label in standing.labels if label.key != "compute.gflops")
+        faster = (*others, Label("compute.gflops", "123456.00"))
+        try:
+            await alpha.register(standing.hardware, standing.prices, faster)
+            await _until(alpha.chain, alpha.address, lambda one: one.labels == faster)
+
+            async with unscheduled(grid, "approve_labels/grid"):
+                await alpha.register(standing.hardware, dearer, faster)
+                run = await run_now(grid, "approve_labels/grid", operator="grid")
+            assert run["state"]["message"] == "alpha waits for the operator: its prices would change."
+            waiting = await alpha.chain.provider(alpha.address)
+            assert (waiting.prices, waiting.waiting_for_approval) == (standing.prices, True)
+        finally:
+            await alpha.register(standing.hardware, standing.prices, standing.labels)
+            await run_now(grid, "approve_labels/grid", operator="grid")
+            await _until(alpha.chain, alpha.address, lambda one: one.labels == standing.labels)
+
+
+async def _until(chain: Chain, address: str, reached: Callable[[Provider], bool]) -> None:
+    """Wait until nothing waits for approval any more and what is in force is as wanted."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (one := await chain.provider(address)).waiting_for_approval or not reached(one):
+        assert time.monotonic() < deadline, f"still {one}"
+        await asyncio.sleep(0.5)
