@@ -129,7 +129,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
         found = await super()._get_scheduled_flow_runs()
-        skipped = await skip_overtaken(self.client, [entry.flow_run for entry in found], datetime.now(UTC))
+        runs = [entry.flow_run for entry in found if not self.carries(entry.flow_run.id)]
+        skipped = await skip_overtaken(self.client, runs, datetime.now(UTC))
         return [entry for entry in found if entry.flow_run.id not in skipped]
 
     async def _sync_and_initialize(self) -> None:
