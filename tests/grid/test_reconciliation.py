@@ -43,7 +43,7 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
             (wrong_id,) = await submit_many(customer, 1, cluster="beta")
             ids = await submit_many(customer, JOBS)
             wrong = await bill_too_much(customer, wrong_id)
-        await asyncio.gather(*(customer.until(job_id, cold) for job_id in ids))
+        await all_cold(chain, ids)
 
         alpha, beta, everybody = await asyncio.gather(
             run_now(grid, "reconcile_billing/alpha", cluster="alpha", since=since),
@@ -133,6 +133,14 @@ async def _request(session: CustomerSession, order: Order, place: str) -> int:
     return await session.writer.request_job(
         order.definition(place), order.locked_wei, order.name, approve_first=order.locked_wei
     )
+
+
+async def all_cold(chain: Chain, ids: list[int]) -> None:
+    """Wait for the end of all these jobs, with one question for all."""
+    deadline = time.monotonic() + PATIENCE_S
+    while hot := [job.id for job in await chain.jobs(ids) if not cold(job)]:
+        assert time.monotonic() < deadline, hot
+        await asyncio.sleep(1)
 
 
 async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> None:
