@@ -1,0 +1,58 @@
+"""A cluster measured through its deployment: labels proposed, approved, asked for by a job, and shown with the run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from deepgrid.benchmark.labels import measured_of
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet
+from deepgrid.lifecycle.states import JobStatus
+from deployments.onemachine.grid import Grid
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.runs import api, run_now, unscheduled
+from tests.grid.test_job_life import cold, steps
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+CLUSTER = "beta"
+DEPLOYMENT = f"benchmark_cluster/{CLUSTER}"
+
+
+async def labels_in_force(grid: Grid, cluster: str) -> dict[str, str]:
+    async with await Chain.connect(AddressBook.load(grid.book)) as chain:
+        provider = await chain.provider(Wallet.load(grid.keys.file(cluster)).address)
+    return {label.key: label.value for label in measured_of(provider.labels)}
+
+
+async def test_a_job_goes_where_a_measured_label_says(grid: Grid, customer: Customer) -> None:
+    """To the dearer cluster, which alone was measured."""
+    async with unscheduled(grid, DEPLOYMENT):
+        run = await run_now(grid, DEPLOYMENT, cluster=CLUSTER, programs=["machine", "hpl"])
+        assert run["state"]["type"] == "COMPLETED", run["state"]
+        assert run["name"] == f"benchmark {CLUSTER}"
+        assert "Proposed arch none -> x86_64" in run["state"]["message"] or "nothing moved" in run["state"]["message"]
+
+        deadline = time.monotonic() + PATIENCE_S
+        while "compute.gflops" not in (labels := await labels_in_force(grid, CLUSTER)):  # the operator approves these
+            assert time.monotonic() < deadline, labels
+            await asyncio.sleep(0.3)
+        assert labels["os"] == "linux"
+
+        again = await run_now(grid, DEPLOYMENT, cluster=CLUSTER, programs=["machine"])
+        assert again["state"]["type"] == "COMPLETED", again["state"]
+        assert again["state"]["message"] == "Nothing moved by more than 5 %."
+        assert await labels_in_force(grid, CLUSTER) == labels
+
+    async with api(grid) as client:
+        shown = (await client.get(f"artifacts/benchmark-{CLUSTER}/latest")).raise_for_status().json()
+    assert '"label": "compute.gflops"' in shown["data"]
+
+    job_id = customer.submit(steps("true"), "--affinities", "compute.gflops>0.01")
+    job = await customer.until(job_id, cold)
+    assert job.status is JobStatus.FINISHED
+    assert job.provider == Wallet.load(grid.keys.file(CLUSTER)).address
