@@ -34,8 +34,12 @@ error CustomerMetaSchedulerProviderOnly();
 error NewJobRequestDisabled();
 /// Less is locked than the minimum, or than one minute costs; or more is withdrawn than is there.
 error InsufficientFunds(uint256 available, uint256 required);
+/// One job cannot hold that much.
+error TooMuchLocked(uint256 amount, uint256 most);
 /// Tasks, CPUs per task or memory per CPU is zero.
 error InvalidJobDefinition();
+/// A job's definition, or a whole request, is longer than one contract's code can keep.
+error BlobTooLong(uint256 length, uint256 most);
 /// No job has this id.
 error InvalidJob();
 /// The provider is not approved, or banned.

@@ -32,3 +32,6 @@ event BilledTooMuchEvent(bytes32 jobId, address provider, uint256 billingAmount)
 event JobSettledEvent(
     bytes32 jobId, address provider, address customer, uint64 billedMinutes, uint256 paid, uint256 cut, uint256 refunded
 );
+
+/// An item of a batch lost a race and was skipped: its index in the call, its job, and the error of the single call.
+event BatchItemSkippedEvent(uint256 index, bytes32 jobId, bytes reason);

@@ -1,70 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {
-    CustomerOnly,
     InsufficientFunds,
     InsufficientHardware,
     InvalidJobDefinition,
-    JobHotStatusOnly,
     JobProviderOnly,
-    MetaScheduledScheduledStatusOnly,
     NewJobRequestDisabled,
+    NoJob,
     ProviderNotJoined,
-    RunningColdStatusOnly,
-    TimeoutTooEarly
+    RunningColdStatusOnly
 } from "./Errors.sol";
-import {BilledTooMuchEvent, ClaimJobEvent, JobRefusedEvent, NewJobRequestEvent} from "./Events.sol";
+import {BatchItemSkippedEvent, BilledTooMuchEvent, ClaimJobEvent, NewJobRequestEvent} from "./Events.sol";
 import {IProviderManager} from "./IProviderManager.sol";
-import {Fault, HardwareTotals, JobDefinition, JobStatus, ProviderPrices} from "./Types.sol";
-import {Escrow} from "./base/Escrow.sol";
-import {ProviderQueues} from "./base/ProviderQueues.sol";
-import {TopUps} from "./base/TopUps.sol";
+import {RareCalls} from "./RareCalls.sol";
+import {Assignment, HardwareTotals, JobDefinition, JobRequest, JobStatus, StatusReport} from "./Types.sol";
+import {Endings} from "./base/Endings.sol";
 import {Billing} from "./libraries/Billing.sol";
-import {IdList} from "./libraries/IdList.sol";
+import {JobRecord} from "./libraries/JobRecord.sol";
+import {JobWord} from "./libraries/JobWord.sol";
+import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 
 /// The market of jobs: takes a customer's job and credits, lets the meta-scheduler assign it to a provider, the
 /// provider claim it, report it and be paid for what ran. Also serves as the job repository, the provider queues
 /// and the constants of the grid, which clients find from here.
-contract MetaScheduler is TopUps, ProviderQueues {
-    using IdList for IdList.List;
+contract MetaScheduler is Endings {
+    using Address for address;
 
-    /// After bought time and this much more, a customer may take a job back from a provider that vanished.
-    uint256 public constant TIMEOUT_GRACE = 1 days;
-
-    IProviderManager public immutable providerManager;
-
-    /// Whether new jobs are accepted.
-    bool public enableRequestNewJob = true;
+    address private immutable _rare;
 
     /// The deployer is admin and owner; METASCHEDULER_ROLE is to be granted. This contract must be given
     /// METASCHEDULER_CONTRACT_ROLE at `providerManager_`.
-    constructor(IERC20 credit_, IProviderManager providerManager_) Escrow(credit_) {
-        providerManager = providerManager_;
+    constructor(IERC20 credit_, IProviderManager providerManager_) Endings(credit_, providerManager_) {
         _grantRole(DEFAULT_ADMIN_ROLE, msg.sender);
+        _rare = address(new RareCalls(credit_, providerManager_));
     }
 
-    // ---------------------------------------------------------------- where clients find the rest
-
-    function jobs() external view returns (address) {
-        return address(this);
-    }
-
-    function providerJobQueues() external view returns (address) {
-        return address(this);
-    }
-
-    function constants() external view returns (address) {
-        return address(this);
-    }
-
-    /// Opens or closes the door for new jobs; those that exist go on.
-    function setEnableRequestNewJob(bool enabled) external onlyRole(DEFAULT_ADMIN_ROLE) {
-        enableRequestNewJob = enabled;
+    /// What this contract does not do itself is done by RareCalls, on the storage of this one.
+    fallback(bytes calldata call) external returns (bytes memory) {
+        return _rare.functionDelegateCall(call);
     }
 
     // ---------------------------------------------------------------- customer
@@ -76,100 +54,60 @@ contract MetaScheduler is TopUps, ProviderQueues {
         bytes32 jobName,
         bool delegateSpendingAuthority
     ) external returns (bytes32 jobId) {
-        if (!enableRequestNewJob) revert NewJobRequestDisabled();
-        if (lockedCredits < minimumAmount) revert InsufficientFunds(lockedCredits, minimumAmount);
-        if (definition.ntasks == 0 || definition.cpusPerTask == 0 || definition.memPerCpu == 0) {
-            revert InvalidJobDefinition();
-        }
-        jobId = _create(definition, _lock(msg.sender, lockedCredits), jobName, delegateSpendingAuthority);
+        bytes memory record = _checkedRecord(definition, lockedCredits, jobName);
+        _lock(msg.sender, lockedCredits);
+        jobId = _createOne(record, delegateSpendingAuthority);
         emit NewJobRequestEvent(jobId, msg.sender);
     }
 
-    /// Cancels a job. Before its claim: at once, with a full refund. From then on it is a request to the provider,
-    /// which also ends the spending authority; when it stays unanswered for `claimJobTimeout`, a further call
-    /// closes the job with a full refund.
-    function cancelJob(bytes32 jobId) external {
-        Record storage record = _record(jobId);
-        if (msg.sender != record.customer) revert CustomerOnly(msg.sender, record.customer);
-        if (!States.isHot(record.status)) revert JobHotStatusOnly(record.status);
-        if (!States.isClaimed(record.status)) return _end(jobId, record, JobStatus.CANCELLED, 0);
-        if (!record.hasCancelRequest) {
-            record.hasCancelRequest = true;
-            record.cancelRequestedAt = uint40(block.timestamp);
-            record.delegateSpending = false;
-        } else if (block.timestamp >= record.cancelRequestedAt + _claimTimeout()) {
-            providerManager.incFaultCount(record.provider, Fault.TIMED_OUT);
-            return _end(jobId, record, JobStatus.CANCELLED, 0);
+    /// Asks for many jobs at once, all or none; their ids follow each other.
+    function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds) {
+        bytes[] memory records = new bytes[](requests.length);
+        bool[] memory delegateSpending = new bool[](requests.length);
+        uint256 locked;
+        for (uint256 i; i < requests.length; ++i) {
+            JobRequest calldata request = requests[i];
+            records[i] = _checkedRecord(request.definition, request.lockedCredits, request.jobName);
+            delegateSpending[i] = request.delegateSpendingAuthority;
+            locked += request.lockedCredits;
         }
-        _cancelling[record.provider].push(uint64(uint256(jobId)));
+        _lock(msg.sender, locked);
+        jobIds = _createMany(records, delegateSpending);
+        for (uint256 i; i < jobIds.length; ++i) {
+            emit NewJobRequestEvent(jobIds[i], msg.sender);
+        }
     }
 
     // ---------------------------------------------------------------- meta-scheduler
 
     /// Assigns a PENDING job to a provider and fixes its rate per minute and the platform's cut.
     function metaSchedule(bytes32 jobId, address provider) external onlyRole(METASCHEDULER_ROLE) {
-        Record storage record = _record(jobId);
-        States.check(record.status, JobStatus.META_SCHEDULED);
-        if (!providerManager.isValidForScheduling(provider)) revert ProviderNotJoined();
-        (ProviderPrices memory prices, HardwareTotals memory totals) = providerManager.offer(provider);
-        JobDefinition memory definition = record.definition;
-        if (!Billing.fits(definition, totals)) revert InsufficientHardware(provider);
-        uint128 rate = Billing.ratePerMinute(definition, prices);
-        if (record.locked < rate) revert InsufficientFunds(record.locked, rate);
-        record.provider = provider;
-        record.assignedAt = uint40(block.timestamp);
-        record.ratePerMinute = rate;
-        record.cutPercent = deepsquareCut;
-        _move(jobId, record, JobStatus.META_SCHEDULED);
+        Refusals.raise(_assign(jobId, provider));
     }
 
-    /// Ends a hot job with a full refund, whatever ran.
-    function panicJob(bytes32 jobId, string calldata lastError) external onlyRole(METASCHEDULER_ROLE) {
-        Record storage record = _record(jobId);
-        record.lastError = lastError;
-        _panic(jobId, record);
-    }
-
-    /// Takes a job from a provider that does not act. META_SCHEDULED: by anyone, after `claimJobTimeout`. Claimed:
-    /// by the meta-scheduler when the provider is banned or silent, by the customer when bought time and a long
-    /// grace have passed. A job that was RUNNING ends PANICKED, another one is PENDING again.
-    function timeoutJob(bytes32 jobId) external {
-        Record storage record = _record(jobId);
-        JobStatus status = record.status;
-        if (!States.isClaimed(status)) States.check(status, JobStatus.PENDING);
-        uint256 notBefore = _mayTimeOutFrom(record);
-        if (block.timestamp < notBefore) revert TimeoutTooEarly(notBefore);
-        providerManager.incFaultCount(record.provider, Fault.TIMED_OUT);
-        if (status != JobStatus.RUNNING) return _giveBack(jobId, record);
-        record.lastError = "the provider did not report in time";
-        _end(jobId, record, JobStatus.PANICKED, 0);
+    /// Assigns many jobs. One that cannot be assigned (any more) is skipped with an event; an unknown one reverts.
+    function metaScheduleJobs(Assignment[] calldata assignments) external onlyRole(METASCHEDULER_ROLE) {
+        for (uint256 i; i < assignments.length; ++i) {
+            bytes32 jobId = assignments[i].jobId;
+            _skipIf(_assign(jobId, assignments[i].provider), i, jobId);
+        }
     }
 
     // ---------------------------------------------------------------- provider
 
-    /// Whether `claimNextJob` has something for this provider.
-    function hasNextClaimableJob(address provider) external view override returns (bool) {
-        return _claimable[provider].size != 0 && providerManager.isValidForScheduling(provider);
-    }
-
     /// Takes the job that was assigned to the caller first.
     function claimNextJob() external {
-        if (!providerManager.isValidForScheduling(msg.sender)) revert ProviderNotJoined();
-        bytes32 jobId = _first(_claimable[msg.sender]);
-        Record storage record = _record(jobId);
-        record.claimedAt = uint40(block.timestamp);
-        _move(jobId, record, JobStatus.SCHEDULED);
-        emit ClaimJobEvent(record.customer, msg.sender, jobId, _limitMinutes(record), record.definition);
+        claimNextJobs(1);
     }
 
-    /// Gives an assigned or claimed job back, at no cost; it is PENDING again, or CANCELLED if that was asked for.
-    function refuseJob(bytes32 jobId) external {
-        Record storage record = _ownRecord(jobId);
-        if (record.status != JobStatus.META_SCHEDULED && record.status != JobStatus.SCHEDULED) {
-            revert MetaScheduledScheduledStatusOnly(record.status);
+    /// Takes up to `most` jobs, in the order of their assignment; at least one.
+    function claimNextJobs(uint256 most) public {
+        if (!providerManager.isValidForScheduling(msg.sender)) revert ProviderNotJoined();
+        uint256 claimable = _lines[msg.sender].claimable;
+        if (claimable == 0 || most == 0) revert NoJob();
+        for (uint256 left = Math.min(most, claimable); left != 0; --left) {
+            _claim();
         }
-        if (!record.hasCancelRequest) providerManager.incFaultCount(msg.sender, Fault.REFUSED);
-        _giveBack(jobId, record);
     }
 
     /// Reports that a job runs (since `durationMinute` minutes) or how it ended (after `durationMinute` minutes),
@@ -181,81 +119,106 @@ contract MetaScheduler is TopUps, ProviderQueues {
         string calldata lastError,
         int64 exitCode
     ) external {
-        Record storage record = _ownRecord(jobId);
-        if (next < JobStatus.RUNNING) revert RunningColdStatusOnly(next);
-        States.check(record.status, next);
-        record.lastError = lastError;
-        record.exitCode = exitCode;
-        if (next == JobStatus.RUNNING) {
-            record.startedAt = uint40(Billing.startOf(durationMinute, record.claimedAt));
-            _move(jobId, record, next);
-            providerManager.incJobCount(msg.sender);
-        } else if (next == JobStatus.PANICKED) {
-            _panic(jobId, record);
-        } else {
-            _end(jobId, record, next, _billableMinutes(jobId, record, next, durationMinute));
+        Refusals.raise(_report(StatusReport(jobId, next, durationMinute, lastError, exitCode)));
+    }
+
+    /// Reports on many jobs. A job that is not the caller's (any more) or has moved on meanwhile is skipped with an
+    /// event; an unknown one, and a state that no provider reports, revert.
+    function providerSetJobStatuses(StatusReport[] calldata reports) external {
+        for (uint256 i; i < reports.length; ++i) {
+            _skipIf(_report(reports[i]), i, reports[i].jobId);
         }
     }
 
-    // ---------------------------------------------------------------- how jobs end or return
+    // ---------------------------------------------------------------- one item of a call or of a batch
 
-    function _panic(bytes32 jobId, Record storage record) private {
-        if (States.isClaimed(record.status)) providerManager.incFaultCount(record.provider, Fault.PANICKED);
-        _end(jobId, record, JobStatus.PANICKED, 0);
+    function _skipIf(bytes memory refusal, uint256 index, bytes32 jobId) private {
+        if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
     }
 
-    function _end(bytes32 jobId, Record storage record, JobStatus status, uint64 billedMinutes) private {
-        _move(jobId, record, status);
-        record.endedAt = uint40(block.timestamp);
-        _settle(jobId, record, billedMinutes);
+    function _checkedRecord(JobDefinition calldata definition, uint256 lockedCredits, bytes32 jobName)
+        private
+        view
+        returns (bytes memory)
+    {
+        if (_closed) revert NewJobRequestDisabled();
+        if (lockedCredits < minimumAmount()) revert InsufficientFunds(lockedCredits, minimumAmount());
+        if (definition.ntasks == 0 || definition.cpusPerTask == 0 || definition.memPerCpu == 0) {
+            revert InvalidJobDefinition();
+        }
+        return JobRecord.encode(definition, _lockable(0, lockedCredits), jobName);
     }
 
-    /// Back to PENDING, free of its provider and terms; unless the customer asked for its end anyway.
-    function _giveBack(bytes32 jobId, Record storage record) private {
-        if (record.hasCancelRequest) return _end(jobId, record, JobStatus.CANCELLED, 0);
-        address provider = record.provider;
-        _move(jobId, record, JobStatus.PENDING);
-        record.lastRefuser = provider;
-        record.provider = address(0);
-        record.assignedAt = 0;
-        record.claimedAt = 0;
-        record.ratePerMinute = 0;
-        record.cutPercent = 0;
-        emit JobRefusedEvent(jobId, provider, record.customer);
+    function _assign(bytes32 jobId, address provider) private returns (bytes memory refusal) {
+        JobWord word = _word(jobId);
+        refusal = States.refusal(word.status(), JobStatus.META_SCHEDULED);
+        if (refusal.length != 0) return refusal;
+        (bool valid, uint32 version, HardwareTotals memory totals) = providerManager.standingOf(provider);
+        if (!valid) return Refusals.plain(ProviderNotJoined.selector);
+        JobRecord.Core memory core = _coreOf(word);
+        if (!Billing.fits(core.sizes, totals)) return abi.encodeWithSelector(InsufficientHardware.selector, provider);
+        (uint256 terms, uint256 rate) = _termsFor(provider, version, core.sizes);
+        uint256 locked = _lockedOf(jobId, word, core.deposit);
+        if (locked < rate) return abi.encodeWithSelector(InsufficientFunds.selector, locked, rate);
+        word = _moved(jobId, word, JobStatus.META_SCHEDULED).assigned(terms);
+        _words[jobId] = _enter(provider, jobId, word);
+    }
+
+    function _claim() private {
+        (bytes32 jobId, JobWord word) = _pass(msg.sender);
+        _words[jobId] = _moved(jobId, word, JobStatus.SCHEDULED).claimed();
+        JobRecord.Core memory core = _coreOf(word);
+        uint256 locked = _lockedOf(jobId, word, core.deposit);
+        uint64 limit = Billing.limitMinutes(locked, _rateOf(word, core.sizes));
+        (JobDefinition memory definition,) = JobRecord.definitionOf(_blobOf(word), word.position(), core);
+        emit ClaimJobEvent(core.customer, msg.sender, jobId, limit, definition);
+    }
+
+    function _report(StatusReport memory report) private returns (bytes memory refusal) {
+        (bytes32 jobId, JobStatus next) = (report.jobId, report.next);
+        JobWord word = _word(jobId);
+        address provider = _providerOf(word);
+        if (msg.sender != provider) return abi.encodeWithSelector(JobProviderOnly.selector, msg.sender, provider);
+        if (next < JobStatus.RUNNING) revert RunningColdStatusOnly(next);
+        refusal = States.refusal(word.status(), next);
+        if (refusal.length != 0) return refusal;
+        word = _noteOutcome(jobId, word, report);
+        if (next == JobStatus.RUNNING) {
+            uint256 start = Billing.startOf(report.durationMinute, word.claimedAt());
+            _words[jobId] = _moved(jobId, word, next).startedFrom(start);
+            providerManager.incJobCount(msg.sender);
+            return "";
+        }
+        Deal memory deal = _dealOf(jobId, word);
+        if (next == JobStatus.PANICKED) _panic(jobId, word, deal);
+        else _end(jobId, word, deal, next, _billableMinutes(word, deal, report));
+    }
+
+    /// Keeps the text and the exit code, which most jobs do not have.
+    function _noteOutcome(bytes32 jobId, JobWord word, StatusReport memory report) private returns (JobWord) {
+        if (bytes(report.lastError).length == 0 && report.exitCode == 0 && !word.hasExtra()) return word;
+        _extras[jobId].exitCode = report.exitCode;
+        return _noteError(jobId, word, report.lastError);
     }
 
     /// min(reported, started minutes since the start), up to now or, after a cancel request, at most to the end of
     /// the time for its answer. A job cancelled on request while RUNNING costs at least the cancellation fee.
-    function _billableMinutes(bytes32 jobId, Record storage record, JobStatus next, uint64 reported)
+    function _billableMinutes(JobWord word, Deal memory deal, StatusReport memory report)
         private
-        returns (uint64)
+        returns (uint256 billed)
     {
-        if (record.status != JobStatus.RUNNING) return 0;
+        if (word.status() != JobStatus.RUNNING) return 0;
         uint256 until = block.timestamp;
-        if (record.hasCancelRequest) until = Math.min(until, record.cancelRequestedAt + _claimTimeout());
-        uint256 observed = Billing.startedMinutes(record.startedAt, until);
-        if (reported > observed + billDurationDeltaMinute) emit BilledTooMuchEvent(jobId, msg.sender, reported);
-        uint256 billed = Math.min(reported, observed);
-        if (next == JobStatus.CANCELLED && record.hasCancelRequest) {
-            billed = Math.max(billed, Math.min(cancellationFeeMinute, _limitMinutes(record)));
+        bool requested = word.cancelRequested();
+        if (requested) until = Math.min(until, _extras[report.jobId].cancelRequestedAt + _claimTimeout());
+        uint256 observed = Billing.startedMinutes(word.startedAt(), until);
+        uint256 reported = report.durationMinute;
+        if (reported > observed + billDurationDeltaMinute) {
+            emit BilledTooMuchEvent(report.jobId, msg.sender, reported);
         }
-        return uint64(billed);
-    }
-
-    /// From when the caller may time this job out. Reverts if the caller never may.
-    function _mayTimeOutFrom(Record storage record) private view returns (uint256) {
-        if (record.status == JobStatus.META_SCHEDULED) return record.assignedAt + _claimTimeout();
-        uint256 since = record.startedAt != 0 ? record.startedAt : record.claimedAt;
-        uint256 boughtUntil = since + uint256(_limitMinutes(record)) * 1 minutes;
-        if (msg.sender == record.customer) return boughtUntil + TIMEOUT_GRACE;
-        _checkRole(METASCHEDULER_ROLE);
-        if (!providerManager.isValidForScheduling(record.provider)) return 0;
-        uint256 silentFrom = record.hasCancelRequest ? Math.min(record.cancelRequestedAt, boughtUntil) : boughtUntil;
-        return silentFrom + _claimTimeout();
-    }
-
-    function _ownRecord(bytes32 jobId) private view returns (Record storage record) {
-        record = _record(jobId);
-        if (msg.sender != record.provider) revert JobProviderOnly(msg.sender, record.provider);
+        billed = Math.min(reported, observed);
+        if (report.next == JobStatus.CANCELLED && requested) {
+            billed = Math.max(billed, Math.min(cancellationFeeMinute, _limitMinutes(deal)));
+        }
     }
 }

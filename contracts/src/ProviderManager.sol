@@ -37,18 +37,20 @@ contract ProviderManager is IProviderManager, AccessControl {
     /// Registration is free.
     uint256 public constant PROVIDER_REGISTRATION_TAX = 0;
 
-    // | listId 64 | approved 8 | waiting 8 | banned 8 |   one slot per provider
+    // | gpus 64 | cpus 64 | mem 64 | version 32 | approved 8 | waiting 8 | banned 8 |   what an assignment asks, one slot
     struct Standing {
-        uint64 listId;
+        uint64 gpus;
+        uint64 cpus;
+        uint64 mem;
+        uint32 version;
         bool approved;
         bool waiting;
         bool banned;
     }
 
-    // prices: 3 slots; totals: 1 slot; hardware and labels: only read by clients
+    // prices: 3 slots; hardware and labels: only read by clients
     struct Offer {
         ProviderPrices prices;
-        HardwareTotals totals;
         ProviderHardware hardware;
         Label[] labels;
     }
@@ -57,6 +59,7 @@ contract ProviderManager is IProviderManager, AccessControl {
     uint64 public idCounter;
 
     mapping(address provider => Standing) private _standing;
+    mapping(address provider => uint64) private _listIdOf;
     mapping(address provider => Offer) private _approved;
     mapping(address provider => Offer) private _proposed;
     mapping(address provider => ProviderRecord) private _record;
@@ -79,7 +82,7 @@ contract ProviderManager is IProviderManager, AccessControl {
         Standing storage standing = _standing[msg.sender];
         if (standing.banned) revert Banned();
         Offer storage proposal = _proposed[msg.sender];
-        proposal.totals = _checkedTotals(hardware);
+        _totals(hardware);
         proposal.prices = prices;
         proposal.hardware = hardware;
         delete proposal.labels;
@@ -87,10 +90,11 @@ contract ProviderManager is IProviderManager, AccessControl {
             proposal.labels.push(labels[i]);
         }
         standing.waiting = true;
-        if (standing.listId == 0) {
-            standing.listId = ++idCounter;
-            _addressOf[standing.listId] = msg.sender;
-            _list.push(standing.listId);
+        if (_listIdOf[msg.sender] == 0) {
+            uint64 listId = ++idCounter;
+            _listIdOf[msg.sender] = listId;
+            _addressOf[listId] = msg.sender;
+            _list.push(listId);
         }
         emit ProviderWaitingForApproval(msg.sender);
     }
@@ -102,20 +106,30 @@ contract ProviderManager is IProviderManager, AccessControl {
         if (!standing.waiting) revert WaitingApprovalOnly();
         _approved[provider] = _proposed[provider];
         delete _proposed[provider];
-        standing.waiting = false;
-        standing.approved = true;
+        HardwareTotals memory totals = _totals(_approved[provider].hardware);
+        _standing[provider] = Standing({
+            gpus: totals.gpus,
+            cpus: totals.cpus,
+            mem: totals.mem,
+            version: standing.version + 1,
+            approved: true,
+            waiting: false,
+            banned: false
+        });
         emit ProviderApproved(provider);
     }
 
     /// Takes a provider off the list, proposal and approved version alike. Its running jobs are settled as usual.
     function remove(address provider) external onlyRole(METASCHEDULER_ROLE) {
-        Standing storage standing = _standing[provider];
-        if (standing.listId == 0) revert NoProvider();
-        _list.remove(standing.listId);
-        delete _addressOf[standing.listId];
+        uint64 listId = _listIdOf[provider];
+        if (listId == 0) revert NoProvider();
+        _list.remove(listId);
+        delete _addressOf[listId];
+        delete _listIdOf[provider];
         delete _approved[provider];
         delete _proposed[provider];
-        _standing[provider] = Standing({listId: 0, approved: false, waiting: false, banned: standing.banned});
+        Standing storage standing = _standing[provider];
+        (standing.approved, standing.waiting) = (false, false); // its version goes on, should it come back
         emit ProviderRemoved(provider);
     }
 
@@ -149,9 +163,21 @@ contract ProviderManager is IProviderManager, AccessControl {
     }
 
     /// @inheritdoc IProviderManager
+    function standingOf(address provider)
+        public
+        view
+        returns (bool valid, uint32 version, HardwareTotals memory totals)
+    {
+        Standing memory standing = _standing[provider];
+        valid = standing.approved && !standing.banned;
+        version = standing.version;
+        totals = HardwareTotals(standing.gpus, standing.cpus, standing.mem);
+    }
+
+    /// @inheritdoc IProviderManager
     function offer(address provider) external view returns (ProviderPrices memory, HardwareTotals memory) {
-        Offer storage approved = _approved[provider];
-        return (approved.prices, approved.totals);
+        (,, HardwareTotals memory totals) = standingOf(provider);
+        return (_approved[provider].prices, totals);
     }
 
     /// Whether a proposal of this provider waits for approval.
@@ -251,7 +277,7 @@ contract ProviderManager is IProviderManager, AccessControl {
         emit ProviderBanChanged(provider, banned);
     }
 
-    function _checkedTotals(ProviderHardware calldata hardware) private pure returns (HardwareTotals memory totals) {
+    function _totals(ProviderHardware memory hardware) private pure returns (HardwareTotals memory totals) {
         uint256 nodes = hardware.nodes;
         if (nodes == 0) revert InvalidNodesCount();
         if (

@@ -142,3 +142,26 @@ struct HardwareTotals {
     uint64 cpus;
     uint64 mem;
 }
+
+/// An item of `requestNewJobs`.
+struct JobRequest {
+    JobDefinition definition;
+    uint256 lockedCredits;
+    bytes32 jobName;
+    bool delegateSpendingAuthority;
+}
+
+/// An item of `metaScheduleJobs`.
+struct Assignment {
+    bytes32 jobId;
+    address provider;
+}
+
+/// An item of `providerSetJobStatuses`.
+struct StatusReport {
+    bytes32 jobId;
+    JobStatus next;
+    uint64 durationMinute;
+    string lastError;
+    int64 exitCode;
+}

@@ -17,8 +17,8 @@ contract CancelTest is Grid {
             emit JobTransitionEvent(id, JobStatus(i), JobStatus.CANCELLED);
             cancel(id);
             vm.assertEq(credit.balanceOf(customer) - before, 1000 ether, "refund");
-            vm.assertEq(grid.getClaimableJobQueueSize(provider), 0, "off the queue");
-            vm.assertEq(grid.get(id).time.end, block.timestamp, "end");
+            vm.assertEq(rare.getClaimableJobQueueSize(provider), 0, "off the queue");
+            vm.assertEq(rare.get(id).time.end, block.timestamp, "end");
         }
     }
 
@@ -26,22 +26,22 @@ contract CancelTest is Grid {
         for (uint256 i = 2; i < 4; ++i) {
             bytes32 id = jobIn(JobStatus(i));
             vm.prank(customer);
-            grid.setDelegateSpendingAuthority(id, true);
+            rare.setDelegateSpendingAuthority(id, true);
             uint256 first = block.timestamp;
             cancel(id);
             skip(1 minutes);
             cancel(id);
-            Job memory job = grid.get(id);
+            Job memory job = rare.get(id);
             checkStatus(id, JobStatus(i));
             vm.assertTrue(job.hasCancelRequest, "requested");
             vm.assertTrue(!job.cost.delegateSpendingAuthority, "the authority to spend has ended");
             vm.assertEq(job.time.cancelRequestTimestamp, first, "the first request counts");
-            vm.assertEq(grid.getCancellingJobQueueSize(provider), 1, "queued once");
+            vm.assertEq(rare.getCancellingJobQueueSize(provider), 1, "queued once");
             vm.expectEmit(address(grid));
             emit ClaimNextCancellingJobEvent(customer, provider, id);
             vm.prank(provider);
-            grid.claimNextCancellingJob();
-            vm.assertTrue(!grid.hasCancellingJob(provider), "taken");
+            rare.claimNextCancellingJob();
+            vm.assertTrue(!rare.hasCancellingJob(provider), "taken");
             report(id, JobStatus.CANCELLED, 0);
         }
     }
@@ -69,12 +69,12 @@ contract CancelTest is Grid {
         bytes32 id = running(1000 ether);
         skip(2 minutes);
         report(id, JobStatus.CANCELLED, 2);
-        vm.assertEq(grid.get(id).cost.finalCost, 2 * RATE, "cancelled by the provider");
+        vm.assertEq(rare.get(id).cost.finalCost, 2 * RATE, "cancelled by the provider");
         id = running(1000 ether);
         skip(2 minutes);
         cancel(id);
         report(id, JobStatus.FINISHED, 2);
-        vm.assertEq(grid.get(id).cost.finalCost, 2 * RATE, "finished before the request arrived");
+        vm.assertEq(rare.get(id).cost.finalCost, 2 * RATE, "finished before the request arrived");
     }
 
     function test_time_after_the_answer_was_due_is_not_billed() external {
@@ -83,7 +83,7 @@ contract CancelTest is Grid {
         cancel(id);
         skip(5 hours);
         report(id, JobStatus.CANCELLED, 320);
-        vm.assertEq(grid.get(id).cost.finalCost, 30 * RATE, "20 minutes and the time for the answer");
+        vm.assertEq(rare.get(id).cost.finalCost, 30 * RATE, "20 minutes and the time for the answer");
     }
 
     function test_unanswered_the_customer_closes_with_a_full_refund() external {
@@ -103,14 +103,14 @@ contract CancelTest is Grid {
             vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.CANCELLED));
             report(id, JobStatus.FINISHED, 60);
         }
-        vm.assertEq(grid.getCancellingJobQueueSize(provider), 0, "nothing stays queued");
+        vm.assertEq(rare.getCancellingJobQueueSize(provider), 0, "nothing stays queued");
     }
 
     function test_a_refusal_answers_the_request() external {
         bytes32 id = claimed(1000 ether);
         cancel(id);
         vm.prank(provider);
-        grid.refuseJob(id);
+        rare.refuseJob(id);
         checkStatus(id, JobStatus.CANCELLED);
         vm.assertEq(manager.getRecord(provider).refused, 0, "not counted as a refusal");
     }
@@ -119,7 +119,7 @@ contract CancelTest is Grid {
         bytes32 id = running(1000 ether);
         vm.expectRevert(abi.encodeWithSelector(CustomerOnly.selector, stranger, customer));
         vm.prank(stranger);
-        grid.cancelJob(id);
+        rare.cancelJob(id);
         report(id, JobStatus.FAILED, 1);
         vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.FAILED));
         cancel(id);
@@ -130,6 +130,6 @@ contract CancelTest is Grid {
         skip(ran);
         cancel(id);
         report(id, JobStatus.CANCELLED, reported);
-        vm.assertEq(grid.get(id).cost.finalCost, billed * RATE, "cost");
+        vm.assertEq(rare.get(id).cost.finalCost, billed * RATE, "cost");
     }
 }

@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {Credit} from "../src/Credit.sol";
+import {RareCalls} from "../src/RareCalls.sol";
 import {MetaScheduler} from "../src/MetaScheduler.sol";
 import {ProviderManager} from "../src/ProviderManager.sol";
 import {
@@ -23,6 +24,8 @@ abstract contract Grid {
     Credit internal credit;
     ProviderManager internal manager;
     MetaScheduler internal grid;
+    /// The same address: what it does not know itself, it hands over.
+    RareCalls internal rare;
 
     address internal operator = address(0x0001000);
     address internal provider = address(0x0002000);
@@ -37,6 +40,7 @@ abstract contract Grid {
         credit = new Credit();
         manager = new ProviderManager();
         grid = new MetaScheduler(credit, manager);
+        rare = RareCalls(address(grid));
         manager.grantRole(manager.METASCHEDULER_CONTRACT_ROLE(), address(grid));
         manager.grantRole(manager.METASCHEDULER_ROLE(), operator);
         grid.grantRole(grid.METASCHEDULER_ROLE(), operator);
@@ -99,7 +103,7 @@ abstract contract Grid {
 
     function cancel(bytes32 id) internal {
         vm.prank(customer);
-        grid.cancelJob(id);
+        rare.cancelJob(id);
     }
 
     function skip(uint256 time) internal {
@@ -107,7 +111,7 @@ abstract contract Grid {
     }
 
     function statusOf(bytes32 id) internal view returns (JobStatus) {
-        return grid.get(id).status;
+        return rare.get(id).status;
     }
 
     function checkStatus(bytes32 id, JobStatus expected) internal view {
@@ -130,6 +134,14 @@ abstract contract Grid {
 
     function prices() internal pure returns (ProviderPrices memory) {
         return ProviderPrices(8 ether, 1 ether, 0.0001 ether);
+    }
+
+    /// The usual prices, times a factor.
+    function scaled(uint256 factor) internal pure returns (ProviderPrices memory made) {
+        made = prices();
+        made.gpuPricePerMin *= factor;
+        made.cpuPricePerMin *= factor;
+        made.memPricePerMin *= factor;
     }
 
     function labels() internal pure returns (Label[] memory made) {

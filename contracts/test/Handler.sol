@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Credit} from "../src/Credit.sol";
+import {RareCalls} from "../src/RareCalls.sol";
 import {MetaScheduler} from "../src/MetaScheduler.sol";
 import {ProviderManager} from "../src/ProviderManager.sol";
 import {Job, JobDefinition, JobStatus} from "../src/Types.sol";
@@ -11,6 +12,7 @@ import {vm} from "./Vm.sol";
 /// Calls that the contract refuses are part of the play.
 contract Handler {
     MetaScheduler private immutable grid;
+    RareCalls private immutable rare;
     ProviderManager private immutable manager;
     address private immutable operator;
     address[2] private customers;
@@ -31,6 +33,7 @@ contract Handler {
         JobDefinition memory definition_
     ) {
         (grid, manager, operator) = (grid_, manager_, operator_);
+        rare = RareCalls(address(grid_));
         (customers, providers) = (customers_, providers_);
         definition.gpus = definition_.gpus;
         definition.ntasks = definition_.ntasks;
@@ -62,7 +65,7 @@ contract Handler {
     /// One step on the usual way of a job, so that many jobs come far.
     function advance(uint256 job, uint256 end, uint64 ranMinutes) public {
         bytes32 id = pick(job);
-        JobStatus status = grid.get(id).status;
+        JobStatus status = rare.get(id).status;
         if (status == JobStatus.PENDING) return assign(job, end);
         if (status == JobStatus.META_SCHEDULED) return claim(providerOf(id) == providers[0] ? 0 : 1);
         if (status == JobStatus.SCHEDULED) return report(job, 0, ranMinutes);
@@ -76,38 +79,38 @@ contract Handler {
 
     function refuse(uint256 job) external {
         bytes32 id = pick(job);
-        play(providerOf(id), abi.encodeCall(grid.refuseJob, (id)));
+        play(providerOf(id), abi.encodeCall(rare.refuseJob, (id)));
     }
 
     function cancel(uint256 job) external {
         bytes32 id = pick(job);
-        play(grid.get(id).customerAddr, abi.encodeCall(grid.cancelJob, (id)));
+        play(rare.get(id).customerAddr, abi.encodeCall(rare.cancelJob, (id)));
     }
 
     function panic(uint256 job) external {
-        play(operator, abi.encodeCall(grid.panicJob, (pick(job), "")));
+        play(operator, abi.encodeCall(rare.panicJob, (pick(job), "")));
     }
 
     function timeout(uint256 job, bool byCustomer) external {
         bytes32 id = pick(job);
-        play(byCustomer ? grid.get(id).customerAddr : operator, abi.encodeCall(grid.timeoutJob, (id)));
+        play(byCustomer ? rare.get(id).customerAddr : operator, abi.encodeCall(rare.timeoutJob, (id)));
     }
 
     function topUp(uint256 job, uint256 amount, uint256 who) external {
         amount %= 500 ether;
-        if (play(customers[who % 2], abi.encodeCall(grid.topUpJob, (pick(job), amount)))) everLocked += amount;
+        if (play(customers[who % 2], abi.encodeCall(rare.topUpJob, (pick(job), amount)))) everLocked += amount;
     }
 
     function topUpDelegate(uint256 job) external {
         bytes32 id = pick(job);
-        uint256 slice = grid.topUpSliceDurationMin() * grid.jobTerms(id).ratePerMinute;
-        if (play(operator, abi.encodeCall(grid.topUpJobDelegate, (id)))) everLocked += slice;
+        uint256 slice = grid.topUpSliceDurationMin() * rare.jobTerms(id).ratePerMinute;
+        if (play(operator, abi.encodeCall(rare.topUpJobDelegate, (id)))) everLocked += slice;
     }
 
     function hear(uint256 who, bool ofCancels) external {
         play(
             providers[who % 2],
-            ofCancels ? abi.encodeCall(grid.claimNextCancellingJob, ()) : abi.encodeCall(grid.claimNextTopUpJob, ())
+            ofCancels ? abi.encodeCall(rare.claimNextCancellingJob, ()) : abi.encodeCall(rare.claimNextTopUpJob, ())
         );
     }
 
@@ -145,12 +148,13 @@ contract Handler {
     }
 
     function noteIfCold(bytes32 id) private {
-        Job memory job = grid.get(id);
-        if (job.status > JobStatus.RUNNING && coldHash[id] == 0) coldHash[id] = keccak256(abi.encode(job));
+        if (coldHash[id] != 0) return;
+        Job memory job = rare.get(id);
+        if (job.status > JobStatus.RUNNING) coldHash[id] = keccak256(abi.encode(job));
     }
 
     function providerOf(bytes32 id) private view returns (address provider) {
-        provider = grid.get(id).providerAddr;
+        provider = rare.get(id).providerAddr;
         if (provider == address(0)) provider = providers[0];
     }
 

@@ -35,7 +35,7 @@ contract InvariantsTest is Grid {
     function invariant_the_balance_is_locks_and_cut() external view {
         uint256 locks;
         for (uint256 i = 1; i <= grid.jobIdCounter(); ++i) {
-            Job memory job = grid.get(bytes32(i));
+            Job memory job = rare.get(bytes32(i));
             if (job.status <= JobStatus.RUNNING) locks += job.cost.maxCost;
         }
         vm.assertEq(credit.balanceOf(address(grid)), locks + grid.platformCut(), "balance");
@@ -49,14 +49,14 @@ contract InvariantsTest is Grid {
         vm.assertEq(held, minted, "supply");
         uint256 locked;
         for (uint256 i = 1; i <= grid.jobIdCounter(); ++i) {
-            locked += grid.get(bytes32(i)).cost.maxCost;
+            locked += rare.get(bytes32(i)).cost.maxCost;
         }
         vm.assertEq(locked, handler.everLocked(), "locked by customers is locked by jobs");
     }
 
     function invariant_cold_is_final() external view {
         for (uint256 i = 1; i <= grid.jobIdCounter(); ++i) {
-            Job memory job = grid.get(bytes32(i));
+            Job memory job = rare.get(bytes32(i));
             if (job.status <= JobStatus.RUNNING) continue;
             vm.assertEq(keccak256(abi.encode(job)), handler.coldHash(bytes32(i)), "unchanged");
             vm.assertTrue(job.cost.finalCost <= job.cost.maxCost, "never above the lock");
@@ -72,14 +72,14 @@ contract InvariantsTest is Grid {
             if (status == JobStatus.SCHEDULED || status == JobStatus.RUNNING) ++claimedJobs;
         }
         for (uint256 p; p < 2; ++p) {
-            assignedJobs -= grid.getClaimableJobQueueSize(providers[p]);
-            (bytes32[] memory ids, bytes32 next) = grid.hotJobsOf(providers[p], 0, type(uint256).max);
+            assignedJobs -= rare.getClaimableJobQueueSize(providers[p]);
+            (bytes32[] memory ids, bytes32 next) = rare.hotJobsOf(providers[p], 0, type(uint256).max);
             vm.assertEq(next, 0, "all on one page");
             claimedJobs -= ids.length;
-            vm.assertTrue(grid.getCancellingJobQueueSize(providers[p]) <= ids.length, "cancel hints");
-            vm.assertTrue(grid.getTopUpJobQueueSize(providers[p]) <= ids.length, "top-up hints");
+            vm.assertTrue(rare.getCancellingJobQueueSize(providers[p]) <= ids.length, "cancel hints");
+            vm.assertTrue(rare.getTopUpJobQueueSize(providers[p]) <= ids.length, "top-up hints");
             for (uint256 i; i < ids.length; ++i) {
-                vm.assertEq(grid.get(ids[i]).providerAddr, providers[p], "its own");
+                vm.assertEq(rare.get(ids[i]).providerAddr, providers[p], "its own");
             }
         }
         vm.assertEq(assignedJobs, 0, "claimable");

@@ -31,7 +31,7 @@ contract LifecycleTest is Grid {
         emit NewJobRequestEvent(expected, customer);
         vm.prank(customer);
         bytes32 id = grid.requestNewJob(definition(), 250 ether, "a name", true);
-        Job memory job = grid.get(id);
+        Job memory job = rare.get(id);
         vm.assertEq(id, expected, "ids count up");
         vm.assertEq(credit.balanceOf(address(grid)), 250 ether, "locked");
         checkStatus(id, JobStatus.PENDING);
@@ -60,10 +60,10 @@ contract LifecycleTest is Grid {
         bad = definition();
         bad.memPerCpu = 0;
         checkInvalid(bad);
-        grid.setEnableRequestNewJob(false);
+        rare.setEnableRequestNewJob(false);
         vm.expectRevert(NewJobRequestDisabled.selector);
         request(100 ether);
-        grid.setEnableRequestNewJob(true);
+        rare.setEnableRequestNewJob(true);
         request(100 ether);
     }
 
@@ -85,7 +85,7 @@ contract LifecycleTest is Grid {
         bytes memory refusal = missingRole(operator, grid.DEFAULT_ADMIN_ROLE());
         vm.expectRevert(refusal);
         vm.prank(operator);
-        grid.setEnableRequestNewJob(false);
+        rare.setEnableRequestNewJob(false);
     }
 
     function test_an_assignment_fixes_the_terms() external {
@@ -93,14 +93,14 @@ contract LifecycleTest is Grid {
         vm.expectEmit(address(grid));
         emit JobTransitionEvent(id, JobStatus.PENDING, JobStatus.META_SCHEDULED);
         assign(id);
-        JobTerms memory terms = grid.jobTerms(id);
-        vm.assertEq(grid.get(id).providerAddr, provider, "provider");
+        JobTerms memory terms = rare.jobTerms(id);
+        vm.assertEq(rare.get(id).providerAddr, provider, "provider");
         vm.assertEq(terms.ratePerMinute, RATE, "rate");
         vm.assertEq(terms.limitMinutes, 13, "limit");
         vm.assertEq(terms.assignedAt, block.timestamp, "assigned");
         vm.assertEq(terms.claimedAt, 0, "not claimed");
         vm.assertEq(terms.cutPercent, 20, "cut");
-        vm.assertTrue(grid.hasNextClaimableJob(provider), "claimable");
+        vm.assertTrue(rare.hasNextClaimableJob(provider), "claimable");
         vm.expectRevert(SameStatusError.selector);
         assign(id);
     }
@@ -140,11 +140,11 @@ contract LifecycleTest is Grid {
         vm.expectEmit(address(grid));
         emit ClaimJobEvent(customer, provider, second, 20, definition());
         grid.claimNextJob();
-        vm.assertEq(grid.jobTerms(second).claimedAt, block.timestamp, "claimed");
+        vm.assertEq(rare.jobTerms(second).claimedAt, block.timestamp, "claimed");
         vm.prank(provider);
         grid.claimNextJob();
         checkStatus(first, JobStatus.SCHEDULED);
-        vm.assertTrue(!grid.hasNextClaimableJob(provider), "empty");
+        vm.assertTrue(!rare.hasNextClaimableJob(provider), "empty");
         vm.expectRevert(NoJob.selector);
         vm.prank(provider);
         grid.claimNextJob();
@@ -155,12 +155,12 @@ contract LifecycleTest is Grid {
         bytes32 waiting = assigned(200 ether);
         vm.prank(operator);
         manager.ban(provider);
-        vm.assertTrue(!grid.hasNextClaimableJob(provider), "nothing to claim");
+        vm.assertTrue(!rare.hasNextClaimableJob(provider), "nothing to claim");
         vm.expectRevert(ProviderNotJoined.selector);
         vm.prank(provider);
         grid.claimNextJob();
         vm.prank(provider);
-        grid.refuseJob(waiting);
+        rare.refuseJob(waiting);
         skip(3 minutes);
         report(id, JobStatus.FINISHED, 3);
         vm.assertEq(credit.balanceOf(provider), 3 * RATE * 80 / 100, "paid");
@@ -170,11 +170,11 @@ contract LifecycleTest is Grid {
         bytes32 id = claimed(1000 ether);
         vm.prank(provider);
         grid.providerSetJobStatus(id, JobStatus.RUNNING, 0, "starting", 0);
-        vm.assertEq(grid.get(id).lastError, "starting", "text");
+        vm.assertEq(rare.get(id).lastError, "starting", "text");
         vm.assertEq(manager.getJobCount(provider), 1, "started jobs");
         vm.prank(provider);
         grid.providerSetJobStatus(id, JobStatus.FAILED, 1, "exit 3", 768);
-        Job memory job = grid.get(id);
+        Job memory job = rare.get(id);
         vm.assertEq(job.lastError, "exit 3", "text");
         vm.assertEq(job.exitCode, 768, "exit code");
         vm.assertEq(job.time.end, block.timestamp, "end");
@@ -192,17 +192,17 @@ contract LifecycleTest is Grid {
             vm.expectEmit(address(grid));
             emit JobRefusedEvent(id, provider, customer);
             vm.prank(provider);
-            grid.refuseJob(id);
-            JobTerms memory terms = grid.jobTerms(id);
+            rare.refuseJob(id);
+            JobTerms memory terms = rare.jobTerms(id);
             vm.assertEq(terms.lastRefuser, provider, "last refuser");
             vm.assertEq(terms.ratePerMinute + terms.limitMinutes + terms.assignedAt + terms.claimedAt, 0, "no terms");
-            vm.assertEq(grid.get(id).providerAddr, address(0), "no provider");
-            vm.assertEq(grid.get(id).cost.maxCost, 1000 ether, "still locked");
+            vm.assertEq(rare.get(id).providerAddr, address(0), "no provider");
+            vm.assertEq(rare.get(id).cost.maxCost, 1000 ether, "still locked");
             vm.assertEq(manager.getRecord(provider).refused, i, "counted");
-            vm.assertTrue(!grid.hasNextClaimableJob(provider), "off the queue");
+            vm.assertTrue(!rare.hasNextClaimableJob(provider), "off the queue");
             assign(id);
-            vm.assertTrue(grid.hasNextClaimableJob(provider), "may be assigned again");
-            vm.assertEq(grid.jobTerms(id).claimedAt, 0, "and not claimed yet");
+            vm.assertTrue(rare.hasNextClaimableJob(provider), "may be assigned again");
+            vm.assertEq(rare.jobTerms(id).claimedAt, 0, "and not claimed yet");
             cancel(id);
         }
     }
@@ -211,11 +211,11 @@ contract LifecycleTest is Grid {
         bytes32 id = claimed(1000 ether);
         vm.expectRevert(abi.encodeWithSelector(JobProviderOnly.selector, rival, provider));
         vm.prank(rival);
-        grid.refuseJob(id);
+        rare.refuseJob(id);
         report(id, JobStatus.RUNNING, 0);
         vm.expectRevert(abi.encodeWithSelector(MetaScheduledScheduledStatusOnly.selector, JobStatus.RUNNING));
         vm.prank(provider);
-        grid.refuseJob(id);
+        rare.refuseJob(id);
     }
 
     function test_the_role_panics_any_hot_job_with_a_full_refund() external {
@@ -224,23 +224,23 @@ contract LifecycleTest is Grid {
             skip(1 hours);
             uint256 before = credit.balanceOf(customer);
             vm.prank(operator);
-            grid.panicJob(id, "the cluster burns");
+            rare.panicJob(id, "the cluster burns");
             vm.assertEq(credit.balanceOf(customer) - before, 1000 ether, "refund");
-            vm.assertEq(grid.get(id).lastError, "the cluster burns", "text");
-            vm.assertEq(grid.get(id).time.panicTimestamp, block.timestamp, "when");
+            vm.assertEq(rare.get(id).lastError, "the cluster burns", "text");
+            vm.assertEq(rare.get(id).time.panicTimestamp, block.timestamp, "when");
             vm.assertEq(manager.getRecord(provider).panicked, i < 2 ? 0 : i - 1, "counted once claimed");
             vm.expectRevert(SameStatusError.selector);
             vm.prank(operator);
-            grid.panicJob(id, "again");
+            rare.panicJob(id, "again");
         }
         bytes32 ended = jobIn(JobStatus.FINISHED);
         vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.FINISHED));
         vm.prank(operator);
-        grid.panicJob(ended, "");
+        rare.panicJob(ended, "");
         bytes memory refusal = missingRole(provider, grid.METASCHEDULER_ROLE());
         vm.expectRevert(refusal);
         vm.prank(provider);
-        grid.panicJob(ended, "");
+        rare.panicJob(ended, "");
     }
 
     function checkInvalid(JobDefinition memory bad) private {

@@ -39,7 +39,7 @@ contract MoneyTest is Grid {
             vm.expectEmit(address(grid));
             emit JobSettledEvent(id, provider, customer, uint64(row[3]), row[5] * 1e16, row[6] * 1e16, row[7] * 1e16);
             report(id, JobStatus.FINISHED, uint64(row[2]));
-            vm.assertEq(grid.get(id).cost.finalCost, row[4] * 1e16, "cost");
+            vm.assertEq(rare.get(id).cost.finalCost, row[4] * 1e16, "cost");
             vm.assertEq(credit.balanceOf(provider) - providerBefore, row[5] * 1e16, "provider");
             vm.assertEq(grid.platformCut() - cutBefore, row[6] * 1e16, "cut");
             vm.assertEq(credit.balanceOf(customer) - customerBefore, row[7] * 1e16, "refund");
@@ -55,7 +55,7 @@ contract MoneyTest is Grid {
         for (uint256 i; i < logs.length; ++i) {
             vm.assertTrue(logs[i].topics[0] != BilledTooMuchEvent.selector, "no alarm");
         }
-        vm.assertEq(grid.get(id).cost.finalCost, 5 * RATE, "cost");
+        vm.assertEq(rare.get(id).cost.finalCost, 5 * RATE, "cost");
     }
 
     function testFuzz_provider_cut_and_refund_are_what_was_locked(
@@ -77,7 +77,7 @@ contract MoneyTest is Grid {
         grid.claimNextJob();
         play(id, how);
 
-        Job memory job = grid.get(id);
+        Job memory job = rare.get(id);
         uint256 paid = credit.balanceOf(provider);
         uint256 refund = credit.balanceOf(customer) + how.locked + how.topUp - customerBefore;
         vm.assertEq(paid + grid.platformCut() + refund, how.locked + how.topUp, "to the wei");
@@ -99,7 +99,7 @@ contract MoneyTest is Grid {
             vm.expectEmit(address(grid));
             emit JobSettledEvent(id, provider, customer, 0, 0, 0, 1000 ether);
             report(id, JobStatus(i), 60);
-            vm.assertEq(grid.get(id).time.start, 0, "it never started");
+            vm.assertEq(rare.get(id).time.start, 0, "it never started");
         }
     }
 
@@ -110,7 +110,7 @@ contract MoneyTest is Grid {
         emit JobSettledEvent(id, provider, customer, 0, 0, 0, 1000 ether);
         report(id, JobStatus.PANICKED, 10);
         vm.assertEq(manager.getRecord(provider).panicked, 1, "counted");
-        vm.assertEq(grid.get(id).time.panicTimestamp, block.timestamp, "when");
+        vm.assertEq(rare.get(id).time.panicTimestamp, block.timestamp, "when");
     }
 
     function test_running_is_back_dated_by_what_it_ran_but_not_before_the_claim() external {
@@ -118,12 +118,12 @@ contract MoneyTest is Grid {
         uint256 claim = block.timestamp;
         skip(10 minutes);
         report(id, JobStatus.RUNNING, 3);
-        vm.assertEq(grid.get(id).time.start, block.timestamp - 3 minutes, "back-dated");
+        vm.assertEq(rare.get(id).time.start, block.timestamp - 3 minutes, "back-dated");
 
         id = claimed(1000 ether);
         skip(10 minutes);
         report(id, JobStatus.RUNNING, type(uint64).max);
-        vm.assertEq(grid.get(id).time.start, claim + 10 minutes, "not before the claim");
+        vm.assertEq(rare.get(id).time.start, claim + 10 minutes, "not before the claim");
     }
 
     function test_price_and_cut_of_an_assigned_job_do_not_change() external {
@@ -142,7 +142,7 @@ contract MoneyTest is Grid {
     function test_a_free_provider_runs_jobs_up_to_the_longest_limit() external {
         reprice(0, 0, 0);
         bytes32 id = running(100 ether);
-        JobTerms memory terms = grid.jobTerms(id);
+        JobTerms memory terms = rare.jobTerms(id);
         vm.assertEq(terms.ratePerMinute, 0, "rate");
         vm.assertEq(terms.limitMinutes, 525_600, "a year");
         skip(1 hours);
@@ -163,7 +163,7 @@ contract MoneyTest is Grid {
         reprice(100 ether, 0, 0);
         bytes32 id = request(100 ether);
         assign(id);
-        vm.assertEq(grid.jobTerms(id).limitMinutes, 1, "exactly one minute");
+        vm.assertEq(rare.jobTerms(id).limitMinutes, 1, "exactly one minute");
         reprice(100 ether + 1, 0, 0);
         id = request(100 ether);
         vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, 100 ether, 100 ether + 1));
@@ -208,7 +208,7 @@ contract MoneyTest is Grid {
         skip(how.wait);
         report(id, JobStatus.RUNNING, how.backdated);
         vm.prank(customer);
-        grid.topUpJob(id, how.topUp);
+        rare.topUpJob(id, how.topUp);
         if (how.cancelled) cancel(id);
         skip(how.ran);
         report(id, JobStatus(how.status), how.reported);

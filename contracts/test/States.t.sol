@@ -63,7 +63,7 @@ contract StatesTest is Grid {
             checkStatus(id, refusal.length == 0 ? to : from);
             if (from == JobStatus.META_SCHEDULED && refusal.length != 0) {
                 vm.prank(provider);
-                grid.refuseJob(id); // the next round claims the job at the head of the queue
+                rare.refuseJob(id); // the next round claims the job at the head of the queue
             }
         }
     }

@@ -19,18 +19,18 @@ contract TimeoutsTest is Grid {
         vm.expectEmit(address(grid));
         emit JobRefusedEvent(id, provider, customer);
         vm.prank(stranger);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
         checkStatus(id, JobStatus.PENDING);
-        vm.assertEq(grid.jobTerms(id).lastRefuser, provider, "last refuser");
+        vm.assertEq(rare.jobTerms(id).lastRefuser, provider, "last refuser");
         vm.assertEq(manager.getRecord(provider).timedOut, 1, "counted");
-        vm.assertTrue(!grid.hasNextClaimableJob(provider), "off the queue");
+        vm.assertTrue(!rare.hasNextClaimableJob(provider), "off the queue");
     }
 
     function test_the_role_takes_a_claimed_job_from_a_silent_provider() external {
         bytes32 id = claimed(200 ether);
         checkTooEarly(id, operator, block.timestamp + BOUGHT + 10 minutes);
         vm.prank(operator);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
         checkStatus(id, JobStatus.PENDING);
 
         id = running(200 ether);
@@ -38,7 +38,7 @@ contract TimeoutsTest is Grid {
         vm.expectEmit(address(grid));
         emit JobSettledEvent(id, provider, customer, 0, 0, 0, 200 ether);
         vm.prank(operator);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
         checkStatus(id, JobStatus.PANICKED);
         vm.assertEq(manager.getRecord(provider).timedOut, 2, "counted");
         vm.assertEq(manager.getRecord(provider).panicked, 0, "once");
@@ -50,7 +50,7 @@ contract TimeoutsTest is Grid {
         cancel(id);
         checkTooEarly(id, operator, block.timestamp + 10 minutes);
         vm.prank(operator);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
         checkStatus(id, JobStatus.CANCELLED);
     }
 
@@ -60,14 +60,14 @@ contract TimeoutsTest is Grid {
         vm.prank(operator);
         manager.ban(provider);
         vm.prank(operator);
-        grid.timeoutJob(first);
+        rare.timeoutJob(first);
         checkStatus(first, JobStatus.PANICKED);
         vm.prank(operator);
         manager.unban(provider);
         vm.prank(operator);
         manager.remove(provider);
         vm.prank(operator);
-        grid.timeoutJob(second);
+        rare.timeoutJob(second);
         checkStatus(second, JobStatus.PENDING);
     }
 
@@ -76,7 +76,7 @@ contract TimeoutsTest is Grid {
             bytes32 id = i == 2 ? claimed(200 ether) : running(200 ether);
             checkTooEarly(id, customer, block.timestamp + BOUGHT + 1 days);
             vm.prank(customer);
-            grid.timeoutJob(id);
+            rare.timeoutJob(id);
             checkStatus(id, i == 2 ? JobStatus.PENDING : JobStatus.PANICKED);
         }
     }
@@ -84,7 +84,7 @@ contract TimeoutsTest is Grid {
     function test_a_top_up_gives_the_provider_more_time() external {
         bytes32 id = running(200 ether);
         vm.prank(customer);
-        grid.topUpJob(id, 146 ether);
+        rare.topUpJob(id, 146 ether);
         checkTooEarly(id, operator, block.timestamp + 23 minutes + 10 minutes);
     }
 
@@ -94,18 +94,18 @@ contract TimeoutsTest is Grid {
         bytes memory refusal = missingRole(stranger, grid.METASCHEDULER_ROLE());
         vm.expectRevert(refusal);
         vm.prank(stranger);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
     }
 
     function test_a_job_without_a_provider_cannot_time_out() external {
         bytes32 id = request(200 ether);
         vm.expectRevert(SameStatusError.selector);
         vm.prank(operator);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
         cancel(id);
         vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.CANCELLED));
         vm.prank(operator);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
     }
 
     /// One second before `due` it is too early; leaves the clock at `due`.
@@ -113,7 +113,7 @@ contract TimeoutsTest is Grid {
         vm.warp(due - 1);
         vm.expectRevert(abi.encodeWithSelector(TimeoutTooEarly.selector, due));
         vm.prank(caller);
-        grid.timeoutJob(id);
+        rare.timeoutJob(id);
         vm.warp(due);
     }
 }

@@ -22,44 +22,44 @@ contract TopUpsTest is Grid {
         bytes32 id = claimed(200 ether);
         endow(stranger, 100 ether);
         vm.prank(stranger);
-        grid.topUpJob(id, 50 ether);
+        rare.topUpJob(id, 50 ether);
         vm.prank(customer);
-        grid.topUpJob(id, 1 ether);
-        vm.assertEq(grid.get(id).cost.maxCost, 251 ether, "locked");
-        vm.assertEq(grid.get(id).cost.pendingTopUp, 51 ether, "pending");
+        rare.topUpJob(id, 1 ether);
+        vm.assertEq(rare.get(id).cost.maxCost, 251 ether, "locked");
+        vm.assertEq(rare.get(id).cost.pendingTopUp, 51 ether, "pending");
         vm.assertEq(credit.balanceOf(stranger), 50 ether, "the caller paid");
-        vm.assertEq(grid.getTopUpJobQueueSize(provider), 1, "queued once");
+        vm.assertEq(rare.getTopUpJobQueueSize(provider), 1, "queued once");
         vm.expectEmit(address(grid));
         emit ClaimNextTopUpJobEvent(id, provider, 17); // floor(251 / 14.6)
         vm.prank(provider);
-        grid.claimNextTopUpJob();
-        vm.assertEq(grid.get(id).cost.pendingTopUp, 0, "told");
-        vm.assertEq(grid.jobTerms(id).limitMinutes, 17, "limit");
-        vm.assertTrue(!grid.hasTopUpJob(provider), "empty");
+        rare.claimNextTopUpJob();
+        vm.assertEq(rare.get(id).cost.pendingTopUp, 0, "told");
+        vm.assertEq(rare.jobTerms(id).limitMinutes, 17, "limit");
+        vm.assertTrue(!rare.hasTopUpJob(provider), "empty");
         vm.expectRevert(NoJob.selector);
         vm.prank(provider);
-        grid.claimNextTopUpJob();
+        rare.claimNextTopUpJob();
     }
 
     function test_a_rest_below_a_minute_counts_with_the_next_top_up() external {
         bytes32 id = running(146 ether);
         vm.prank(customer);
-        grid.topUpJob(id, 14 ether);
-        vm.assertEq(grid.jobTerms(id).limitMinutes, 10, "not yet");
+        rare.topUpJob(id, 14 ether);
+        vm.assertEq(rare.jobTerms(id).limitMinutes, 10, "not yet");
         vm.prank(customer);
-        grid.topUpJob(id, 0.6 ether);
-        vm.assertEq(grid.jobTerms(id).limitMinutes, 11, "now");
+        rare.topUpJob(id, 0.6 ether);
+        vm.assertEq(rare.jobTerms(id).limitMinutes, 11, "now");
     }
 
     function test_what_a_stranger_added_goes_to_the_customer_in_the_end() external {
         bytes32 id = running(200 ether);
         endow(stranger, 100 ether);
         vm.prank(stranger);
-        grid.topUpJob(id, 100 ether);
+        rare.topUpJob(id, 100 ether);
         uint256 before = credit.balanceOf(customer);
         report(id, JobStatus.FINISHED, 0);
         vm.assertEq(credit.balanceOf(customer) - before, 300 ether, "refund");
-        vm.assertTrue(!grid.hasTopUpJob(provider), "nothing to tell about a job that ended");
+        vm.assertTrue(!rare.hasTopUpJob(provider), "nothing to tell about a job that ended");
     }
 
     function test_only_claimed_jobs_are_topped_up() external {
@@ -68,7 +68,7 @@ contract TopUpsTest is Grid {
             bytes32 id = jobIn(JobStatus(i));
             vm.expectRevert(abi.encodeWithSelector(RunningScheduledStatusOnly.selector, JobStatus(i)));
             vm.prank(customer);
-            grid.topUpJob(id, 1 ether);
+            rare.topUpJob(id, 1 ether);
             if (i == 1) cancel(id);
         }
     }
@@ -79,9 +79,9 @@ contract TopUpsTest is Grid {
             bytes32 id = allowed(30 * RATE);
             uint256 before = credit.balanceOf(customer);
             vm.prank(callers[i]);
-            grid.topUpJobDelegate(id);
+            rare.topUpJobDelegate(id);
             vm.assertEq(before - credit.balanceOf(customer), 30 * RATE, "one slice");
-            vm.assertEq(grid.jobTerms(id).limitMinutes, 60, "limit");
+            vm.assertEq(rare.jobTerms(id).limitMinutes, 60, "limit");
             report(id, JobStatus.FAILED, 0);
         }
     }
@@ -90,7 +90,7 @@ contract TopUpsTest is Grid {
         bytes32 id = allowed(31 * RATE);
         vm.expectRevert(CustomerMetaSchedulerProviderOnly.selector);
         vm.prank(stranger);
-        grid.topUpJobDelegate(id);
+        rare.topUpJobDelegate(id);
 
         vm.expectRevert(abi.encodeWithSelector(RemainingTimeAboveLimit.selector, 31, 30));
         delegate(id);
@@ -104,12 +104,12 @@ contract TopUpsTest is Grid {
         delegate(id);
 
         vm.prank(customer);
-        grid.setDelegateSpendingAuthority(id, false);
+        rare.setDelegateSpendingAuthority(id, false);
         vm.expectRevert(NoSpendingAuthority.selector);
         delegate(id);
 
         vm.prank(customer);
-        grid.setDelegateSpendingAuthority(id, true);
+        rare.setDelegateSpendingAuthority(id, true);
         report(id, JobStatus.FINISHED, 1);
         vm.expectRevert(abi.encodeWithSelector(RunningScheduledStatusOnly.selector, JobStatus.FINISHED));
         delegate(id);
@@ -129,32 +129,32 @@ contract TopUpsTest is Grid {
         bytes32 id = request(200 ether);
         vm.expectRevert(abi.encodeWithSelector(CustomerOnly.selector, provider, customer));
         vm.prank(provider);
-        grid.setDelegateSpendingAuthority(id, true);
+        rare.setDelegateSpendingAuthority(id, true);
         vm.prank(customer);
-        grid.setDelegateSpendingAuthority(id, true);
-        vm.assertTrue(grid.get(id).cost.delegateSpendingAuthority, "set");
+        rare.setDelegateSpendingAuthority(id, true);
+        vm.assertTrue(rare.get(id).cost.delegateSpendingAuthority, "set");
         cancel(id);
         vm.expectRevert(abi.encodeWithSelector(JobHotStatusOnly.selector, JobStatus.CANCELLED));
         vm.prank(customer);
-        grid.setDelegateSpendingAuthority(id, false);
+        rare.setDelegateSpendingAuthority(id, false);
     }
 
     function testFuzz_a_top_up_never_lowers_the_limit(uint256 first, uint256 second) external {
         bytes32 id = claimed(100 ether + first % 10_000 ether);
-        uint64 before = grid.jobTerms(id).limitMinutes;
+        uint64 before = rare.jobTerms(id).limitMinutes;
         vm.prank(customer);
-        grid.topUpJob(id, second % 10_000 ether);
-        vm.assertTrue(grid.jobTerms(id).limitMinutes >= before, "monotone");
+        rare.topUpJob(id, second % 10_000 ether);
+        vm.assertTrue(rare.jobTerms(id).limitMinutes >= before, "monotone");
     }
 
     function allowed(uint256 locked) private returns (bytes32 id) {
         id = claimed(locked);
         vm.prank(customer);
-        grid.setDelegateSpendingAuthority(id, true);
+        rare.setDelegateSpendingAuthority(id, true);
     }
 
     function delegate(bytes32 id) private {
         vm.prank(operator);
-        grid.topUpJobDelegate(id);
+        rare.topUpJobDelegate(id);
     }
 }

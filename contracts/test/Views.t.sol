@@ -11,9 +11,9 @@ contract ViewsTest is Grid {
     function test_everything_is_found_from_the_metascheduler() external view {
         vm.assertEq(address(grid.credit()), address(credit), "credit");
         vm.assertEq(address(grid.providerManager()), address(manager), "provider manager");
-        vm.assertEq(grid.jobs(), address(grid), "jobs");
-        vm.assertEq(grid.providerJobQueues(), address(grid), "queues");
-        vm.assertEq(grid.constants(), address(grid), "constants");
+        vm.assertEq(rare.jobs(), address(grid), "jobs");
+        vm.assertEq(rare.providerJobQueues(), address(grid), "queues");
+        vm.assertEq(rare.constants(), address(grid), "constants");
         vm.assertTrue(grid.enableRequestNewJob(), "open");
         vm.assertEq(grid.METASCHEDULER_ROLE(), keccak256("METASCHEDULER_ROLE"), "role");
     }
@@ -23,20 +23,20 @@ contract ViewsTest is Grid {
         ids[0] = request(100 ether);
         ids[1] = bytes32(uint256(2));
         vm.expectRevert(InvalidJob.selector);
-        grid.get(0);
+        rare.get(0);
         vm.expectRevert(InvalidJob.selector);
-        grid.jobTerms(ids[1]);
+        rare.jobTerms(ids[1]);
         vm.expectRevert(InvalidJob.selector);
-        grid.getMany(ids);
+        rare.getMany(ids);
     }
 
     function test_many_jobs_at_once_are_the_same_as_one_by_one() external {
         bytes32[] memory ids = new bytes32[](3);
         (ids[0], ids[1], ids[2]) = (running(300 ether), request(100 ether), assigned(200 ether));
-        (Job[] memory many, JobTerms[] memory terms) = grid.getMany(ids);
+        (Job[] memory many, JobTerms[] memory terms) = rare.getMany(ids);
         for (uint256 i; i < 3; ++i) {
-            vm.assertEq(abi.encode(many[i]), abi.encode(grid.get(ids[i])), "job");
-            vm.assertEq(abi.encode(terms[i]), abi.encode(grid.jobTerms(ids[i])), "terms");
+            vm.assertEq(abi.encode(many[i]), abi.encode(rare.get(ids[i])), "job");
+            vm.assertEq(abi.encode(terms[i]), abi.encode(rare.jobTerms(ids[i])), "terms");
         }
     }
 
@@ -48,15 +48,15 @@ contract ViewsTest is Grid {
             vm.prank(stranger);
             grid.requestNewJob(definition(), 100 ether, "", false);
         }
-        bytes32[] memory all = grid.getByCustomer(customer);
+        bytes32[] memory all = rare.getByCustomer(customer);
         vm.assertEq(all.length, count, "all");
-        bytes32[] memory page = grid.getByCustomerPaged(customer, from, howMany);
+        bytes32[] memory page = rare.getByCustomerPaged(customer, from, howMany);
         uint256 left = from < count ? count - from : 0;
         vm.assertEq(page.length, howMany < left ? howMany : left, "length");
         for (uint256 i; i < page.length; ++i) {
             vm.assertEq(page[i], all[from + i], "slice");
         }
-        vm.assertEq(grid.getByCustomerPaged(customer, type(uint256).max, type(uint256).max).length, 0, "beyond");
+        vm.assertEq(rare.getByCustomerPaged(customer, type(uint256).max, type(uint256).max).length, 0, "beyond");
     }
 
     function test_a_provider_pages_through_the_jobs_it_has_claimed() external {
@@ -67,20 +67,20 @@ contract ViewsTest is Grid {
         bytes32 unclaimed = assigned(200 ether);
         report(ids[1], JobStatus.FINISHED, 1);
         vm.prank(provider);
-        grid.refuseJob(ids[4]);
-        (bytes32[] memory page, bytes32 cursor) = grid.hotJobsOf(provider, 0, 2);
+        rare.refuseJob(ids[4]);
+        (bytes32[] memory page, bytes32 cursor) = rare.hotJobsOf(provider, 0, 2);
         vm.assertEq(page.length, 2, "full");
         vm.assertEq(page[0], ids[0], "first");
         vm.assertEq(page[1], ids[2], "ended ones are gone");
-        (page, cursor) = grid.hotJobsOf(provider, cursor, 2);
+        (page, cursor) = rare.hotJobsOf(provider, cursor, 2);
         vm.assertEq(page.length, 1, "rest");
         vm.assertEq(page[0], ids[3], "last");
         vm.assertEq(cursor, 0, "no more");
         vm.expectRevert(OutOfBounds.selector);
-        grid.hotJobsOf(provider, ids[1], 2);
+        rare.hotJobsOf(provider, ids[1], 2);
         vm.expectRevert(OutOfBounds.selector);
-        grid.hotJobsOf(provider, unclaimed, 2);
-        (page,) = grid.hotJobsOf(rival, 0, 2);
+        rare.hotJobsOf(provider, unclaimed, 2);
+        (page,) = rare.hotJobsOf(rival, 0, 2);
         vm.assertEq(page.length, 0, "nobody else's");
     }
 }

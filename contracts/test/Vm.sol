@@ -14,6 +14,7 @@ interface Vm {
     function roll(uint256 height) external;
     function assume(bool condition) external pure;
     function addr(uint256 privateKey) external pure returns (address);
+    function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function sign(uint256 privateKey, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function expectRevert(bytes4 selector) external;
     function expectRevert(bytes calldata revertData) external;

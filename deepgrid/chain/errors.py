@@ -55,6 +55,13 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Lock more credits.",
     ),
     "InvalidJobDefinition": ("The job asks for no tasks, no CPUs or no memory.", "Correct its resources."),
+    "TooMuchLocked": ("{amount:credits} credits are more than a job can hold: {most:credits}.", "Lock less."),
+    "BlobTooLong": (
+        "The jobs' texts and labels take {length} bytes; the chain keeps at most {most} together.",
+        "Shorten them, or ask for fewer jobs at once.",
+    ),
+    "FailedCall": ("The contract has no such function.", "Check that the contracts are of this version."),
+    "AddressEmptyCode": ("There is no contract at {target}.", "Check the addresses in the address book."),
     "InvalidJob": ("There is no such job.", ""),
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
     "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),

@@ -4,12 +4,21 @@ pragma solidity 0.8.37;
 import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
 import {InvalidConstant} from "../Errors.sol";
 
-/// The figures that the owner may change. They bind jobs from then on; a job's rate and cut stay as assigned.
+/// The figures that the owner may change, and the counters that are used with them. They bind jobs from then on; a
+/// job's rate and cut stay as assigned.
 abstract contract Constants is Ownable {
-    /// Least that a job must lock, in wei.
-    uint256 public minimumAmount = 100 ether;
+    // slot read and written with each request | minimumAmount 96 | lastJob 32 | lastBlob 32 | closed 8 |
+    uint96 private _minimumAmount = 100 ether;
+    /// Number of the last job; numbers start at 1.
+    uint32 internal _lastJob;
+    /// Number of the last contract that this one made.
+    uint32 internal _lastBlob = 1; // the first is the contract of the views
+    /// Whether new jobs are refused.
+    bool internal _closed;
 
-    // | cut 8 | alarm 32 | fee 32 | claim timeout 32 | slice 32 |   one slot
+    // slot used with each settlement | platformCut 112 | cut 8 | alarm 32 | fee 32 | claim timeout 32 | slice 32 |
+    /// Cut that was kept and not withdrawn yet, in wei.
+    uint112 internal _platformCut;
     /// Percent of a job's cost that the platform keeps.
     uint8 public deepsquareCut = 20;
     /// Minutes by which a report may exceed what can have run before BilledTooMuchEvent; never billed.
@@ -23,8 +32,28 @@ abstract contract Constants is Ownable {
 
     constructor() Ownable(msg.sender) {}
 
+    /// Least that a job must lock, in wei.
+    function minimumAmount() public view returns (uint256) {
+        return _minimumAmount;
+    }
+
+    /// Id of the last job; ids count from 1.
+    function jobIdCounter() external view returns (uint256) {
+        return _lastJob;
+    }
+
+    /// Whether new jobs are accepted.
+    function enableRequestNewJob() external view returns (bool) {
+        return !_closed;
+    }
+
+    /// Cut that was kept and not withdrawn yet, in wei.
+    function platformCut() external view returns (uint256) {
+        return _platformCut;
+    }
+
     function setMinimumAmount(uint256 amount) external onlyOwner {
-        minimumAmount = _within(amount, 0, type(uint128).max);
+        _minimumAmount = uint96(_within(amount, 0, type(uint96).max));
     }
 
     function setDeepsquareCut(uint256 percent) external onlyOwner {

@@ -4,23 +4,20 @@ pragma solidity 0.8.37;
 import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
-import {InsufficientFunds} from "../Errors.sol";
+import {InsufficientFunds, TooMuchLocked} from "../Errors.sol";
 import {JobSettledEvent} from "../Events.sol";
-import {JobStore} from "./JobStore.sol";
+import {JobStatus} from "../Types.sol";
+import {Billing} from "../libraries/Billing.sol";
+import {JobWord} from "../libraries/JobWord.sol";
+import {Lines} from "./Lines.sol";
 
 /// Holds the deposits of jobs apart from the platform's cut: what a job locked goes to its provider, to the cut
 /// and back to its customer, to the last wei, and nowhere else.
-abstract contract Escrow is JobStore, AccessControl {
+abstract contract Escrow is Lines, AccessControl {
     using SafeERC20 for IERC20;
-    using SafeCast for uint256;
 
     /// The token that jobs are paid in.
     IERC20 public immutable credit;
-
-    /// Cut that was kept and not withdrawn yet, in wei.
-    uint256 public platformCut;
 
     constructor(IERC20 credit_) {
         credit = credit_;
@@ -28,26 +25,35 @@ abstract contract Escrow is JobStore, AccessControl {
 
     /// Pays `amount` wei of the platform's cut to the caller. Deposits are out of reach.
     function withdrawAdmin(uint256 amount) external onlyRole(DEFAULT_ADMIN_ROLE) {
-        if (amount > platformCut) revert InsufficientFunds(platformCut, amount);
-        platformCut -= amount;
+        uint256 cut = _platformCut;
+        if (amount > cut) revert InsufficientFunds(cut, amount);
+        _platformCut = uint112(cut - amount);
         credit.safeTransfer(msg.sender, amount);
     }
 
-    /// Takes `amount` wei from `payer`; the caller books it on a job.
-    function _lock(address payer, uint256 amount) internal returns (uint128 locked) {
-        locked = amount.toUint128();
+    /// `amount` as a job can hold it, on top of what it holds already.
+    function _lockable(uint256 held, uint256 amount) internal pure returns (uint96) {
+        if (amount > Billing.MAX_LOCKED || held + amount > Billing.MAX_LOCKED) {
+            revert TooMuchLocked(amount, Billing.MAX_LOCKED);
+        }
+        return uint96(amount);
+    }
+
+    /// Takes `amount` wei from `payer`; the caller books it on jobs.
+    function _lock(address payer, uint256 amount) internal {
         credit.safeTransferFrom(payer, address(this), amount);
     }
 
-    /// Divides what the job locked. The job must have reached its final state already.
-    function _settle(bytes32 jobId, Record storage record, uint64 billedMinutes) internal {
-        uint256 locked = record.locked;
-        uint256 cost = Math.min(uint256(billedMinutes) * record.ratePerMinute, locked);
-        uint256 paid = cost * (100 - record.cutPercent) / 100;
-        record.finalCost = uint128(cost);
-        platformCut += cost - paid;
-        emit JobSettledEvent(jobId, record.provider, record.customer, billedMinutes, paid, cost - paid, locked - cost);
-        if (paid != 0) credit.safeTransfer(record.provider, paid);
-        if (cost != locked) credit.safeTransfer(record.customer, locked - cost);
+    /// Ends a job in a cold state and divides what it locked. Everything is booked before anything is paid.
+    function _end(bytes32 jobId, JobWord word, Deal memory deal, JobStatus status, uint256 billed) internal {
+        uint256 charged = Billing.charged(billed, deal.locked, deal.rate);
+        _words[jobId] = _moved(jobId, word, status).ended(charged);
+        if (deal.provider != address(0)) _leave(deal.provider, jobId, word);
+        uint256 cost = Billing.cost(charged, deal.rate, deal.locked);
+        uint256 paid = cost * (100 - deal.cutPercent) / 100;
+        if (cost != paid) _platformCut += uint112(cost - paid);
+        emit JobSettledEvent(jobId, deal.provider, deal.customer, uint64(billed), paid, cost - paid, deal.locked - cost);
+        if (paid != 0) credit.safeTransfer(deal.provider, paid);
+        if (cost != deal.locked) credit.safeTransfer(deal.customer, deal.locked - cost);
     }
 }

@@ -4,25 +4,26 @@ pragma solidity 0.8.37;
 import {NoJob} from "../Errors.sol";
 import {ClaimNextCancellingJobEvent, ClaimNextTopUpJobEvent} from "../Events.sol";
 import {IdList} from "../libraries/IdList.sol";
-import {JobStore} from "./JobStore.sol";
+import {JobWord} from "../libraries/JobWord.sol";
+import {Lines} from "./Lines.sol";
 
 /// The three queues by which a provider learns of new jobs, cancel requests and top-ups. The last two are hints:
 /// each holds a job once, and what counts is the job itself.
-abstract contract ProviderQueues is JobStore {
+abstract contract ProviderQueues is Lines {
     using IdList for IdList.List;
 
     /// Takes the caller's oldest cancel request off its queue and tells of it.
     function claimNextCancellingJob() external {
         bytes32 jobId = _pop(_cancelling[msg.sender]);
-        emit ClaimNextCancellingJobEvent(_record(jobId).customer, msg.sender, jobId);
+        emit ClaimNextCancellingJobEvent(_customerOf(_word(jobId)), msg.sender, jobId);
     }
 
     /// Takes the caller's oldest top-up off its queue and tells the job's whole limit now.
     function claimNextTopUpJob() external {
         bytes32 jobId = _pop(_toppedUp[msg.sender]);
-        Record storage record = _record(jobId);
-        record.pendingTopUp = 0;
-        emit ClaimNextTopUpJobEvent(jobId, msg.sender, _limitMinutes(record));
+        JobWord word = _word(jobId);
+        _extras[jobId].pendingTopUp = 0;
+        emit ClaimNextTopUpJobEvent(jobId, msg.sender, _limitMinutes(_dealOf(jobId, word)));
     }
 
     /// Whether `claimNextJob` has something for this provider.
@@ -37,7 +38,7 @@ abstract contract ProviderQueues is JobStore {
     }
 
     function getClaimableJobQueueSize(address provider) external view returns (uint256) {
-        return _claimable[provider].size;
+        return _lines[provider].claimable;
     }
 
     function getCancellingJobQueueSize(address provider) external view returns (uint256) {
@@ -48,13 +49,9 @@ abstract contract ProviderQueues is JobStore {
         return _toppedUp[provider].size;
     }
 
-    function _first(IdList.List storage queue) internal view returns (bytes32) {
-        if (queue.size == 0) revert NoJob();
-        return _toId(queue.head);
-    }
-
     function _pop(IdList.List storage queue) private returns (bytes32 jobId) {
-        jobId = _first(queue);
+        if (queue.size == 0) revert NoJob();
+        jobId = _toId(queue.head);
         queue.remove(queue.head);
     }
 }

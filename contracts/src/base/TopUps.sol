@@ -10,59 +10,60 @@ import {
     RunningScheduledStatusOnly
 } from "../Errors.sol";
 import {IdList} from "../libraries/IdList.sol";
+import {JobWord} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
-import {Constants} from "./Constants.sol";
-import {Escrow} from "./Escrow.sol";
+import {Endings} from "./Endings.sol";
 
 /// More credits for a claimed job, by hand or automatically. A top-up only ever raises the job's limit.
-abstract contract TopUps is Escrow, Constants {
+abstract contract TopUps is Endings {
     using IdList for IdList.List;
-
-    /// Assigns jobs, panics them, and tops up those that allow it.
-    bytes32 public constant METASCHEDULER_ROLE = keccak256("METASCHEDULER_ROLE");
 
     /// Locks `amount` wei more on a job. Anyone may; the caller pays, the rest goes to the customer in the end.
     function topUpJob(bytes32 jobId, uint256 amount) external {
-        Record storage record = _record(jobId);
-        if (!States.isClaimed(record.status)) revert RunningScheduledStatusOnly(record.status);
-        _topUp(jobId, record, msg.sender, amount);
+        JobWord word = _word(jobId);
+        if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
+        _topUp(jobId, word, _dealOf(jobId, word), msg.sender, amount);
     }
 
     /// Buys one slice of time from the customer's allowance, when the customer allowed it and time runs short.
     function topUpJobDelegate(bytes32 jobId) external {
-        Record storage record = _record(jobId);
-        if (msg.sender != record.customer && msg.sender != record.provider && !hasRole(METASCHEDULER_ROLE, msg.sender))
-        {
+        JobWord word = _word(jobId);
+        Deal memory deal = _dealOf(jobId, word);
+        if (msg.sender != deal.customer && msg.sender != deal.provider && !hasRole(METASCHEDULER_ROLE, msg.sender)) {
             revert CustomerMetaSchedulerProviderOnly();
         }
-        if (!record.delegateSpending) revert NoSpendingAuthority();
-        if (!States.isClaimed(record.status)) revert RunningScheduledStatusOnly(record.status);
+        if (!word.delegateSpending()) revert NoSpendingAuthority();
+        if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
         uint256 slice = topUpSliceDurationMin;
-        uint256 remaining = _remainingMinutes(record);
+        uint256 remaining = _remainingMinutes(word, deal);
         if (remaining > slice) revert RemainingTimeAboveLimit(remaining, slice);
-        _topUp(jobId, record, record.customer, slice * record.ratePerMinute);
+        _topUp(jobId, word, deal, deal.customer, slice * deal.rate);
     }
 
     /// Allows or forbids automatic top-ups of a job.
     function setDelegateSpendingAuthority(bytes32 jobId, bool delegateSpendingAuthority) external {
-        Record storage record = _record(jobId);
-        if (msg.sender != record.customer) revert CustomerOnly(msg.sender, record.customer);
-        if (!States.isHot(record.status)) revert JobHotStatusOnly(record.status);
-        record.delegateSpending = delegateSpendingAuthority;
+        JobWord word = _word(jobId);
+        address customer = _customerOf(word);
+        if (msg.sender != customer) revert CustomerOnly(msg.sender, customer);
+        if (!States.isHot(word.status())) revert JobHotStatusOnly(word.status());
+        _words[jobId] = word.withDelegateSpending(delegateSpendingAuthority);
     }
 
-    function _topUp(bytes32 jobId, Record storage record, address payer, uint256 amount) private {
-        uint128 added = _lock(payer, amount);
-        record.locked += added;
-        record.pendingTopUp += added;
-        _toppedUp[record.provider].push(uint64(uint256(jobId)));
+    function _topUp(bytes32 jobId, JobWord word, Deal memory deal, address payer, uint256 amount) private {
+        uint96 added = _lockable(deal.locked, amount);
+        Extra storage extra = _extras[jobId];
+        extra.toppedUp += added;
+        extra.pendingTopUp += added;
+        _words[jobId] = word.withExtra();
+        _toppedUp[deal.provider].push(uint64(uint256(jobId)));
+        _lock(payer, amount);
     }
 
     /// Minutes left of what the job bought; only full minutes since its start count as used.
-    function _remainingMinutes(Record storage record) private view returns (uint256) {
-        uint256 bought = _limitMinutes(record);
-        if (record.startedAt == 0) return bought;
-        uint256 used = (block.timestamp - record.startedAt) / 1 minutes;
+    function _remainingMinutes(JobWord word, Deal memory deal) private view returns (uint256) {
+        uint256 bought = _limitMinutes(deal);
+        if (!word.started() || block.timestamp < word.startedAt()) return bought;
+        uint256 used = (block.timestamp - word.startedAt()) / 1 minutes;
         return used < bought ? bought - used : 0;
     }
 }

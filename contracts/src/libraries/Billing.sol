@@ -11,6 +11,28 @@ library Billing {
     /// The longest limit a job can buy: 365 days in minutes. Also the limit of a job that costs nothing.
     uint64 internal constant MAX_LIMIT_MINUTES = 525_600;
 
+    /// The most that one job can hold, in wei: 79 billion credits.
+    uint96 internal constant MAX_LOCKED = type(uint96).max - 1;
+
+    /// A price as it is kept. From 1.2 million credits on, it is kept as the highest and counts as endless.
+    function packed(uint256 price) internal pure returns (uint80) {
+        return uint80(price.min(type(uint80).max));
+    }
+
+    function unpacked(uint80 price) internal pure returns (uint256) {
+        return price == type(uint80).max ? type(uint256).max : price;
+    }
+
+    /// Minutes that count for the cost: one more than bought costs all that is locked.
+    function charged(uint256 billedMinutes, uint256 locked, uint256 rate) internal pure returns (uint256) {
+        return billedMinutes.min(uint256(limitMinutes(locked, rate)) + 1);
+    }
+
+    /// What a job costs, in wei; never more than it locked.
+    function cost(uint256 chargedMinutes, uint256 rate, uint256 locked) internal pure returns (uint256) {
+        return (chargedMinutes * rate).min(locked);
+    }
+
     /// Wei per minute: gpus x gpuPrice + ntasks x (cpusPerTask x cpuPrice + memPerCpu x cpusPerTask x memPrice).
     /// Saturates at 2^128 - 1, which no deposit exceeds.
     function ratePerMinute(JobDefinition memory job, ProviderPrices memory prices) internal pure returns (uint128) {

@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {InvalidTransition, JobHotStatusOnly, SameStatusError} from "../Errors.sol";
 import {JobStatus} from "../Types.sol";
+import {Refusals} from "./Refusals.sol";
 
 /// The state machine of a job. `contracts/matrix.json` holds the same table; a test compares them.
 library States {
@@ -26,8 +27,14 @@ library States {
 
     /// Reverts unless `from` may become `to`.
     function check(JobStatus from, JobStatus to) internal pure {
-        if (from == to) revert SameStatusError();
-        if (!isHot(from)) revert JobHotStatusOnly(from);
-        if ((EDGES >> (uint256(from) * 16 + uint256(to))) & 1 == 0) revert InvalidTransition(from, to);
+        Refusals.raise(refusal(from, to));
+    }
+
+    /// The error that says why `from` may not become `to`, empty if it may.
+    function refusal(JobStatus from, JobStatus to) internal pure returns (bytes memory) {
+        if ((EDGES >> (uint256(from) * 16 + uint256(to))) & 1 != 0) return "";
+        if (from == to) return Refusals.plain(SameStatusError.selector);
+        if (!isHot(from)) return abi.encodeWithSelector(JobHotStatusOnly.selector, from);
+        return abi.encodeWithSelector(InvalidTransition.selector, from, to);
     }
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {OutOfBounds} from "../Errors.sol";
+import {Job, JobCost, JobStatus, JobTerms, JobTime} from "../Types.sol";
+import {Billing} from "../libraries/Billing.sol";
+import {JobRecord} from "../libraries/JobRecord.sol";
+import {JobWord} from "../libraries/JobWord.sol";
+import {States} from "../libraries/States.sol";
+import {Lines} from "./Lines.sol";
+
+/// Jobs as clients read them.
+abstract contract JobViews is Lines {
+    /// The whole job.
+    function get(bytes32 jobId) external view returns (Job memory job) {
+        (job,) = _whole(jobId);
+    }
+
+    /// The terms fixed when the job was assigned.
+    function jobTerms(bytes32 jobId) external view returns (JobTerms memory terms) {
+        (, terms) = _whole(jobId);
+    }
+
+    /// Several jobs with their terms, in the order asked for.
+    function getMany(bytes32[] calldata ids) external view returns (Job[] memory jobs_, JobTerms[] memory terms) {
+        jobs_ = new Job[](ids.length);
+        terms = new JobTerms[](ids.length);
+        for (uint256 i; i < ids.length; ++i) {
+            (jobs_[i], terms[i]) = _whole(ids[i]);
+        }
+    }
+
+    /// Ids of all jobs of a customer, oldest first. For customers of many jobs see `getByCustomerPaged`.
+    function getByCustomer(address customer) external view returns (bytes32[] memory) {
+        return _page(customer, 0, type(uint256).max);
+    }
+
+    /// Ids of up to `howMany` jobs of a customer from the `from`-th (0: the oldest).
+    function getByCustomerPaged(address customer, uint256 from, uint256 howMany)
+        external
+        view
+        returns (bytes32[] memory)
+    {
+        return _page(customer, from, howMany);
+    }
+
+    /// Ids of up to `howMany` jobs that the provider has claimed and not ended, from job `cursor` (0: the oldest
+    /// claim), and where the next page starts (0: nowhere). Reverts with OutOfBounds when job `cursor` has ended.
+    function hotJobsOf(address provider, bytes32 cursor, uint256 howMany)
+        external
+        view
+        returns (bytes32[] memory ids, bytes32 nextCursor)
+    {
+        Line memory line = _lines[provider];
+        JobWord word = _words[cursor];
+        if (cursor == 0) cursor = line.claimed == 0 ? bytes32(0) : _toId(line.first);
+        else if (!States.isClaimed(word.status()) || _providerOf(word) != provider) revert OutOfBounds();
+        bytes32[] memory room = new bytes32[](howMany < line.claimed ? howMany : line.claimed);
+        uint256 found;
+        for (; found < room.length && cursor != 0; ++found) {
+            room[found] = cursor;
+            cursor = _toId(_words[cursor].next());
+            if (uint256(cursor) == line.nextToClaim) cursor = 0;
+        }
+        ids = new bytes32[](found);
+        for (uint256 i; i < found; ++i) {
+            ids[i] = room[i];
+        }
+        return (ids, cursor);
+    }
+
+    function _whole(bytes32 jobId) private view returns (Job memory job, JobTerms memory terms) {
+        JobWord word = _word(jobId);
+        JobRecord.Core memory core = _coreOf(word);
+        Deal memory deal = _dealOf(jobId, word);
+        Extra memory extra = _extras[jobId];
+        job.jobId = jobId;
+        job.status = word.status();
+        job.customerAddr = core.customer;
+        job.providerAddr = deal.provider;
+        (job.definition, job.jobName) = JobRecord.definitionOf(_blobOf(word), word.position(), core);
+        bool cold = !States.isHot(job.status);
+        uint256 cost = cold ? Billing.cost(word.billedMinutes(), deal.rate, deal.locked) : 0;
+        job.cost = JobCost(deal.locked, cost, extra.pendingTopUp, word.delegateSpending());
+        uint256 end = cold ? word.endedAt() : 0;
+        job.time = JobTime({
+            submit: core.submittedAt,
+            start: word.startedAt(),
+            end: end,
+            cancelRequestTimestamp: extra.cancelRequestedAt,
+            blockNumberStateChange: word.changedInBlock(),
+            panicTimestamp: job.status == JobStatus.PANICKED ? end : 0
+        });
+        job.hasCancelRequest = word.cancelRequested();
+        job.lastError = extra.lastError;
+        job.exitCode = extra.exitCode;
+        terms.lastRefuser = extra.lastRefuser;
+        if (deal.provider == address(0)) return (job, terms);
+        terms.ratePerMinute = deal.rate;
+        terms.limitMinutes = _limitMinutes(deal);
+        terms.assignedAt = uint64(word.assignedAt());
+        terms.claimedAt = uint64(word.claimedAt());
+        terms.cutPercent = uint8(deal.cutPercent);
+    }
+
+    function _page(address customer, uint256 from, uint256 howMany) private view returns (bytes32[] memory ids) {
+        uint32[] storage all = _idsOf[customer];
+        uint256 left = from < all.length ? all.length - from : 0;
+        ids = new bytes32[](howMany < left ? howMany : left);
+        for (uint256 i; i < ids.length; ++i) {
+            ids[i] = _toId(all[from + i]);
+        }
+    }
+}
