@@ -12,6 +12,8 @@ interface Vm {
     function prank(address sender) external;
     function warp(uint256 timestamp) external;
     function roll(uint256 height) external;
+    function pauseGasMetering() external;
+    function resumeGasMetering() external;
     function assume(bool condition) external pure;
     function addr(uint256 privateKey) external pure returns (address);
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Assignment, JobDefinition, JobRequest, JobStatus} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// What calls cost, against the figures of gas.json, and that none costs more when there are more jobs. The figures are
+/// those of warm calls without a transaction's base cost: they show drift; `./run bench gas` shows what a job pays.
+contract GasTest is Grid {
+    function test_the_usual_calls_cost_what_gas_json_says() external {
+        vm.pauseGasMetering();
+        running(1000 ether);
+        vm.resumeGasMetering();
+        JobDefinition memory asked = definition();
+        vm.prank(customer);
+        uint256 before = gasleft();
+        bytes32 id = grid.requestNewJob(asked, 1000 ether, "job", false);
+        check("request", before - gasleft());
+        vm.prank(operator);
+        before = gasleft();
+        grid.metaSchedule(id, provider);
+        check("schedule", before - gasleft());
+        vm.prank(provider);
+        before = gasleft();
+        grid.claimNextJob();
+        check("claim", before - gasleft());
+        vm.prank(provider);
+        before = gasleft();
+        grid.providerSetJobStatus(id, JobStatus.RUNNING, 0, "", 0);
+        check("running", before - gasleft());
+        skip(5 minutes);
+        vm.prank(provider);
+        before = gasleft();
+        grid.providerSetJobStatus(id, JobStatus.FINISHED, 5, "", 0);
+        check("settled", before - gasleft());
+    }
+
+    function test_no_call_costs_more_at_10_000_jobs_than_at_10() external {
+        endow(customer, 10_000_000 ether);
+        uint256[5] memory few = costsAt(10);
+        uint256[5] memory many = costsAt(10_000);
+        for (uint256 i; i < 5; ++i) {
+            vm.assertTrue(many[i] < few[i] + few[i] / 20 + 20_000, "does not grow");
+        }
+    }
+
+    /// Fills the provider's line up to `size` jobs and measures what happens at both ends and in the middle of it.
+    function costsAt(uint256 size) private returns (uint256[5] memory costs) {
+        vm.pauseGasMetering();
+        while (grid.jobIdCounter() < size) {
+            fill(size - grid.jobIdCounter() < 100 ? size - grid.jobIdCounter() : 100);
+        }
+        vm.resumeGasMetering();
+        costs[0] = gasleft();
+        bytes32 id = request(1000 ether);
+        costs[0] -= gasleft();
+        costs[1] = gasleft();
+        assign(id);
+        costs[1] -= gasleft();
+        costs[2] = gasleft();
+        cancel(bytes32(size / 2));
+        costs[2] -= gasleft();
+        vm.prank(provider);
+        costs[3] = gasleft();
+        grid.claimNextJob();
+        costs[3] -= gasleft();
+        costs[4] = gasleft();
+        cancel(id);
+        costs[4] -= gasleft();
+    }
+
+    function fill(uint256 count) private {
+        JobRequest[] memory requests = new JobRequest[](count);
+        Assignment[] memory wanted = new Assignment[](count);
+        for (uint256 i; i < count; ++i) {
+            requests[i] = JobRequest(definition(), 100 ether, "", false);
+        }
+        vm.prank(customer);
+        bytes32[] memory ids = grid.requestNewJobs(requests);
+        for (uint256 i; i < count; ++i) {
+            wanted[i] = Assignment(ids[i], provider);
+        }
+        vm.prank(operator);
+        grid.metaScheduleJobs(wanted);
+    }
+
+    function check(string memory call, uint256 used) private view {
+        uint256 noted = abi.decode(vm.parseJson(vm.readFile("gas.json"), string.concat(".", call)), (uint256));
+        vm.assertEq(used, noted, string.concat(call, ": if this change is wanted, put the figure into gas.json"));
+    }
+}
