@@ -230,6 +230,8 @@ def test_a_launch_without_signal_keeps_the_job_until_it_has_ended(bench: Bench) 
 
 
 def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(bench: Bench) -> None:
+    keep = 'cp $item "$DEEPSQUARE_TMP"'
+    both_begun = "until [ -e deep ]; do sleep 0.05; done; exit 13"  # what never began needs no `finally`
     steps = f"""
     - for:
         parallel: true
@@ -238,7 +240,7 @@ def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(bench: Bench)
           - launch: {{steps: [{{run: {{command: 'echo $$ >$item; exec sleep 1000'}}}}]}}
           - run: {{command: 'until [ -s a ] && [ -s b ]; do sleep 0.05; done'}}
           - steps:
-              - run: {{command: 'cp a b "$DEEPSQUARE_TMP"; [ $item = a ] || exec sleep 1000; exit 13'}}
+              - run: {{command: '{keep}; if [ $item = b ]; then touch deep; exec sleep 1000; fi; {both_begun}'}}
             finally: [{say("finally $item")}]
       catch: [{{run: {{command: 'exit $((DEEPSQUARE_ERROR_CODE + 1))'}}}}]
     - {say("never")}
