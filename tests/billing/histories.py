@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from hypothesis import strategies as st
+
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Run, Runs, Settlement, Span, Transfer
 from deepgrid.billing.minutes import bill, started_minutes
 from deepgrid.lifecycle.job import Job, JobDefinition
@@ -161,3 +163,20 @@ class History:
             for job_id, job in self.jobs.items()
             if job.status.hot or job_id in told or self.requested[job_id] >= first
         }
+
+
+# Plans of any kind, to generate histories from.
+plans = st.builds(
+    Plan,
+    end=st.sampled_from(list(JobStatus)),
+    submit=st.integers(MIDNIGHT - 5 * 3600, MIDNIGHT + 29 * 3600),
+    locked=st.integers(1, 10**30),
+    rate=st.integers(0, 10**24),
+    top_up=st.one_of(st.just(0), st.integers(1, 10**30)),
+    ran_s=st.integers(0, 7200),
+    report_after_s=st.integers(0, 300),
+    clock_s=st.integers(-20, 20),
+    cancel_requested=st.booleans(),
+    fault=st.booleans(),
+    provider=st.sampled_from([ME, ANOTHER]),
+)

@@ -13,26 +13,10 @@ from deepgrid.billing.entries import Purpose, Run, Runs, Span
 from deepgrid.billing.minutes import bill
 from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, reconcile
 from deepgrid.lifecycle.states import JobStatus
-from tests.billing.histories import ANOTHER, CREDIT, CUSTOMER, CUT_PERCENT, DAY, ME, MIDNIGHT, History, Plan
+from tests.billing.histories import CREDIT, CUSTOMER, CUT_PERCENT, DAY, ME, MIDNIGHT, History, Plan, plans
 
 S = JobStatus
 HOUR = 3600
-COLD_AT_PROVIDER = [S.FINISHED, S.FAILED, S.OUT_OF_CREDITS, S.PANICKED, S.CANCELLED]
-
-plans = st.builds(
-    Plan,
-    end=st.sampled_from([S.PENDING, S.META_SCHEDULED, S.SCHEDULED, S.RUNNING, *COLD_AT_PROVIDER]),
-    submit=st.integers(MIDNIGHT - 5 * HOUR, MIDNIGHT + 29 * HOUR),
-    locked=st.integers(1, 10**30),
-    rate=st.integers(0, 10**24),
-    top_up=st.one_of(st.just(0), st.integers(1, 10**30)),
-    ran_s=st.integers(0, 7200),
-    report_after_s=st.integers(0, 300),
-    clock_s=st.integers(-20, 20),
-    cancel_requested=st.booleans(),
-    fault=st.booleans(),
-    provider=st.sampled_from([ME, ANOTHER]),
-)
 
 
 def history(*some: Plan, span: Span = DAY) -> History:
