@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
+from prefect.settings import PREFECT_API_URL, PREFECT_WORKER_QUERY_SECONDS, temporary_settings
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -89,3 +92,13 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 @pytest.fixture(scope="package")
 def customer(grid: Grid, tmp_path_factory: pytest.TempPathFactory) -> Customer:
     return Customer(grid, tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture
+def prefect_api(grid: Grid) -> Iterator[None]:
+    """Flows of this process run on the grid's Prefect; what they sent is delivered while that is still there."""
+    url = grid.prefect.environment()["PREFECT_API_URL"]
+    with temporary_settings({PREFECT_API_URL: url, PREFECT_WORKER_QUERY_SECONDS: 1}):
+        yield
+        APILogWorker.drain_all(timeout=30)
+        EventsWorker.drain_all(timeout=30)

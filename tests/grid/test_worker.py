@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -16,13 +16,9 @@ from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions, FlowRun, State, StateType
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 from prefect.context import FlowRunContext
-from prefect.events.worker import EventsWorker
 from prefect.exceptions import ObjectAlreadyExists
-from prefect.logging.handlers import APILogWorker
-from prefect.settings import PREFECT_API_URL, PREFECT_WORKER_QUERY_SECONDS, temporary_settings
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
-from deployments.onemachine.grid import Grid
 from deployments.tidying import runs_in
 from deployments.worker import WORKER_TYPE, InProcessWorker
 from tasks.runs import Paused, calling_to_runs, start_run
@@ -78,17 +74,7 @@ async def resumed() -> None:
 
 
 @pytest.fixture
-def api(grid: Grid) -> Iterator[None]:
-    """Prefect's settings for the grid's server; what the tests sent is delivered while it is still there."""
-    url = grid.prefect.environment()["PREFECT_API_URL"]
-    with temporary_settings({PREFECT_API_URL: url, PREFECT_WORKER_QUERY_SECONDS: 1}):
-        yield
-        APILogWorker.drain_all(timeout=30)
-        EventsWorker.drain_all(timeout=30)
-
-
-@pytest.fixture
-async def client(api: None) -> AsyncIterator[PrefectClient]:
+async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
     async with get_client() as client:
         template = InProcessWorker.get_default_base_job_template()
         with suppress(ObjectAlreadyExists):

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from deepgrid.billing.minutes import started_minutes
 from deepgrid.chain.book import AddressBook
@@ -64,6 +63,7 @@ async def refunded(customer: Customer, job_id: int) -> None:
     assert LOST in customer.dps("job", "get", str(job_id), check=0).stdout
 
 
+@pytest.mark.usefixtures("prefect_api")
 async def test_with_the_supervisor_away_what_is_lost_is_refunded_and_what_ended_is_settled(
     customer: Customer, leave: Path
 ) -> None:
@@ -75,8 +75,7 @@ async def test_with_the_supervisor_away_what_is_lost_is_refunded_and_what_ended_
         lose(grid.slurm, "alpha", key_of(grid, lost))
         leave.touch()
         await until_gone(customer, ending.id)
-        with temporary_settings({PREFECT_API_URL: grid.prefect.environment()["PREFECT_API_URL"]}):
-            state = await collect_zombies("alpha", grace_s=1, return_state=True)
+        state = await collect_zombies("alpha", grace_s=1, return_state=True)
     finally:
         await asyncio.to_thread(grid.start, "supervisor-alpha")
     assert f"job {ending.id} is finished, job {lost.id} is panicked" in (state.message or "")
