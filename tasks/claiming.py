@@ -13,25 +13,25 @@ from tasks.retrying import side_effect
 from tasks.runs import call_worker, start_run
 
 
-@side_effect("check Slurm")
+@side_effect("check Slurm on {session.settings.cluster}")
 async def check_slurm(session: ProviderSession) -> None:
     """Ask the cluster whether it works; a cluster that does not claims nothing."""
     await session.cluster.health()
 
 
-@side_effect("check approval")
+@side_effect("check approval on {session.settings.cluster}")
 async def check_approval(session: ProviderSession) -> Standing:
     """How the provider stands with the operator; one that is not approved gets no jobs."""
     return (await read_versions(session.chain, session.address)).standing
 
 
-@side_effect("claim next job")
+@side_effect("claim next job on {session.settings.cluster}")
 async def claim_next(session: ProviderSession) -> Job | None:
     """Claim the next job of the on-chain queue; None when it is empty."""
     return await session.claim_next()
 
 
-@side_effect("start run of job {job.id}")
+@side_effect("start run of job {job.id} on {session.settings.cluster}")
 async def start_run_job(session: ProviderSession, job: Job) -> None:
     """Start the claim's flow run; a second call finds the first one's."""
     await start_job_run(session, job)

@@ -15,7 +15,7 @@ from tasks.retrying import side_effect
 LOOKS_AGAIN = 2  # a cluster that does not answer is asked by the next run
 
 
-@side_effect("look for zombies", LOOKS_AGAIN)
+@side_effect("look for zombies on {session.settings.cluster}", LOOKS_AGAIN)
 async def look_for_zombies(session: ProviderSession) -> Findings:
     """Compare the claims that the chain knows with the cluster's queue, spool and accounting."""
     return await zombies.look_for_zombies(session)
@@ -27,19 +27,19 @@ async def give_grace(grace_s: int) -> None:
     await asyncio.sleep(grace_s)
 
 
-@side_effect("look again", LOOKS_AGAIN)
+@side_effect("look again on {session.settings.cluster}", LOOKS_AGAIN)
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
     """Look at all suspects once more; those for which something is to be done."""
     return await zombies.look_again(session, suspects, grace_s)
 
 
-@side_effect("put job {seen.key.job_id} right")
+@side_effect("put job {seen.key.job_id} right on {session.settings.cluster}")
 async def put_right(session: ProviderSession, seen: Observation) -> str:
     """Settle a lost or ended job; returns its state, in words."""
     return await zombies.put_right(session, seen)
 
 
-@side_effect("cancel what is left of job {key.job_id}")
+@side_effect("cancel what is left of job {key.job_id} on {session.settings.cluster}")
 async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
     """Cancel a Slurm job whose claim is over."""
     await zombies.cancel_left_over(session, key)

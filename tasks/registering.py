@@ -9,19 +9,19 @@ from deepgrid.roles.registration import Outcome, Standing
 from tasks.retrying import side_effect
 
 
-@side_effect("read hardware")
+@side_effect("read hardware on {session.settings.cluster}")
 async def read_hardware(session: ProviderSession) -> Hardware:
     """Ask Slurm what the partition consists of."""
     return await registration.read_hardware(session)
 
 
-@side_effect("propose")
+@side_effect("propose on {session.settings.cluster}")
 async def propose(session: ProviderSession, hardware: Hardware) -> Outcome:
     """Propose hardware, prices and labels to the operator, if something changed."""
     return await registration.propose(session, hardware)
 
 
-@side_effect("await approval")
+@side_effect("await approval on {session.settings.cluster}")
 async def await_approval(session: ProviderSession, within_minutes: int) -> Standing:
     """Wait for the operator, within bounds; how the provider stands then."""
     return await registration.await_approval(session, 60 * within_minutes)
