@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from deepgrid.slurm.accounting import read_runs
 from deepgrid.slurm.login import Login
 
 
-class Books:
+class Books(ABC):
     """What both parties' books have in common. `provider` is None for those of the whole grid."""
 
     def __init__(self, name: str, chain: Chain, folder: Path, provider: str | None) -> None:
@@ -38,9 +39,9 @@ class Books:
         """What ran in the period; None where there is no Slurm to ask."""
         return None
 
+    @abstractmethod
     async def hot(self) -> list[int]:
         """Jobs that may have been hot all the time, in which case no event names them."""
-        raise NotImplementedError
 
     async def with_jobs(self, ledger: Ledger, runs: Runs | None) -> Ledger:
         """The ledger with the jobs that only Slurm names, as far as they exist."""
