@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ADMIN = "DEFAULT_ADMIN_ROLE"
 ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
 OUT_OF_GAS = "OutOfGas"
+TOO_MUCH_GAS = ("out of gas", "gas required exceeds", "exceeds block gas limit", "gas limit too high")
 SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
     {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]},
     {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
@@ -88,7 +89,20 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "ERC20InvalidReceiver": ("Credits cannot be sent to {receiver}.", ""),
     "ERC20InvalidSpender": ("{spender} cannot be allowed to spend credits.", ""),
+    "ERC20InvalidSender": ("{sender} cannot give credits away.", ""),
+    "ERC20InvalidApprover": ("{approver} cannot allow others to spend credits.", ""),
+    "SafeERC20FailedOperation": ("The token {token} did not move the credits.", "Check the addresses in the book."),
+    "ERC2612ExpiredSignature": ("The permit was valid until unix second {deadline}.", "Sign a new one."),
+    "ERC2612InvalidSigner": ("The permit is signed by {signer}, not by {owner}.", "Sign it with the owner's key."),
+    "InvalidAccountNonce": ("The permit's number is not {account}'s next, {currentNonce}.", "Sign a new one."),
+    "ECDSAInvalidSignature": ("The signature is of nobody.", "Sign again."),
+    "ECDSAInvalidSignatureLength": ("A signature has 65 bytes, not {length}.", "Sign again."),
+    "ECDSAInvalidSignatureS": ("The signature is the twin of a valid one.", "Sign again."),
+    "InvalidShortString": ("The token's name is stored in a way that cannot be read.", ""),
+    "StringTooLong": ("The token's name {str} is too long.", ""),
     "AccessControlUnauthorizedAccount": ("{account} lacks the role {neededRole:role}.", "Use a key that has it."),
+    "AccessControlBadConfirmation": ("A role is given up with the key that has it.", "Use that key."),
+    "OwnableInvalidOwner": ("{owner} cannot own the contract.", ""),
     "OwnableUnauthorizedAccount": ("{account} is not the contract's owner.", "Use the owner's key."),
 }
 
@@ -151,7 +165,10 @@ def refusal(error: ChainError) -> GridError:
     if isinstance(error, NodeRefused):
         if error.data:
             return contract_error(error.data)
-        if "revert" in error.reason.lower():
+        reason = error.reason.lower()
+        if any(words in reason for words in TOO_MUCH_GAS):
+            return ContractError("The call takes more gas than a transaction may have.", name=OUT_OF_GAS)
+        if "revert" in reason:
             return ContractError("The contract refused the call and gave no reason.")
     return error
 

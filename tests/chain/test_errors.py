@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 
 import pytest
@@ -37,6 +38,27 @@ def test_every_sentence_fits_its_error() -> None:
         fields = {field for _, field, _, _ in string.Formatter().parse(sentence) if field}
         assert name in ERRORS, f"{name} is no error of the contracts"
         assert fields <= {item["name"] for item in ERRORS[name]["inputs"]}, name
+
+
+def test_every_error_of_every_contract_has_a_sentence() -> None:
+    """Those of the token, of permits, of roles and of ownership included: they come up through our own calls."""
+    inherited = {"ERC20InvalidApprover", "ERC2612ExpiredSignature", "AccessControlBadConfirmation"}
+    assert inherited <= set(ERRORS), "the interfaces lack the errors of what the contracts are built from"
+    assert sorted(set(ERRORS) - set(SENTENCES)) == []
+
+
+SAMPLES: dict[str, object] = {"address": WHO, "bytes32": role_hash("MINTER_ROLE"), "string": "a text"}
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_every_error_becomes_one_sentence_with_its_arguments(name: str) -> None:
+    fields = ERRORS[name]["inputs"]
+    args = [SAMPLES.get(field["type"], number) for number, field in enumerate(fields, start=1)]
+    error = contract_error(_revert(name, *args))
+    assert error.name == name
+    assert [str(value).lower() for value in error.args_by_name.values()] == [str(arg).lower() for arg in args]
+    assert re.fullmatch(r"[^{}]+\.", error.message), "a sentence without gaps"
+    assert "refused: " not in error.message, "no sentence of its own"
 
 
 @pytest.mark.parametrize(
