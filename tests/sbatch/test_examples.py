@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,15 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
 from tests.sbatch import test_on_slurm, test_transport
+from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.test_script import Bench
-from tests.sbatch.test_transport import Store, with_s5cmd
+from tests.sbatch.test_transport import Store
 from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box
 
 store = test_transport.store
 storage = test_on_slurm.storage
+programs = test_on_slurm.programs
 FOLDER = Path(__file__).parents[2] / "examples"
 
 # What each prints, without the names of steps; and its exit status, if that is not 0.
@@ -62,24 +64,44 @@ UNORDERED = {"tasks", "launch-kept"}  # steps at the same time print as Slurm br
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path) -> Bench:
     bench = Bench(tmp_path / "bench")
-    bucket = with_s5cmd(bench)
-    (bucket / "in").mkdir()
-    (bucket / "in" / "word").write_text("hello\n")
+    with_s5cmd(bench)
     return bench
 
 
-def example(name: str, store: Store) -> Job:
-    """An example, with its web server replaced by the test's."""
+@dataclass
+class Servers:
+    """What examples reach."""
+
+    store: Store
+    bucket: Bucket
+
+
+@pytest.fixture
+def servers(store: Store, bucket: Bucket) -> Servers:
+    bucket.put("in/word", b"hello\n")
+    return Servers(store, bucket)
+
+
+def example(name: str, servers: Servers) -> Job:
+    """An example, with its web server and its bucket replaced by the test's."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         member = tarfile.TarInfo("number")
         member.size = 3
         archive.addfile(member, io.BytesIO(b"42\n"))
-    store.files["/number.tar.gz"] = buffer.getvalue()
-    text = (FOLDER / f"{name}.yaml").read_text().replace("http://127.0.0.1:8000", store.url)
-    return parse(text, name).model
+    servers.store.files["/number.tar.gz"] = buffer.getvalue()
+    text = (FOLDER / f"{name}.yaml").read_text().replace("http://127.0.0.1:8000", servers.store.url)
+    return parse(text.replace("http://127.0.0.1:9000", servers.bucket.url), name).model
+
+
+def check_servers(name: str, servers: Servers) -> None:
+    """What an example sent is there."""
+    if name == "output-http":
+        assert servers.store.received == {"/result": b"result\n"}
+    if name == "s3":
+        assert servers.bucket.files()["out/word"] == b"HELLO\n"
 
 
 def printed(name: str, output: str) -> list[str]:
@@ -94,25 +116,24 @@ def test_every_example_is_run_by_some_test() -> None:
 
 
 @pytest.mark.parametrize("name", PRINTS)
-def test_an_example_does_what_it_says(name: str, bench: Bench, store: Store) -> None:
-    job = example(name, store)
+def test_an_example_does_what_it_says(name: str, bench: Bench, servers: Servers) -> None:
+    job = example(name, servers)
     check_script(render(job, bench.storage))
     outcome = bench.run(job)
     assert printed(name, outcome.output) == PRINTS[name]
     assert outcome.status == STATUS.get(name, 0)
     assert bench.left_behind() == []
-    if name == "output-http":
-        assert store.received == {"/result": b"result\n"}
-    if name == "s3":
-        assert (bench.root / "bucket" / "out" / "word").read_text() == "HELLO\n"
+    check_servers(name, servers)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [name for name in ON_SLURM if name != "s3"])
+@pytest.mark.parametrize("name", ON_SLURM)
 async def test_an_example_does_the_same_on_slurm(
-    name: str, store: Store, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    name: str, servers: Servers, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
+    programs: Path,
 ) -> None:  # fmt: skip
-    status, output = await test_on_slurm.run(example(name, store), cluster, monitor, key, box, storage)
+    status, output = await test_on_slurm.run(example(name, servers), cluster, monitor, key, box, storage, programs)
     assert printed(name, output) == ON_SLURM[name]
     assert status == STATUS.get(name, 0)
+    check_servers(name, servers)

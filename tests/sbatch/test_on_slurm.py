@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.sbatch import StoragePaths, render
+from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import Job, parse
+from tests.sbatch.bucket import S5CMD
 from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box, ended
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def programs(box: Box) -> Path:  # noqa: F811
+    """A folder of programs that this cluster's nodes have."""
+    folder = Path(box.settings.grid_root).parent / "programs"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(S5CMD, folder)
+    return folder
 
 
 @pytest.fixture
@@ -29,12 +40,16 @@ def storage(box: Box) -> StoragePaths:  # noqa: F811
 
 
 async def run(
-    job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
+    programs: Path | None = None,
 ) -> tuple[int, str]:  # fmt: skip
     """Submit a workflow as a carrier would; its exit status and what it printed."""
     figures = job.resources
     request = SubmitRequest(figures.tasks, figures.cpus_per_task, figures.mem_per_cpu, figures.gpus, 5)
-    await cluster.submit(key, render(job, storage), request)
+    script = render(job, storage)
+    if programs:
+        script = script.replace(GUARD_MARK, f"{GUARD_MARK}\nPATH={programs}:$PATH", 1)
+    await cluster.submit(key, script, request)
     state = await ended(monitor, key)
     assert list(Path(storage.job).glob("*/*")) == []
     output = (box.folder(key) / "output.log").read_text()

@@ -1,7 +1,4 @@
-"""Input and output: over HTTP with a real server, with S3 by a stand-in for `s5cmd` that copies to a folder.
-
-The stand-in notes its arguments and credentials; that s5cmd itself understands them is not tested here.
-"""
+"""Input and output over HTTP, with a real server."""
 
 from __future__ import annotations
 
@@ -35,20 +32,24 @@ class Store:
         store = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # else a client that sends waits a second for `100 Continue`
+
             def do_GET(self) -> None:
                 content = store.files.get(self.path)
-                self.send_response(404 if content is None else 200)
-                self.end_headers()
-                self.wfile.write(content or b"")
+                self.answer(404 if content is None else 200, content or b"")
 
             def do_PUT(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 refused = self.path.startswith("/closed")
                 if not refused:
                     store.received[self.path] = content
-                self.send_response(403 if refused else 200)
+                self.answer(403 if refused else 200, b"" if refused else REPLY)
+
+            def answer(self, status: int, content: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(b"" if refused else REPLY)
+                self.wfile.write(content)
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -184,57 +185,6 @@ def test_addresses_are_no_arguments_and_no_variables(bench: Bench, store: Store)
     assert (outcome.status, store.received) == (0, {"/o?secret": b"x\n"})
     assert "secret" not in (bench.root / "arguments").read_text()
     assert not any(b"secret" in value for value in outcome.calls[0].env.values())
-
-
-S5CMD = """#!/bin/bash
-# Stands in for s5cmd: s3://bucket is a folder; no other option than those of deepgrid's scripts is known.
-env | grep -E '^(AWS|S3)_' | LC_ALL=C sort >{root}/credentials
-printf '%s\\n' "$*" >>{root}/s5cmd
-from=${{@: -2:1}} to=${{@: -1}}
-[[ $from != s3://* ]] || exec cp -r {root}/${{from#s3://}} "$to"
-mkdir -p "{root}/${{to#s3://}}" && cp -r "$from." "{root}/${{to#s3://}}"
-"""
-S3 = {
-    "region": "eu", "bucketUrl": "s3://bucket", "path": "/in", "accessKeyId": "id'$(x)", "secretAccessKey": "a\nb",
-    "endpointUrl": "http://127.0.0.1:9",
-}  # fmt: skip
-
-
-def with_s5cmd(bench: Bench) -> Path:
-    program = bench.root / "bin" / "s5cmd"
-    program.write_text(S5CMD.format(root=bench.root))
-    program.chmod(0o755)
-    (bench.root / "bucket").mkdir()
-    return bench.root / "bucket"
-
-
-def test_s3_input_comes_from_the_bucket_and_its_keys_stay_out_of_the_steps(bench: Bench) -> None:
-    bucket = with_s5cmd(bench)
-    (bucket / "in").mkdir()
-    (bucket / "in" / "file").write_text("word")
-    outcome = run(bench, {"input": {"s3": {**S3, "path": "/in/"}}}, 'cat "$DEEPSQUARE_INPUT/file"')
-    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "word")
-    assert not [name for name in outcome.calls[0].env if name.startswith((b"AWS", b"S3_"))]
-    assert (bench.root / "credentials").read_text().splitlines()[0] == "AWS_ACCESS_KEY_ID=id'$(x)"
-    assert "--source-region eu s3://bucket/in/* " in (bench.root / "s5cmd").read_text()
-
-
-def test_s3_output_is_synced_to_a_folder_of_the_bucket(bench: Bench) -> None:
-    bucket = with_s5cmd(bench)
-    output = {"s3": {**S3, "path": "/out", "deleteSync": True}}
-    outcome = run(bench, {"output": output}, 'echo word >"$DEEPSQUARE_OUTPUT/file"; exit 3')
-    assert (outcome.status, (bucket / "out" / "file").read_text()) == (3, "word\n")
-    assert "sync --delete --destination-region eu " in (bench.root / "s5cmd").read_text()
-    assert (bench.root / "s5cmd").read_text().endswith("/output/ s3://bucket/out/\n")
-
-
-def test_continuous_sync_brings_output_out_while_a_step_runs_and_once_more_at_the_end(bench: Bench) -> None:
-    bucket = with_s5cmd(bench)
-    head = {"output": {"s3": {**S3, "path": "/out"}}, "continuousOutputSync": True}
-    command = f"""echo 1 >"$DEEPSQUARE_OUTPUT/first"; until [ -s {bucket}/out/first ]; do sleep 0.05; done
-        echo 2 >"$DEEPSQUARE_OUTPUT/last"; exit 3"""
-    outcome = run(bench, head, command)
-    assert (outcome.status, (bucket / "out" / "last").read_text()) == (3, "2\n")
 
 
 def test_continuous_sync_over_http_is_said_to_be_none(bench: Bench, store: Store) -> None:
