@@ -1,0 +1,42 @@
+"""A chain of their own for the tests of the contracts, and a client that knows the observed surface only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.chain.anvil import Anvil
+from tests.chain.grid import build
+from tests.contracts.client import Client
+
+CREDIT = 10**18
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A client, and who acts: the operator (also admin and minter), two providers, a customer with credits."""
+
+    client: Client
+    anvil: Anvil
+    operator: str
+    provider: str
+    rival: str
+    customer: str
+
+
+@pytest.fixture
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("contracts")
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        grid = build(anvil, folder / "keys")
+        client = Client(anvil.url, grid.book.meta_scheduler)
+        operator = client.person(grid.operator_key.read_text().strip())
+        provider, rival, customer = (client.person() for _ in range(3))
+        client.send(operator, client.credit.functions.mint(customer, 10_000 * CREDIT))
+        yield Scene(client, anvil, operator, provider, rival, customer)
+    finally:
+        anvil.stop()

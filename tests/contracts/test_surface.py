@@ -1,0 +1,84 @@
+"""The compiled contracts offer what existing clients use: the table in `surface.py` against the compiled ABI."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contracts.surface import ENUMS, ERRORS, EVENTS, FUNCTIONS, LEFT_OUT, PARTS, STRUCTS, abi_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def _compiled(contract: str) -> list[dict[str, Any]]:
+    text = (importlib.resources.files("contracts") / "abi" / f"{contract}.json").read_text()
+    entries: list[dict[str, Any]] = json.loads(text)["abi"]
+    return entries
+
+
+def _shape(field: dict[str, Any], *, names: bool) -> str:
+    """A field's type down to the fields of its structs, which clients know by their names."""
+    if "components" not in field:
+        return f"{field['type']} {field['name']}" if names else str(field["type"])
+    inner = ", ".join(_shape(part, names=True) for part in field["components"])
+    return f"({inner}){str(field['type']).removeprefix('tuple')}"
+
+
+def _inputs(entry: dict[str, Any]) -> str:
+    """The arguments by type and order. Those of events and errors are known by their names too, and by `indexed`."""
+    named = entry["type"] != "function"
+    parts = [f"{_shape(f, names=named)}{' indexed' if f.get('indexed') else ''}" for f in entry["inputs"]]
+    return f"{entry['type']} {entry['name']}({', '.join(parts)})"
+
+
+def _outputs(entry: dict[str, Any]) -> list[str]:
+    """The results. One number is 32 bytes whatever its width, so who expects uint256 reads it all the same."""
+    shapes = [_shape(field, names=False) for field in entry.get("outputs", [])]
+    return [re.sub(r"^uint\d+$", "uint256", shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_function_event_and_error_is_there_as_clients_know_it(part: str) -> None:
+    offered = {_inputs(entry): entry for entry in _compiled(PARTS[part]) if entry["type"] != "constructor"}
+    wanted = abi_of(part)
+    assert [_inputs(entry) for entry in wanted if _inputs(entry) not in offered] == []
+    for entry in wanted:
+        found = offered[_inputs(entry)]
+        assert _outputs(found) == _outputs(entry), entry["name"]
+        assert found.get("stateMutability") == entry.get("stateMutability"), entry["name"]
+
+
+def test_enums_have_the_same_members_in_the_same_order() -> None:
+    source = (ROOT / "contracts" / "src" / "Types.sol").read_text()
+    for name, members in ENUMS.items():
+        found = re.search(rf"enum {name} \{{([^}}]*)\}}", source)
+        assert found is not None, name
+        assert re.findall(r"\w+", found[1]) == members.split()
+
+
+def test_what_is_left_out_is_neither_offered_nor_silent() -> None:
+    offered = {entry.get("name") for contract in set(PARTS.values()) for entry in _compiled(contract)}
+    page = (ROOT / "docs" / "contracts.md").read_text()
+    section = re.search(r"^## Left out on purpose\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    for part, names in LEFT_OUT.items():
+        assert part in section[1], part
+        for name in names.split():
+            assert name not in offered, name
+            assert f"`{name}" in section[1], name
+
+
+def test_the_table_was_read_to_its_end() -> None:
+    """A line that is no declaration would drop out unseen."""
+    for table in (FUNCTIONS, EVENTS, ERRORS):
+        for part, text in table.items():
+            kind = "function" if table is FUNCTIONS else "event" if table is EVENTS else "error"
+            read = [entry for entry in abi_of(part) if entry["type"] == kind]
+            starts = re.findall(r"^    (?=\w)", text.replace("        ", "@"), re.MULTILINE)
+            assert len(read) == len(starts), part
+    assert all(field.split()[0] for text in STRUCTS.values() for field in text.split(", "))

@@ -1,0 +1,252 @@
+"""A client that was written against the observed surface goes through everything it knows, on a real chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contracts.client import Refused
+from tests.contracts.conftest import CREDIT, Scene
+
+HARDWARE = (2, [4, 4], [16, 16], [64_000, 64_000])
+PRICES = (8 * CREDIT, CREDIT, CREDIT // 10_000)
+LABELS = [("os", "linux"), ("gpu", "none")]
+# 14.6 credits a minute
+DEFINITION = (1, 1000, 2, 3, "ab" * 23, 4, [("os", "linux")], [(("zone", "west"), b"==")])
+NAME = b"a job".ljust(32, b"\0")
+RATE = 146 * CREDIT // 10
+PENDING, META_SCHEDULED, SCHEDULED, RUNNING, CANCELLED, FINISHED, FAILED, OUT_OF_CREDITS, PANICKED = range(9)
+ADMIN = bytes(32)
+
+
+def _join(scene: Scene, provider: str) -> None:
+    client = scene.client
+    client.send(provider, client.providers.functions.register(HARDWARE, PRICES, LABELS))
+    client.send(scene.operator, client.providers.functions.approve(provider))
+
+
+def _request(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:
+    client = scene.client
+    client.send(scene.customer, client.credit.functions.approve(client.meta_scheduler, locked))
+    receipt = client.send(scene.customer, client.scheduler.functions.requestNewJob(DEFINITION, locked, NAME, delegate))
+    return bytes(client.told(receipt, client.scheduler, "NewJobRequestEvent")[0]["jobId"])
+
+
+def _running(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:
+    client = scene.client
+    job_id = _request(scene, locked, delegate=delegate)
+    client.send(scene.operator, client.scheduler.functions.metaSchedule(job_id, scene.provider))
+    client.send(scene.provider, client.scheduler.functions.claimNextJob())
+    client.send(scene.provider, client.scheduler.functions.providerSetJobStatus(job_id, RUNNING, 0, "", 0))
+    return job_id
+
+
+def _refused(scene: Scene, sender: str, call: Any) -> tuple[Any, ...]:
+    with pytest.raises(Refused) as caught:
+        scene.client.send(sender, call)
+    return caught.value.error
+
+
+def test_everything_is_found_from_the_metascheduler(scene: Scene) -> None:
+    client = scene.client
+    f = client.constants.functions
+    assert [
+        f.minimumAmount().call(), f.billDurationDeltaMinute().call(), f.cancellationFeeMinute().call(),
+        f.claimJobTimeout().call(), f.deepsquareCut().call(), f.topUpSliceDurationMin().call(),
+    ] == [100 * CREDIT, 15, 5, 10, 20, 30]  # fmt: skip
+    assert f.owner().call() == scene.operator
+    client.send(scene.operator, f.setClaimJobTimeout(11))
+    assert f.claimJobTimeout().call() == 11
+    role = client.scheduler.functions.METASCHEDULER_ROLE().call()
+    assert role == client.w3.keccak(text="METASCHEDULER_ROLE") == client.jobs.functions.METASCHEDULER_ROLE().call()
+    assert client.scheduler.functions.hasRole(ADMIN, scene.operator).call()
+    assert client.scheduler.functions.enableRequestNewJob().call()
+    assert client.credit.functions.decimals().call() == 18
+    assert client.providers.functions.PROVIDER_REGISTRATION_TAX().call() == 0
+
+
+def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
+    client, customer, provider = scene.client, scene.customer, scene.provider
+    _join(scene, provider)
+    deadline = client.w3.eth.get_block("latest")["timestamp"] + 3600
+    signature = client.permit(customer, 200 * CREDIT, deadline)
+    client.send(  # anybody may hand it in
+        scene.rival,
+        client.credit.functions.permit(customer, client.meta_scheduler, 200 * CREDIT, deadline, *signature),
+    )
+    asked = client.send(customer, client.scheduler.functions.requestNewJob(DEFINITION, 200 * CREDIT, NAME, False))
+    [created] = client.told(asked, client.jobs, "JobCreated")
+    job_id = created["jobId"]
+    assert client.told(asked, client.scheduler, "NewJobRequestEvent") == [{"jobId": job_id, "customer": customer}]
+    job = client.jobs.functions.get(job_id).call()
+    assert (job.jobId, job.status, job.customerAddr, int(job.providerAddr, 16)) == (job_id, PENDING, customer, 0)
+    assert tuple(job.definition) == (1, 1000, 2, 3, "ab" * 23, 4, [("os", "linux")], [(("zone", "west"), b"==")])
+    assert job.jobName == NAME
+    assert tuple(job.cost) == (200 * CREDIT, 0, 0, False)
+    assert client.jobs.functions.getByCustomer(customer).call() == [job_id]
+    assert client.jobs.functions.jobIdCounter().call() == int.from_bytes(job_id, "big")
+
+    assigned = client.send(scene.operator, client.scheduler.functions.metaSchedule(job_id, provider))
+    step = {"jobId": job_id, "from": PENDING, "to": META_SCHEDULED}
+    assert client.told(assigned, client.jobs, "JobTransitionEvent") == [step]
+    assert client.queues.functions.hasNextClaimableJob(provider).call()
+    assert client.queues.functions.getClaimableJobQueueSize(provider).call() == 1
+    claimed = client.send(provider, client.scheduler.functions.claimNextJob())
+    [event] = client.told(claimed, client.scheduler, "ClaimJobEvent")
+    assert (event["jobId"], event["customer"], event["provider"]) == (job_id, customer, provider)
+    assert event["maxDurationMinute"] == 13
+    assert event["definition"]["batchLocationHash"] == "ab" * 23
+    assert not client.queues.functions.hasNextClaimableJob(provider).call()
+
+    client.send(provider, client.scheduler.functions.providerSetJobStatus(job_id, RUNNING, 0, "", 0))
+    scene.anvil.pass_time(290)
+    report = client.scheduler.functions.providerSetJobStatus(job_id, FAILED, 5, "exit 3", 768)
+    ended = client.send(provider, report)
+    step = {"jobId": job_id, "from": RUNNING, "to": FAILED}
+    assert client.told(ended, client.jobs, "JobTransitionEvent") == [step]
+    job = client.jobs.functions.get(job_id).call()
+    assert (job.status, job.cost.finalCost, job.lastError, job.exitCode) == (FAILED, 5 * RATE, "exit 3", 768)
+    assert job.time.end >= job.time.start + 290 > job.time.submit
+    assert client.credit.functions.balanceOf(provider).call() == 5 * RATE * 80 // 100
+    assert client.credit.functions.balanceOf(customer).call() == 10_000 * CREDIT - 5 * RATE
+    assert client.providers.functions.getJobCount(provider).call() == 1
+    client.send(scene.operator, client.scheduler.functions.withdrawAdmin(5 * RATE * 20 // 100))
+
+
+def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
+    client, customer, provider, f = scene.client, scene.customer, scene.provider, scene.client.scheduler.functions
+    _join(scene, provider)
+    job_id = _running(scene, 40 * RATE)
+    client.send(customer, client.credit.functions.approve(client.meta_scheduler, 1000 * RATE))
+    client.send(customer, f.topUpJob(job_id, RATE))
+    assert client.queues.functions.getTopUpJobQueueSize(provider).call() == 1
+    assert client.queues.functions.hasTopUpJob(provider).call()
+    told = client.told(client.send(provider, f.claimNextTopUpJob()), client.scheduler, "ClaimNextTopUpJobEvent")
+    assert told == [{"jobId": job_id, "provider": provider, "maxDurationMinute": 41}]
+    assert _refused(scene, provider, f.claimNextTopUpJob()) == ("NoJob",)
+
+    assert _refused(scene, provider, f.topUpJobDelegate(job_id)) == ("NoSpendingAuthority",)
+    assert _refused(scene, scene.rival, f.setDelegateSpendingAuthority(job_id, True)) == (
+        "CustomerOnly", scene.rival, customer,
+    )  # fmt: skip
+    client.send(customer, f.setDelegateSpendingAuthority(job_id, True))
+    assert _refused(scene, scene.rival, f.topUpJobDelegate(job_id)) == ("CustomerMetaSchedulerProviderOnly",)
+    name, remaining, limit = _refused(scene, provider, f.topUpJobDelegate(job_id))
+    assert (name, limit) == ("RemainingTimeAboveLimit", 30)
+    assert 30 < remaining <= 41
+    scene.anvil.pass_time(15 * 60)
+    client.send(provider, f.topUpJobDelegate(job_id))
+    assert client.jobs.functions.get(job_id).call().cost.maxCost == 71 * RATE
+    client.send(provider, f.providerSetJobStatus(job_id, OUT_OF_CREDITS, 1, "", 0))
+    assert _refused(scene, customer, f.topUpJob(job_id, 1)) == ("RunningScheduledStatusOnly", OUT_OF_CREDITS)
+
+
+def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
+    client, customer, provider, f = scene.client, scene.customer, scene.provider, scene.client.scheduler.functions
+    _join(scene, provider)
+    pending = _request(scene)
+    assert _refused(scene, scene.rival, f.cancelJob(pending)) == ("CustomerOnly", scene.rival, customer)
+    client.send(customer, f.cancelJob(pending))
+    assert client.jobs.functions.get(pending).call().status == CANCELLED
+    assert client.credit.functions.balanceOf(customer).call() == 10_000 * CREDIT
+    assert _refused(scene, customer, f.cancelJob(pending)) == ("JobHotStatusOnly", CANCELLED)
+
+    job_id = _running(scene, delegate=True)
+    client.send(customer, f.cancelJob(job_id))
+    job = client.jobs.functions.get(job_id).call()
+    assert (job.status, job.hasCancelRequest) == (RUNNING, True)
+    assert job.time.cancelRequestTimestamp > 0
+    assert client.queues.functions.hasCancellingJob(provider).call()
+    assert client.queues.functions.getCancellingJobQueueSize(provider).call() == 1
+    heard = client.send(provider, f.claimNextCancellingJob())
+    assert client.told(heard, client.scheduler, "ClaimNextCancellingJobEvent") == [
+        {"jobId": job_id, "customer": customer, "provider": provider}
+    ]
+    client.send(provider, f.providerSetJobStatus(job_id, CANCELLED, 1, "", 0))
+    assert client.jobs.functions.get(job_id).call().status == CANCELLED
+
+
+def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
+    client, provider, f = scene.client, scene.provider, scene.client.scheduler.functions
+    _join(scene, provider)
+    job_id = _request(scene)
+    assert _refused(scene, scene.rival, f.metaSchedule(job_id, provider))[0] != "ProviderNotJoined"  # a role's error
+    assert _refused(scene, scene.operator, f.metaSchedule(job_id, scene.rival)) == ("ProviderNotJoined",)
+    client.send(scene.operator, f.metaSchedule(job_id, provider))
+    assert _refused(scene, scene.operator, f.metaSchedule(job_id, provider)) == ("SameStatusError",)
+    back = client.send(provider, f.refuseJob(job_id))
+    refusal = [{"jobId": job_id, "provider": provider, "customer": scene.customer}]
+    assert client.told(back, client.scheduler, "JobRefusedEvent") == refusal
+    client.send(scene.operator, f.metaSchedule(job_id, provider))
+    scene.anvil.pass_time(11 * 60)
+    back = client.send(scene.operator, f.timeoutJob(job_id))
+    assert client.told(back, client.scheduler, "JobRefusedEvent") == refusal
+    client.send(scene.operator, f.panicJob(job_id, "the grid is closed"))
+    job = client.jobs.functions.get(job_id).call()
+    assert (job.status, job.lastError) == (PANICKED, "the grid is closed")
+    assert job.time.panicTimestamp == job.time.end > 0
+
+    running = _running(scene)
+    reported = client.send(provider, f.providerSetJobStatus(running, FINISHED, 100, "", 0))
+    assert client.told(reported, client.scheduler, "BilledTooMuchEvent") == [
+        {"jobId": running, "provider": provider, "billingAmount": 100}
+    ]
+    assert _refused(scene, provider, f.providerSetJobStatus(running, FAILED, 1, "", 0)) == (
+        "JobHotStatusOnly", FINISHED,
+    )  # fmt: skip
+
+
+def test_what_a_request_must_have(scene: Scene) -> None:
+    client, customer, f = scene.client, scene.customer, scene.client.scheduler.functions
+    poor = f.requestNewJob(DEFINITION, 100 * CREDIT - 1, NAME, False)
+    assert _refused(scene, customer, poor) == ("InsufficientFunds", 100 * CREDIT - 1, 100 * CREDIT)
+    without_tasks = (*DEFINITION[:3], 0, *DEFINITION[4:])
+    invalid = f.requestNewJob(without_tasks, 100 * CREDIT, NAME, False)
+    assert _refused(scene, customer, invalid) == ("InvalidJobDefinition",)
+    client.send(scene.operator, f.setEnableRequestNewJob(False))
+    closed = f.requestNewJob(DEFINITION, 100 * CREDIT, NAME, False)
+    assert _refused(scene, customer, closed) == ("NewJobRequestDisabled",)
+    client.send(scene.operator, f.setEnableRequestNewJob(True))
+    client.send(customer, client.credit.functions.approve(client.meta_scheduler, 100 * CREDIT))
+    of_no_kind = f.requestNewJob((*DEFINITION[:5], 5, *DEFINITION[6:]), 100 * CREDIT, NAME, False)
+    assert _refused(scene, customer, of_no_kind) in [("0x",), ("None",)]  # reverts without data
+    with pytest.raises(Refused) as caught:
+        client.ask(client.jobs.functions.get((99).to_bytes(32, "big")))
+    assert caught.value.error == ("InvalidJob",)
+
+
+def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
+    client, f = scene.client, scene.client.providers.functions
+    proposed = client.send(scene.provider, f.register(HARDWARE, PRICES, LABELS))
+    assert client.told(proposed, client.providers, "ProviderWaitingForApproval") == [{"addr": scene.provider}]
+    assert f.isWaitingForApproval(scene.provider).call()
+    waiting = f.getWaitingForApprovalProvider(scene.provider).call()
+    assert tuple(waiting.providerHardware) == HARDWARE
+    assert not f.isValidForScheduling(scene.provider).call()
+    client.send(scene.operator, f.approve(scene.provider))
+    assert tuple(f.getProvider(scene.provider).call().providerPrices) == PRICES
+    assert [tuple(label) for label in f.getProviderLabels(scene.provider).call()] == LABELS
+    assert tuple(f.getProviderHardware(scene.provider).call()) == HARDWARE
+    assert tuple(f.getProviderPrices(scene.provider).call()) == PRICES
+    _join(scene, scene.rival)
+
+    listed, cursor = [], 0
+    while True:  # page by page
+        data, length, cursor = f.fetchPage(cursor, 1).call()
+        assert length == len(data) == 1
+        listed.append(client.w3.to_checksum_address(data[0][-20:]))
+        if cursor == 0:
+            break
+    assert listed == [scene.provider, scene.rival]
+    assert f.elementCount().call() == 2
+
+    client.send(scene.operator, f.ban(scene.rival))
+    assert f.isBanned(scene.rival).call()
+    assert _refused(scene, scene.operator, f.ban(scene.rival)) == ("AlreadyDone",)
+    assert _refused(scene, scene.rival, f.register(HARDWARE, PRICES, LABELS)) == ("Banned",)
+    client.send(scene.operator, f.unban(scene.rival))
+    gone = client.send(scene.operator, f.remove(scene.rival))
+    assert client.told(gone, client.providers, "ProviderRemoved") == [{"addr": scene.rival}]
+    assert _refused(scene, scene.operator, f.remove(scene.rival)) == ("NoProvider",)
+    assert _refused(scene, scene.operator, f.approve(scene.rival)) == ("WaitingApprovalOnly",)
