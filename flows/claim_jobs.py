@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from tasks import sessions
-from tasks.claiming import check_approval, check_slurm, claim_next, start_run_job
+from tasks.claiming import check_approval, check_slurm, claim_waiting, start_run_job
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
@@ -20,9 +20,10 @@ async def claim_jobs(cluster: str) -> State[None]:
     claimed = []
     async with sessions.provider(cluster) as session:
         await check_slurm(session)
-        while (job := await claim_next(session)) is not None:
-            claimed.append(job.id)
-            await start_run_job(session, job)
+        while jobs := await claim_waiting(session):
+            for job in jobs:
+                claimed.append(job.id)
+                await start_run_job(session, job)
         if not claimed:
             standing = await check_approval(session)
             why = "" if standing.in_force else f": the provider {standing.value}"

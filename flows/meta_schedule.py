@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
@@ -28,7 +26,7 @@ async def meta_schedule(operator: str) -> State[None]:
         refusals = await read_refusals(session, pending)
         decisions = match(pending, clusters, refusals)
         assignments = [one for one in decisions if isinstance(one, Assignment)]
-        assigned = sum(await asyncio.gather(*(assign(session, one) for one in assignments)))
+        assigned = await assign(session, assignments) if assignments else 0
         for one in decisions:
             if isinstance(one, Waiting):
                 await publish_reason(session, one)

@@ -25,10 +25,10 @@ async def check_approval(session: ProviderSession) -> Standing:
     return (await read_versions(session.chain, session.address)).standing
 
 
-@side_effect("claim next job on {session.settings.cluster}")
-async def claim_next(session: ProviderSession) -> Job | None:
-    """Claim the next job of the on-chain queue; None when it is empty."""
-    return await session.claim_next()
+@side_effect("claim jobs on {session.settings.cluster}")
+async def claim_waiting(session: ProviderSession) -> list[Job]:
+    """Claim what waits in the on-chain queue, in one transaction; none when it is empty."""
+    return await session.claim_waiting()
 
 
 @side_effect("start run of job {job.id} on {session.settings.cluster}")

@@ -28,10 +28,10 @@ async def read_refusals(session: OperatorSession, jobs: Sequence[Job]) -> dict[i
     return await session.refusals(jobs)
 
 
-@side_effect("assign job {assignment.job_id}")
-async def assign(session: OperatorSession, assignment: Assignment) -> bool:
-    """Assign a job to a provider on chain; False when somebody was faster."""
-    return await session.assign(assignment)
+@side_effect("assign jobs to clusters")
+async def assign(session: OperatorSession, assignments: Sequence[Assignment]) -> int:
+    """Assign jobs to providers on chain; returns how many, as somebody may have been faster."""
+    return await session.assign(assignments)
 
 
 @side_effect("publish why {waiting.job_id} waits")

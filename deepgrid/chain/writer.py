@@ -7,34 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
-from deepgrid.chain.abi import Event, interface
-from deepgrid.chain.client import Chain
-from deepgrid.chain.sender import Sender
+from deepgrid.chain.batches import BatchWriter, Claimed, Report, Request, report_args, request_args, short_error
 from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.values import (
-    coded_definition,
-    coded_hardware,
-    coded_id,
-    coded_labels,
-    coded_name,
-    coded_prices,
-    definition_of,
-)
-from deepgrid.errors import ChainError, ContractError
+from deepgrid.chain.values import coded_hardware, coded_id, coded_labels, coded_prices
+from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
 from deepgrid.lifecycle.states import JobStatus
-
-LONGEST_ERROR_BYTES = 500  # what is stored on chain costs gas by the byte
 
 # Gas of calls that cannot be estimated, because they follow another one in the same block.
 APPROVE_GAS = 100_000
 REQUEST_GAS = 1_000_000
 REQUEST_GAS_PER_LABEL = 150_000
 REQUEST_GAS_PER_TEXT_BYTE = 1_000
-
-
 TOP_UP_GAS = 400_000
 
 
@@ -46,27 +31,8 @@ class ToppedUp:
     limit_minutes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A job just claimed: it may run `granted_minutes`."""
-
-    job_id: int
-    customer: str
-    granted_minutes: int
-    definition: JobDefinition
-    tx_hash: str
-
-
-class Writer:
+class Writer(BatchWriter):
     """The grid as one changes it with one key."""
-
-    def __init__(self, chain: Chain, sender: Sender) -> None:
-        self.chain = chain
-        self.sender = sender
-
-    @property
-    def address(self) -> str:
-        return self.sender.address
 
     # -- customer ----------------------------------------------------------------------------
 
@@ -83,7 +49,7 @@ class Writer:
         `delegate` lets the grid top the job up from one's allowance. With `approve_first` (wei) the
         allowance is set in the same go, both transactions back to back.
         """
-        args = (coded_definition(definition), locked_wei, coded_name(name), delegate)
+        args = request_args(Request(definition, locked_wei, name, delegate))
         if approve_first is None:
             receipt = await self._send("MetaScheduler", "requestNewJob", *args)
         else:
@@ -157,11 +123,19 @@ class Writer:
 
     async def panic_job(self, job_id: int, error: str) -> Receipt:
         """End a hot job with a full refund, whatever ran; `error` is for the customer."""
-        return await self._send("MetaScheduler", "panicJob", coded_id(job_id), _short(error))
+        return await self._send("MetaScheduler", "panicJob", coded_id(job_id), short_error(error))
 
     async def set_constant(self, setter: str, value: int) -> Receipt:
         """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key)."""
         return await self._send("MetaScheduler", setter, value)
+
+    async def accept_requests(self, accepted: bool) -> Receipt:
+        """Let new jobs in, or keep them out; jobs that there are go on (the admin's key)."""
+        return await self._send("MetaScheduler", "setEnableRequestNewJob", accepted)
+
+    async def withdraw_cut(self, amount_wei: int) -> Receipt:
+        """Take what the platform kept of settled jobs (the admin's key)."""
+        return await self._send("MetaScheduler", "withdrawAdmin", amount_wei)
 
     async def mint(self, to: str, amount_wei: int) -> Receipt:
         """Create credits."""
@@ -177,15 +151,7 @@ class Writer:
 
     async def claim_next(self) -> Claimed | None:
         """Claim the job that waits longest for this provider; None when none waits."""
-        receipt = await self._unless_empty("claimNextJob")
-        if receipt is None:
-            return None
-        args = self._event(receipt, "ClaimJobEvent").args
-        return Claimed(
-            job_id=int.from_bytes(args["jobId"], "big"), customer=args["customer"],
-            granted_minutes=args["maxDurationMinute"], definition=definition_of(args["definition"]),
-            tx_hash=receipt.tx_hash,
-        )  # fmt: skip
+        return next(iter(await self.claim_next_jobs(1)), None)
 
     async def claim_next_cancelling(self) -> int | None:
         """Take one's oldest cancel request off its queue; the job's id, None when there is none."""
@@ -208,7 +174,7 @@ class Writer:
 
     async def set_running(self, job_id: int, elapsed_minutes: int) -> Receipt:
         """Report that a claimed job has been running for `elapsed_minutes`."""
-        return await self._set_status(job_id, JobStatus.RUNNING, elapsed_minutes, "", 0)
+        return await self._report(Report(job_id, JobStatus.RUNNING, elapsed_minutes))
 
     async def settle(
         self, job_id: int, status: JobStatus, minutes: int, error: str = "", exit_status: int = 0
@@ -217,15 +183,10 @@ class Writer:
 
         `exit_status` is Slurm's wait status (768 for exit code 3).
         """
-        return await self._set_status(job_id, status, minutes, error, exit_status)
+        return await self._report(Report(job_id, status, minutes, error, exit_status))
 
-    async def _set_status(
-        self, job_id: int, status: JobStatus, minutes: int, error: str, exit_status: int
-    ) -> Receipt:  # fmt: skip
-        args = (coded_id(job_id), int(status), minutes, _short(error), exit_status)
-        return await self._send("MetaScheduler", "providerSetJobStatus", *args)
-
-    # -- sending -----------------------------------------------------------------------------
+    async def _report(self, report: Report) -> Receipt:
+        return await self._send("MetaScheduler", "providerSetJobStatus", *report_args(report))
 
     async def _unless_empty(self, function: str) -> Receipt | None:
         """Take the first of a queue; None when the queue is empty."""
@@ -235,23 +196,6 @@ class Writer:
             if error.name == "NoJob":
                 return None
             raise
-
-    async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
-        data = interface(contract).encode(function, *args)
-        return await self.sender.send(Call(function, self.chain.address_of(contract), data), gas=gas)
-
-    def _event(self, receipt: Receipt, name: str) -> Event:
-        contract = interface("MetaScheduler")
-        address = self.chain.book.meta_scheduler.lower()
-        events = (contract.event(log) for log in receipt.logs if log["address"].lower() == address)
-        for event in events:
-            if event is not None and event.name == name:
-                return event
-        raise ChainError(f"Transaction {receipt.tx_hash} has no {name}: another contract is at {address}.")
-
-
-def _short(error: str) -> str:
-    return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
 
 
 def _request_gas(definition: JobDefinition) -> int:

@@ -5,6 +5,7 @@ What else the operator does with this session has a module each: `expiry`, `auto
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import Counter
@@ -20,7 +21,7 @@ from deepgrid.chain.index import JobIndex
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.errors import ContractError, GridError
+from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.match import Assignment, Cluster, Waiting
@@ -103,15 +104,15 @@ class OperatorSession:
             found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
         return found
 
-    async def assign(self, assignment: Assignment) -> bool:
-        """Assign a job on chain; False when the job or the provider changed meanwhile."""
-        try:
-            await self.writer.meta_schedule(assignment.job_id, assignment.provider)
-        except ContractError as error:
-            logger.info("job %d not assigned: %s", assignment.job_id, error.message)
-            return False
-        await self.say(assignment.job_id, "assigned", assignment.reason)
-        return True
+    async def assign(self, assignments: Sequence[Assignment]) -> int:
+        """Assign jobs on chain; returns how many. Of the others the job or the provider changed meanwhile."""
+        skipped = await self.writer.meta_schedule_jobs([(one.job_id, one.provider) for one in assignments])
+        for one in skipped:
+            logger.info("job %d not assigned: %s", one.job_id, one.reason.message)
+        raced = {one.index for one in skipped}
+        assigned = [one for index, one in enumerate(assignments) if index not in raced]
+        await asyncio.gather(*(self.say(one.job_id, "assigned", one.reason) for one in assigned))
+        return len(assigned)
 
     async def explain_waiting(self, waiting: Waiting) -> None:
         """Publish why a job waits, once per reason."""

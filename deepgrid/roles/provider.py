@@ -34,6 +34,8 @@ from deepgrid.slurm.monitor import SlurmMonitor
 
 logger = logging.getLogger(__name__)
 
+CLAIMS_AT_ONCE = 50
+
 
 @dataclass(frozen=True)
 class ProviderSettings:
@@ -98,12 +100,12 @@ class ProviderSession:
         except GridError as error:
             logger.warning("job %d: could not say %r: %s", job_id, text, error.message)
 
-    async def claim_next(self) -> Job | None:
-        """Claim the next job of this provider's on-chain queue; None when it is empty."""
+    async def claim_waiting(self) -> list[Job]:
+        """Claim what waits in this provider's on-chain queue, up to CLAIMS_AT_ONCE jobs; none when it is empty."""
         if not await self.chain.next_claimable(self.address):
-            return None
-        claimed = await self.writer.claim_next()
-        return await self.chain.job(claimed.job_id) if claimed else None
+            return []
+        claims = await self.writer.claim_next_jobs(CLAIMS_AT_ONCE)
+        return await self.chain.jobs([claimed.job_id for claimed in claims])
 
 
 @asynccontextmanager

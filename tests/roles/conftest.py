@@ -68,8 +68,8 @@ class Scene:
         """A job that the provider, once approved, has claimed."""
         job_id = await self.customer.request_job(SMALL_JOB, 100 * CREDIT, "a job", approve_first=100 * CREDIT)
         await self.operator.meta_schedule(job_id, self.session.address)
-        job = await self.session.claim_next()
-        assert job is not None and job.id == job_id
+        (job,) = await self.session.claim_waiting()
+        assert job.id == job_id
         return self.session.key_of(job)
 
 

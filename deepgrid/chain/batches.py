@@ -1,0 +1,199 @@
+"""Many things in one transaction: for who has many jobs at a time, a quarter of the gas and of the time.
+
+A request is all or nothing. Of assignments and reports, one that lost a race is left out and told as Skipped, with
+what the contract would have said to the single call; the others are done. Malformed ones, and more than fits in a
+transaction, are found by halving.
+
+Raises ContractError and InputError as the single calls of `writer.py` do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.client import Chain
+from deepgrid.chain.errors import OUT_OF_GAS, contract_error
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call, Receipt
+from deepgrid.chain.values import coded_definition, coded_id, coded_name, definition_of
+from deepgrid.errors import ChainError, ContractError
+from deepgrid.lifecycle.job import JobDefinition
+from deepgrid.lifecycle.states import JobStatus
+
+T = TypeVar("T")
+
+MOST_AT_ONCE = 100  # some 5 million gas at most, where a transaction may have 16 and a block 30
+LONGEST_ERROR_BYTES = 500  # what is stored on chain costs gas by the byte
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job to be asked for; `delegate` lets the grid top it up from one's allowance."""
+
+    definition: JobDefinition
+    locked_wei: int
+    name: str
+    delegate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a provider tells of a job: that it runs, or its end, after so many minutes.
+
+    `error` (cut at 500 bytes) is for the customer, `exit_status` is Slurm's wait status (768 for exit code 3).
+    """
+
+    job_id: int
+    status: JobStatus
+    minutes: int
+    error: str = ""
+    exit_status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job just claimed: it may run `granted_minutes`."""
+
+    job_id: int
+    customer: str
+    granted_minutes: int
+    definition: JobDefinition
+    tx_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An item that was not done: its place among those given, its job, and why not."""
+
+    index: int
+    job_id: int
+    reason: ContractError
+
+
+class BatchWriter:
+    """The grid as one changes it with one key, many jobs at a time."""
+
+    def __init__(self, chain: Chain, sender: Sender) -> None:
+        self.chain = chain
+        self.sender = sender
+
+    @property
+    def address(self) -> str:
+        return self.sender.address
+
+    async def request_jobs(self, requests: Sequence[Request]) -> list[int]:
+        """Ask for many jobs and lock their credits, all or none; returns their ids, in order.
+
+        The allowance must be there. Their texts and labels together must fit in one contract's code.
+        """
+        receipt = await self._send("MetaScheduler", "requestNewJobs", [request_args(one) for one in requests])
+        return [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
+
+    async def meta_schedule_jobs(self, assignments: Sequence[tuple[int, str]]) -> list[Skipped]:
+        """Assign pending jobs (id, provider) and fix their prices; returns those that were not assigned."""
+        items = [(coded_id(job_id), provider) for job_id, provider in assignments]
+        return await self._all_but_skipped("metaScheduleJobs", items)
+
+    async def report_jobs(self, reports: Sequence[Report]) -> list[Skipped]:
+        """Report on many of one's jobs, of each at most once; ends settle theirs. Returns those not reported."""
+        return await self._all_but_skipped("providerSetJobStatuses", [report_args(one) for one in reports])
+
+    async def claim_next_jobs(self, most: int) -> list[Claimed]:
+        """Claim up to `most` of the jobs that wait for this provider, in their order; fewer if they are large."""
+        while True:
+            try:
+                receipt = await self._send("MetaScheduler", "claimNextJobs", most)
+                return [_claimed(event) for event in self._events(receipt, "ClaimJobEvent")]
+            except ContractError as error:
+                if error.name == "NoJob":
+                    return []
+                if error.name != OUT_OF_GAS or most == 1:
+                    raise
+                most = -(-most // 2)
+
+    # -- parts -------------------------------------------------------------------------------
+
+    async def _all_but_skipped(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[Skipped]:
+        """Call `function` with all `items` (job, ...), in as many transactions as it takes."""
+        starts = range(0, len(items), MOST_AT_ONCE)
+        parts = await _all_of(self._part(function, items[at : at + MOST_AT_ONCE], at) for at in starts)
+        return [skipped for part in parts for skipped in part]
+
+    async def _part(self, function: str, items: Sequence[tuple[Any, ...]], first: int) -> list[Skipped]:
+        """One transaction; when it is refused as a whole, its halves. `first` is the place of its first item."""
+        try:
+            receipt = await self._send("MetaScheduler", function, items)
+        except ContractError as error:
+            if len(items) == 1:
+                return [Skipped(first, int.from_bytes(items[0][0], "big"), error)]
+        else:
+            skipped = [_skipped(event) for event in self._events(receipt, "BatchItemSkippedEvent")]
+            return [replace(one, index=first + one.index) for one in skipped]
+        middle = len(items) // 2
+        halves = (self._part(function, items[:middle], first), self._part(function, items[middle:], first + middle))
+        return [skipped for half in await _all_of(halves) for skipped in half]
+
+    # -- sending -----------------------------------------------------------------------------
+
+    async def _send(self, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
+        data = interface(contract).encode(function, *args)
+        return await self.sender.send(Call(function, self.chain.address_of(contract), data), gas=gas)
+
+    def _event(self, receipt: Receipt, name: str) -> Event:
+        found = self._events(receipt, name)
+        if not found:
+            address = self.chain.book.meta_scheduler
+            raise ChainError(f"Transaction {receipt.tx_hash} has no {name}: another contract is at {address}.")
+        return found[0]
+
+    def _events(self, receipt: Receipt, name: str) -> list[Event]:
+        contract = interface("MetaScheduler")
+        address, topic = self.chain.book.meta_scheduler.lower(), contract.topic(name)
+        logs = [log for log in receipt.logs if log["address"].lower() == address and log["topics"][:1] == [topic]]
+        return [event for event in map(contract.event, logs) if event is not None]
+
+
+async def _all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
+    """All results; an error is raised when every part has ended, so that none is at work behind one's back."""
+    results = await asyncio.gather(*parts, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
+def request_args(request: Request) -> tuple[Any, ...]:
+    """A request as `requestNewJob` takes it, and an item of `requestNewJobs`."""
+    return coded_definition(request.definition), request.locked_wei, coded_name(request.name), request.delegate
+
+
+def report_args(report: Report) -> tuple[Any, ...]:
+    """A report as `providerSetJobStatus` takes it, and an item of `providerSetJobStatuses`."""
+    return (
+        coded_id(report.job_id), int(report.status), report.minutes, short_error(report.error), report.exit_status,
+    )  # fmt: skip
+
+
+def short_error(error: str) -> str:
+    """As much of a text for the customer as is kept on chain."""
+    return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
+
+
+def _job(event: Event) -> int:
+    return int.from_bytes(event.args["jobId"], "big")
+
+
+def _claimed(event: Event) -> Claimed:
+    args = event.args
+    return Claimed(
+        job_id=_job(event), customer=args["customer"], granted_minutes=args["maxDurationMinute"],
+        definition=definition_of(args["definition"]), tx_hash=event.tx_hash,
+    )  # fmt: skip
+
+
+def _skipped(event: Event) -> Skipped:
+    return Skipped(event.args["index"], _job(event), contract_error(event.args["reason"]))

@@ -1,0 +1,134 @@
+"""Many jobs in one transaction: what lost a race is left out and told, the rest is done."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from deepgrid.chain.batches import MOST_AT_ONCE, Report, Request, Skipped
+from deepgrid.errors import ContractError
+from deepgrid.lifecycle.job import Label
+from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import CREDIT, DEFINITION, Grid, People
+
+S = JobStatus
+WHO = "0x" + "ab" * 20
+UNKNOWN_JOB = 10**6
+
+
+def _told(skipped: list[Skipped]) -> list[tuple[int, int, str]]:
+    return [(one.index, one.job_id, one.reason.name) for one in skipped]
+
+
+async def _requested(people: People, count: int, locked_wei: int = 200 * CREDIT) -> list[int]:
+    await people.customer.approve(count * locked_wei)
+    requests = [Request(DEFINITION, locked_wei, f"job {number}", number % 2 == 1) for number in range(count)]
+    return await people.customer.request_jobs(requests)
+
+
+async def _states(people: People, job_ids: list[int]) -> list[JobStatus]:
+    return [job.status for job in await people.chain.jobs(job_ids)]
+
+
+async def _sent(grid: Grid, people: People) -> list[int]:
+    parties = (people.customer, people.operator, people.provider)
+    return [int(grid.anvil.call("eth_getTransactionCount", one.address, "latest"), 16) for one in parties]
+
+
+async def test_whole_lives_with_one_transaction_a_step(grid: Grid, people: People) -> None:
+    before = await _sent(grid, people)
+    ids = await _requested(people, 5)
+    jobs = await people.chain.jobs(ids)
+    assert [(job.name, job.delegate_spending) for job in jobs] == [(f"job {n}", n % 2 == 1) for n in range(5)]
+    assert ids == list(range(ids[0], ids[0] + 5))
+    assert await people.operator.meta_schedule_jobs([(job_id, people.provider.address) for job_id in ids]) == []
+    claims = await people.provider.claim_next_jobs(3) + await people.provider.claim_next_jobs(100)
+    assert [(one.job_id, one.granted_minutes, one.definition) for one in claims] == [(n, 13, DEFINITION) for n in ids]
+    assert await people.provider.claim_next_jobs(100) == []
+    assert await people.provider.report_jobs([Report(job_id, S.RUNNING, 0) for job_id in ids]) == []
+    ends = [Report(job_id, S.FAILED, 1, f"error of {job_id}", 768) for job_id in ids]
+    assert await people.provider.report_jobs(ends) == []
+    done = await people.chain.jobs(ids)
+    assert [(job.status, job.last_error, job.exit_status) for job in done] == [
+        (S.FAILED, f"error of {job_id}", 768) for job_id in ids
+    ]
+    assert [after - one for one, after in zip(before, await _sent(grid, people), strict=True)] == [2, 1, 4]
+
+
+async def test_items_that_lost_a_race_are_left_out_with_their_reason(people: People) -> None:
+    ids = await _requested(people, 5)
+    provider, operator = people.provider, people.operator
+    await people.customer.cancel_job(ids[1])
+    await operator.meta_schedule(ids[3], provider.address)
+    wanted = [(job_id, provider.address) for job_id in ids[:4]]
+    skipped = await operator.meta_schedule_jobs([*wanted, (ids[4], WHO)])
+    assert _told(skipped) == [
+        (1, ids[1], "JobHotStatusOnly"), (3, ids[3], "SameStatusError"), (4, ids[4], "ProviderNotJoined"),
+    ]  # fmt: skip
+    assert skipped[0].reason.args_by_name == {"current": S.CANCELLED}
+    assert skipped[0].reason.message == "The job is over: it is cancelled."
+    assert await _states(people, ids) == [
+        S.META_SCHEDULED, S.CANCELLED, S.META_SCHEDULED, S.META_SCHEDULED, S.PENDING,
+    ]  # fmt: skip
+    claims = await provider.claim_next_jobs(100)
+    assert sorted(one.job_id for one in claims) == [ids[0], ids[2], ids[3]]
+    skipped = await provider.report_jobs([Report(job_id, S.RUNNING, 0) for job_id in ids])
+    assert _told(skipped) == [(1, ids[1], "JobProviderOnly"), (4, ids[4], "JobProviderOnly")]
+
+
+async def test_what_the_contract_takes_for_malformed_spoils_nothing_else(people: People) -> None:
+    """An unknown job makes the whole call revert: it is found, and all others are assigned."""
+    ids = await _requested(people, 4)
+    wanted = [*ids[:2], UNKNOWN_JOB, *ids[2:]]
+    skipped = await people.operator.meta_schedule_jobs([(job_id, people.provider.address) for job_id in wanted])
+    assert _told(skipped) == [(2, UNKNOWN_JOB, "InvalidJob")]
+    assert set(await _states(people, ids)) == {S.META_SCHEDULED}
+
+
+async def test_requests_are_all_or_none(people: People) -> None:
+    count = await people.chain.job_count()
+    await people.customer.approve(200 * CREDIT)
+    with pytest.raises(ContractError) as refused:
+        await people.customer.request_jobs([Request(DEFINITION, CREDIT * 100, "x"), Request(DEFINITION, 5, "few")])
+    assert refused.value.name == "InsufficientFunds"
+    assert await people.chain.job_count() == count
+
+
+async def test_nothing_to_do_sends_nothing(grid: Grid, people: People) -> None:
+    before = await _sent(grid, people)
+    assert await people.operator.meta_schedule_jobs([]) == []
+    assert await people.provider.report_jobs([]) == []
+    assert await _sent(grid, people) == before
+
+
+async def test_more_than_a_transaction_holds_goes_in_several(grid: Grid, people: People) -> None:
+    count = MOST_AT_ONCE + 20
+    await people.operator.mint(people.customer.address, count * 100 * CREDIT)
+    ids = await _requested(people, count // 2, 100 * CREDIT) + await _requested(people, count // 2, 100 * CREDIT)
+    before = await _sent(grid, people)
+    await people.customer.cancel_job(ids[-1])
+    wanted = [(job_id, people.provider.address) for job_id in ids]
+    assert _told(await people.operator.meta_schedule_jobs(wanted)) == [(count - 1, ids[-1], "JobHotStatusOnly")]
+    assert (await _sent(grid, people))[1] == before[1] + 2
+    claims = await people.provider.claim_next_jobs(count)
+    assert [one.job_id for one in claims] == ids[:-1]
+
+
+async def test_huge_definitions_are_claimed_in_smaller_batches(grid: Grid, people: People) -> None:
+    """A job may have 20 kB of labels; twenty of them are more than a transaction can tell."""
+    labels = tuple(Label(f"key-{number}", "v" * 100) for number in range(180))
+    definition = replace(DEFINITION, uses=labels)
+    await people.customer.approve(20 * 200 * CREDIT)
+    ids = await asyncio.gather(
+        *(people.customer.request_jobs([Request(definition, 200 * CREDIT, "huge")]) for _ in range(20))
+    )
+    wanted = [(job_id, people.provider.address) for (job_id,) in ids]
+    assert await people.operator.meta_schedule_jobs(wanted) == []
+    sizes: list[int] = []
+    while claims := await people.provider.claim_next_jobs(20):
+        assert {one.definition for one in claims} == {definition}
+        sizes.append(len(claims))
+    assert sum(sizes) == 20
+    assert 1 < len(sizes) < 20, sizes
