@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 from eth_utils.address import is_address, is_checksum_address, to_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from deepgrid.chain.durable import write_json
 from deepgrid.errors import ConfigurationError
 
 BOOK_VARIABLE = "DEEPGRID_BOOK"
@@ -86,18 +86,7 @@ class AddressBook(BaseModel):
         """
         where = book_path(path)
         self._refuse_foreign(where)
-        where.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=where.parent, prefix=f".{where.name}.", delete=False) as file:
-            try:
-                json.dump(self.model_dump(mode="json"), file, indent=2)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, where)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_json(where, self.model_dump(mode="json"))
         return where
 
     def _refuse_foreign(self, where: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy import deploy
+from deepgrid.chain.deploy import deploy_to_book
+from deepgrid.chain.duties import Duties
 from deepgrid.chain.node import Node
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
@@ -37,15 +38,10 @@ def make_keys(keys: KeyRing) -> None:
 async def set_up_contracts(book_file: Path, rpc_url: str, keys: KeyRing, urls: dict[str, str]) -> None:
     """Deploy what is missing and write the address book; `urls` are its fields that name endpoints."""
     await _give_gas(rpc_url, keys)
-    standing = AddressBook.load(book_file) if book_file.exists() else None
     admin, operator = Wallet.load(keys.file(ADMIN)), Wallet.load(keys.file(OPERATOR))
-    deployment = await deploy(rpc_url, admin, operator.address, standing)
-    book = AddressBook(
-        chain_id=deployment.chain_id, rpc_url=rpc_url, meta_scheduler=deployment.meta_scheduler,
-        credit=deployment.credit, provider_manager=deployment.provider_manager, first_block=deployment.first_block,
-        **urls,
-    )  # fmt: skip
-    book.save(book_file)
+    book, _ = await deploy_to_book(
+        book_file, rpc_url, admin, Duties.all_of(operator.address), {"rpc_url": rpc_url, **urls}, replace_lost=True
+    )
     await _give_credits(book, admin, Wallet.load(keys.file(CUSTOMER)).address)
 
 

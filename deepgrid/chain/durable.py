@@ -1,0 +1,25 @@
+"""Small JSON files that are whole or not there, whenever the process ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def write_json(where: Path, value: Any) -> None:
+    """Replace the file at `where`, readable by all, in one step; its folder is made if missing."""
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=where.parent, prefix=f".{where.name}.", delete=False) as file:
+        try:
+            json.dump(value, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, where)
+        except BaseException:
+            os.unlink(file.name)
+            raise

@@ -1,0 +1,60 @@
+"""Where a grid's contracts stand, and who may do what there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """Addresses that may assign jobs, panic them, and approve providers.
+
+    For the contracts assigning and panicking are one role: whoever may do one may do the other.
+    """
+
+    assign: tuple[str, ...] = ()
+    panic: tuple[str, ...] = ()
+    approve: tuple[str, ...] = ()
+
+    @classmethod
+    def all_of(cls, operator: str) -> Duties:
+        """All three for one address."""
+        return cls((operator,), (operator,), (operator,))
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Where a grid's contracts stand: the chain's part of an address book. `sent` counts transactions."""
+
+    chain_id: int
+    credit: str
+    provider_manager: str
+    meta_scheduler: str
+    first_block: int
+    sent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role that an account shall have; `meaning` says so to a person."""
+
+    contract: str
+    address: str
+    role: str
+    account: str
+    meaning: str
+
+
+def grants(grid: Deployment, duties: Duties) -> list[Grant]:
+    """The roles of a grid: the contracts' own, and those of `duties`."""
+    scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
+    role = "METASCHEDULER_ROLE"
+    wiring = Grant(
+        *manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler, "The MetaScheduler counts jobs and faults"
+    )
+    who = dict.fromkeys((*duties.assign, *duties.panic))  # each once, in order
+    assigning = [Grant(*scheduler, role, account, f"{account} assigns and panics jobs") for account in who]
+    approving = [
+        Grant(*manager, role, account, f"{account} approves providers") for account in dict.fromkeys(duties.approve)
+    ]
+    return [wiring, *assigning, *approving]
