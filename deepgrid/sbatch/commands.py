@@ -1,9 +1,16 @@
-"""The words of one `srun`: its options, and what it starts in each task."""
+"""The words of one `srun`: its options, and what it starts in each task.
+
+A task is layers, each a command that starts the next one: user mapping, then container, then
+the step's own command. Its environment is that of the shell that calls srun.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 
+from deepgrid.sbatch import apptainer, enroot, pyxis
+from deepgrid.sbatch.containers import Images
 from deepgrid.sbatch.quoting import Quoted, quote
 from deepgrid.workflow.models import Job, StepRun
 
@@ -15,11 +22,11 @@ exec "$1" -c -- "$2"
 
 
 def words(texts: Iterable[str]) -> Quoted:
-    """Each text as one word of bash."""
-    return Quoted(" ".join(quote(text) for text in texts))
+    """Each text as one word of bash; what is quoted already stays as it is."""
+    return Quoted(" ".join(text if isinstance(text, Quoted) else quote(text) for text in texts))
 
 
-def srun_options(job: Job, run: StepRun, name: str | None) -> Quoted:
+def srun_options(job: Job, run: StepRun, name: str | None, images: Images) -> Quoted:
     """What a step takes of the job, as options."""
     wanted = run.resources_in(job.resources)
     options = [
@@ -36,21 +43,41 @@ def srun_options(job: Job, run: StepRun, name: str | None) -> Quoted:
         options.append(f"--mpi={run.mpi}")
     if run.disable_cpu_binding:
         options.append("--cpu-bind=none")
+    if run.container:
+        options.append("--gpu-bind=none")
+        if images.of(run).form == "pyxis":
+            options += pyxis.options(run, images.of(run))
     return words([*([f"--job-name={name}"] if name else []), *options])
 
 
-def argv(run: StepRun) -> Quoted:
+def task(run: StepRun, images: Images) -> Quoted:
     """The words that srun starts in each task."""
-    shell = run.shell or "/bin/sh"
-    if run.work_dir is None:
-        return words([*_mapping(run), shell, "-c", "--", run.command])
-    return words([*_mapping(run), "/bin/sh", "-c", "--", _IN_FOLDER, run.work_dir, shell, run.command])
+    return words([*_mapping(run), *_container(run, images), *_command(run)])
 
 
 def _mapping(run: StepRun) -> list[str]:
     """A user namespace in which the command sees itself as somebody else."""
-    if run.map_uid is None and run.map_gid is None:
+    if not run.mapped:
         return []
     own = [f"--map-user={run.map_uid}"] if run.map_uid is not None else []
     own += [f"--map-group={run.map_gid}"] if run.map_gid is not None else []
     return ["unshare", "--map-current-user", *own, "--mount", "--"]
+
+
+def _container(run: StepRun, images: Images) -> Sequence[str]:
+    if run.container is None:
+        return []
+    image = images.of(run)
+    if image.form == "apptainer":
+        return apptainer.task(run, images.containers)
+    return enroot.task(run) if image.form == "enroot" else []
+
+
+def _command(run: StepRun) -> list[str]:
+    """The step's own command; of a container's entry point, its arguments."""
+    if run.starts_entry_point:
+        return shlex.split(run.command)
+    shell = run.shell or "/bin/sh"
+    if run.work_dir is None:
+        return [shell, "-c", "--", run.command]
+    return ["/bin/sh", "-c", "--", _IN_FOLDER, run.work_dir, shell, run.command]

@@ -15,18 +15,25 @@ from urllib.parse import urlsplit
 import jinja2
 
 from deepgrid.sbatch.blocks import blocks_of
-from deepgrid.sbatch.commands import argv, srun_options
+from deepgrid.sbatch.commands import srun_options, task
+from deepgrid.sbatch.containers import Containers, Images, place_of
 from deepgrid.sbatch.quoting import Quoted, in_quotes, only_quoted, quote
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.models import SHELL_NAMES, EnvVar, HTTPData, Job, S3Data, StepFor
 
 GUARD_MARK = "# deepgrid:guard"
+USUAL = Containers()
 
 
-def render(job: Job, storage: StoragePaths) -> str:
-    """The batch script of a job on a cluster with these storage volumes."""
+def render(job: Job, storage: StoragePaths, containers: Containers = USUAL) -> str:
+    """The batch script of a job on a cluster with these storage volumes, and this way of running containers."""
     blocks, names = blocks_of(job)
-    return _environment().get_template("job.sh.j2").render(job=job, storage=storage, blocks=blocks, names=names)
+    images = Images([block.step for block in blocks], containers)
+    return (
+        _environment()
+        .get_template("job.sh.j2")
+        .render(job=job, storage=storage, blocks=blocks, names=names, images=images)
+    )
 
 
 @cache
@@ -43,11 +50,12 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,  # else each step looks whether its templates changed
     )
-    environment.filters.update(quote=quote, elements=_elements, export=_export, argv=argv, within=_within)
+    environment.filters.update(quote=quote, elements=_elements, export=_export, within=_within)
     environment.filters.update(octal=_octal, file_name=_file_name, folder=_folder)
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
+    environment.globals.update(task=task, place_of=place_of)
     return environment
 
 

@@ -80,7 +80,6 @@ def _unsupported(job: Job, steps: Sequence[tuple[Path, Step]]) -> Iterator[Fault
     for place, step in steps:
         used.append(((*place, "use"), step.use is not None))
         if step.run:
-            used.append(((*place, "run", "container"), step.run.container is not None))
             used.append(((*place, "run", "network"), step.run.network not in (None, "host")))
     for place, is_used in used:
         if is_used:

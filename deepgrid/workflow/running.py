@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -72,7 +73,7 @@ class StepRun(Model):
     resources: StepRunResources | None = None
     """What the step takes of the job's resources."""
     container: ContainerRun | None = None
-    """The container to run in; on the node itself by default. Not supported yet."""
+    """The container to run in; on the node itself by default."""
     network: Literal["host", "slirp4netns", "pasta"] | None = None
     """host by default, or a network namespace of the step's own, which is not supported yet."""
     dns: Annotated[tuple[Ip, ...], EMPTY_LIST] = ()
@@ -96,11 +97,23 @@ class StepRun(Model):
     def _goes_together(self) -> StepRun:
         if self.shell == "ENTRYPOINT" and self.container is None:
             raise PydanticCustomError("needs", "has the shell ENTRYPOINT, which needs a container")
+        if self.shell == "ENTRYPOINT" and not _is_words(self.command):
+            raise PydanticCustomError("needs", "has the shell ENTRYPOINT, so quotes in command must be closed")
         if self.network in (None, "host"):
             for name, value in (("dns", self.dns), ("customNetworkInterfaces", self.custom_network_interfaces)):
                 if value:
                     raise PydanticCustomError("needs", f"has {name}, which needs network: slirp4netns or pasta")
         return self
+
+    @property
+    def starts_entry_point(self) -> bool:
+        """Whether the image's own program runs, with the command's words as its arguments if there are any."""
+        return self.container is not None and (self.shell == "ENTRYPOINT" or not self.command)
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the command sees itself as somebody else."""
+        return self.map_uid is not None or self.map_gid is not None
 
     def resources_in(self, job: JobResources) -> ResolvedResources:
         """This step's figures, with the absent ones taken from the job."""
@@ -111,3 +124,11 @@ class StepRun(Model):
             mem_per_cpu=own.mem_per_cpu or job.mem_per_cpu,
             gpus_per_task=own.gpus_per_task or 0,
         )
+
+
+def _is_words(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return True

@@ -63,7 +63,6 @@ steps:
     [
         ("virtualNetworks: [{name: a, gatewayAddress: 10.0.0.1/24}]\nsteps: []", "2:18: virtualNetworks"),
         ("steps: [{use: {source: example.org/a/b}}]", "2:15: steps[0].use"),
-        ("steps: [{run: {command: x, container: {image: a}}}]", "2:39: steps[0].run.container"),
         ("steps: [{run: {command: x, network: pasta}}]", "2:37: steps[0].run.network"),
     ],
 )

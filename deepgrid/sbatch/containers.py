@@ -1,0 +1,159 @@
+"""Which container each step runs in, and in which form: with Apptainer, Enroot, or Enroot by Pyxis."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.sbatch.quoting import Quoted, quote
+from deepgrid.workflow.models import ContainerRun, Step, StepRun
+
+Form = Literal["apptainer", "enroot", "pyxis"]
+
+DOCKER_HUB = "docker.io"
+_MIRROR = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """How a cluster runs containers.
+
+    `apptainer` is the program's name or path on the nodes, `hosted` the folder of the provider's own
+    images, `pyxis` whether srun has that plugin. `mirrors` says where the cluster reaches a registry,
+    if not under its name: {"docker.io": "https://mirror.example.org"}, http:// for one without TLS.
+    """
+
+    apptainer: str = "apptainer"
+    hosted: str = "/opt/software"
+    pyxis: bool = False
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.apptainer or "\0" in self.apptainer:
+            raise ConfigurationError("The program that runs Apptainer must have a name.")
+        if not self.hosted.startswith("/") or "\0" in self.hosted:
+            raise ConfigurationError(f"The folder of hosted images must be an absolute path, not {self.hosted!r}.")
+        for name, address in self.mirrors.items():
+            if not _MIRROR.fullmatch(address):
+                raise ConfigurationError(f"The mirror of {name} must be https://HOST[:PORT] or http://HOST[:PORT].")
+
+    def mirror_of(self, container: ContainerRun) -> str | None:
+        """The address to use in place of the container's registry."""
+        return self.mirrors.get(container.registry or DOCKER_HUB)
+
+    def form_of(self, run: StepRun) -> Form:
+        """By which program a step's container runs."""
+        assert run.container is not None
+        if run.container.apptainer or run.container.deepsquare_hosted:
+            return "apptainer"
+        return "pyxis" if self.pyxis and _fits_pyxis(run) else "enroot"
+
+
+def _fits_pyxis(run: StepRun) -> bool:
+    """Pyxis enters the container before anything else, and lists mounts with commas and colons."""
+    assert run.container is not None
+    apart = run.mapped or run.network not in (None, "host")
+    paths = [path for mount in run.container.mounts for path in (mount.host_dir, mount.container_dir)]
+    return not apart and not any(mark in path for path in paths for mark in ",:")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of a job; steps with the same one share what was fetched. `number` tells them apart."""
+
+    number: int
+    form: Form
+    container: ContainerRun
+    mirror: str | None = None
+
+    @property
+    def fetched(self) -> bool:
+        """Whether the job fetches it from a registry, before the step starts."""
+        if self.container.image.startswith("/") or self.container.deepsquare_hosted:
+            return False
+        return self.form != "pyxis" or self.with_account or self.mirror is not None  # else Pyxis does
+
+    @property
+    def with_account(self) -> bool:
+        """Whether the registry is told who asks."""
+        return bool(self.container.registry and self.container.username and self.container.password)
+
+    @property
+    def plain_http(self) -> bool:
+        return bool(self.mirror and self.mirror.startswith("http://"))
+
+    @property
+    def registry(self) -> str | None:
+        """Host of the registry, with a port if need be; None for the program's default, Docker Hub."""
+        return self.mirror.split("//")[1] if self.mirror else self.container.registry
+
+    @property
+    def reference(self) -> str:
+        """The image's address, as the program that fetches it spells it; for srun without `docker://`."""
+        name = self.container.image
+        hub = DOCKER_HUB in (self.container.registry or (DOCKER_HUB if self.mirror else ""))
+        if hub and "/" not in name:
+            name = f"library/{name}"
+        between = "/" if self.form == "apptainer" else "#"
+        whole = f"{self.registry}{between}{name}" if self.registry else name
+        return whole if self.form == "pyxis" and not self.fetched else f"docker://{whole}"
+
+    @property
+    def credentials(self) -> str:
+        """The line of Enroot's credentials file, as netrc quotes texts."""
+        host = (self.registry or "").partition(":")[0]
+        return f"machine {host} login {_netrc(self.container.username)} password {_netrc(self.container.password)}"
+
+
+def clean(path: str) -> str:
+    """An absolute path without `..`, so that it stays below whatever it is put behind."""
+    return "/" + posixpath.normpath(f"/{path}").lstrip("/")
+
+
+def place_of(container: ContainerRun, containers: Containers) -> Quoted:
+    """Where an image lies that is not fetched: below the job's storage, or among the provider's."""
+    if container.image.startswith("/"):
+        return Quoted('"$__dg_storage"' + quote(clean(container.image)))
+    named = f"{container.registry}/{container.image}" if container.registry else container.image
+    return quote(containers.hosted.rstrip("/") + clean(named))
+
+
+class Images:
+    """The images of a job's steps, each distinct one once, in the order of their steps."""
+
+    def __init__(self, steps: Sequence[Step], containers: Containers) -> None:
+        self._found: dict[object, Image] = {}
+        self.containers = containers
+        for step in steps:
+            c = step.run.container if step.run else None
+            if step.run and c:
+                key = self._key(step.run)
+                self._found.setdefault(key, Image(len(self._found) + 1, key[0], c, containers.mirror_of(c)))
+
+    def __iter__(self) -> Iterator[Image]:
+        return iter(self._found.values())
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, run: StepRun) -> Image:
+        return self._found[self._key(run)]
+
+    def uses(self, *forms: Form) -> bool:
+        """Whether any step runs in one of these forms."""
+        return any(image.form in forms for image in self)
+
+    def _key(self, run: StepRun) -> tuple[Form, object]:
+        c = run.container
+        assert c is not None
+        form = self.containers.form_of(run)
+        return form, (c.image, c.registry, c.username, c.password, c.deepsquare_hosted)
+
+
+def _netrc(text: str | None) -> str:
+    marks = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return '"' + "".join(marks.get(char, char) for char in text or "") + '"'
