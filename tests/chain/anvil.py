@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -73,6 +74,12 @@ class Anvil:
         answer = httpx.post(self.url, json=body, timeout=30, trust_env=False, verify=NO_TLS).json()
         assert "error" not in answer, answer
         return answer["result"]
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the node has used since its start."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # in user and system mode
 
     def fund(self, address: str) -> None:
         """Give an account money for gas."""
