@@ -8,11 +8,15 @@ from typing import Annotated
 import typer
 
 from cli.border import runs
+from cli.deploy import deploy_contracts
 from cli.options import BookFile
 from cli.serving import serve, start_logging
 
 operator = typer.Typer(help="Run the grid's meta-scheduler.", no_args_is_help=True)
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
+
+
+operator.command("deploy")(deploy_contracts)
 
 
 @operator.command("serve")

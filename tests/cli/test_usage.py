@@ -17,6 +17,7 @@ from deepgrid.chain.wallet import Wallet
 
 A = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
+URLS = [part for name in ("rpc", "definitions", "logs") for part in (f"--{name}-url", "http://127.0.0.1:1")]
 Invoke = Callable[..., Result]
 
 
@@ -56,6 +57,10 @@ def test_help_of_everything(dps: Invoke) -> None:
     [
         (("nonsense",), "No such command 'nonsense'. See `"),
         (("submit",), "Missing argument 'FILE'"),
+        (("operator", "deploy"), "A new address book needs --rpc-url."),
+        (("operator", "deploy", *URLS), "Nobody would assign jobs. Name --operator or --assign."),
+        (("operator", "deploy", *URLS, "--assign", A), "Nobody would approve providers."),
+        (("operator", "deploy", *URLS, "--operator", "x"), "'x' is not an address."),
         (("submit", EXAMPLE), "Give --credits, or --credits-wei"),
         (("submit", EXAMPLE, "--credits", "1", "--credits-wei", "1"), "not both"),
         (("submit", EXAMPLE, "--credits", "1e2"), "'1e2' is not an amount"),

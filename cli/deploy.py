@@ -1,0 +1,99 @@
+"""`dps operator deploy`: the grid's contracts, the roles at them, and the address book."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.border import runs
+from cli.grid import address, wallet
+from cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.errors import InputError
+
+if TYPE_CHECKING:
+    from deepgrid.chain.book import AddressBook
+    from deepgrid.chain.duties import Duties
+
+Who = list[str] | None
+DONE = {0: "Nothing was sent: all of it stood.", 1: "1 transaction was sent."}
+
+
+@runs
+async def deploy_contracts(
+    rpc_url: Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="The chain's node.")] = None,
+    ws_url: Annotated[str | None, typer.Option("--ws-url", metavar="URL", help="The node's websocket.")] = None,
+    definitions_url: Annotated[
+        str | None, typer.Option("--definitions-url", metavar="URL", help="The Job Definition service.")
+    ] = None,
+    logs_url: Annotated[str | None, typer.Option("--logs-url", metavar="URL", help="The log service.")] = None,
+    prefect_ui_url: Annotated[str | None, typer.Option("--prefect-ui-url", metavar="URL", help="Prefect's UI.")] = None,
+    operator: Annotated[
+        str | None,
+        typer.Option("--operator", metavar="ADDRESS", help="Who assigns and panics jobs and approves providers."),
+    ] = None,
+    assign: Annotated[
+        Who, typer.Option("--assign", metavar="ADDRESS", help="Who assigns jobs, if not the operator; may be repeated.")
+    ] = None,
+    panic: Annotated[
+        Who, typer.Option("--panic", metavar="ADDRESS", help="Who panics jobs, if not the operator; may be repeated.")
+    ] = None,
+    approve: Annotated[
+        Who,
+        typer.Option(
+            "--approve", metavar="ADDRESS", help="Who approves providers, if not the operator; may be repeated."
+        ),
+    ] = None,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Deploy and wire the contracts, give roles, write the address book.
+
+    The key becomes the contracts' admin and the minter of credits. Run again, it does what is missing and nothing
+    else: after it was stopped, to give more roles, or to change a URL. A book of another chain is not overwritten.
+    """
+    from deepgrid.chain.book import AddressBook, book_path
+    from deepgrid.chain.deploy import deploy_to_book
+
+    where = book_path(book)
+    standing = AddressBook.load(where) if where.exists() else None
+    given = {
+        "rpc_url": rpc_url, "ws_url": ws_url, "definitions_url": definitions_url, "logs_url": logs_url,
+        "prefect_ui_url": prefect_ui_url,
+    }  # fmt: skip
+    endpoints = _endpoints(given, standing)
+    duties = _duties(operator, assign, panic, approve, standing)
+    admin = wallet(key)
+    print(f"The grid's contracts, with the key of {admin.address}:")
+    written, sent = await deploy_to_book(
+        where, str(endpoints["rpc_url"]), admin, duties, endpoints, tell=lambda line: print(f"  {line}", flush=True)
+    )
+    print(
+        f"{DONE.get(sent, f'{sent} transactions were sent.')} The address book of chain {written.chain_id} is {where}."
+    )
+
+
+def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> dict[str, str | None]:
+    """The book's URLs: as given, else as they stand. Raises InputError for one that is needed."""
+    found: dict[str, str | None] = {
+        name: url or (getattr(standing, name) if standing else None) for name, url in given.items()
+    }
+    for name in ("rpc_url", "definitions_url", "logs_url"):
+        if found[name] is None:
+            raise InputError(f"A new address book needs --{name.replace('_', '-')}.")
+    return found
+
+
+def _duties(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Duties:
+    """Who shall do what; on a grid that stands, nobody new need be named. Raises InputError."""
+    from deepgrid.chain.duties import Duties
+
+    everything = [operator] if operator else []
+    assigning, panicking, approving = (
+        tuple(address(who) for who in named or everything) for named in (assign, panic, approve)
+    )
+    if standing is None and not assigning:
+        raise InputError("Nobody would assign jobs.", next_step="Name --operator or --assign.")
+    if standing is None and not approving:
+        raise InputError("Nobody would approve providers.", next_step="Name --operator or --approve.")
+    return Duties(assigning, panicking, approving)
