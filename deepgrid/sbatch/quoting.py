@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 _ASCII = re.compile(r"[ -~\n\t]*\Z")  # plain characters, found out at once
+_OPTION_OR_PATH = re.compile(r"(--[a-z-]+(=[a-zA-Z0-9_./-]+)?|-[a-zA-Z]|(/[a-zA-Z0-9_.-]+)+)\Z")
 
 
 class Quoted(str):
@@ -17,19 +17,16 @@ def quote(text: str) -> Quoted:
 
     Plain characters, letters of any script, tabs and line ends stand as they are between single
     quotes. Others are escaped: sbatch refuses a carriage return, old bash mangles control
-    characters, shellcheck takes a typographic quote for a slip. Raises ValueError for NUL.
+    characters, shellcheck takes a typographic quote for a slip. So it does `A==`, `(a,b)` and
+    `then`: of all words, only options and paths stand without quotes. Raises ValueError for NUL.
     """
     if "\0" in text:
         raise ValueError("NUL cannot be passed to a process")
+    if _OPTION_OR_PATH.match(text):
+        return Quoted(text)
     if _ASCII.match(text) or all(_plain(c) for c in text):
-        return Quoted(shlex.quote(text))
+        return Quoted("'" + text.replace("'", "'\\''") + "'")
     return Quoted("$'" + "".join(_escaped(c) for c in text) + "'")
-
-
-def in_quotes(text: str) -> Quoted:
-    """The same, in quotes even where none are needed: shellcheck takes `A==` and `(a,b)` for slips."""
-    word = quote(text)
-    return word if word[0] in "'$" else Quoted(f"'{word}'")
 
 
 def only_quoted(value: object) -> object:

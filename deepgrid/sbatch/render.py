@@ -17,7 +17,7 @@ import jinja2
 from deepgrid.sbatch.blocks import blocks_of
 from deepgrid.sbatch.commands import srun_options, task
 from deepgrid.sbatch.containers import Containers, Images, place_of
-from deepgrid.sbatch.quoting import Quoted, in_quotes, only_quoted, quote
+from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.models import SHELL_NAMES, EnvVar, HTTPData, Job, S3Data, StepFor
 
@@ -61,11 +61,11 @@ def _environment() -> jinja2.Environment:
 
 def _export(variable: EnvVar) -> Quoted:
     """`KEY='value'`; the key is an identifier, checked by the model."""
-    return Quoted(f"{variable.key}={in_quotes(variable.value)}")
+    return Quoted(f"{variable.key}={quote(variable.value)}")
 
 
 def _elements(texts: Iterable[str]) -> Quoted:
-    return Quoted(" ".join(map(in_quotes, texts)))
+    return Quoted(" ".join(map(quote, texts)))
 
 
 def _within(loop: StepFor) -> Quoted:
