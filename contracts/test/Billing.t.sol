@@ -5,6 +5,7 @@ import {HardwareTotals, JobDefinition, ProviderPrices} from "../src/Types.sol";
 import {Billing} from "../src/libraries/Billing.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
+import {Reference} from "./proof/Reference.sol";
 
 /// The formulas, at their edges and against plain arithmetic where that does not overflow.
 contract BillingTest is Grid {
@@ -58,6 +59,47 @@ contract BillingTest is Grid {
             vm.assertEq(Billing.startedMinutes(1000, 1000 + elapsed[i]), expected[i], "minutes");
         }
         vm.assertEq(Billing.startedMinutes(1000, 10), 1, "time that ran backwards");
+    }
+
+    /// Against the documented formulas, written a second time: what a bill of any size is, and that it is never more
+    /// than was locked nor than the minutes cost.
+    function testFuzz_a_bill_is_the_documented_one(
+        uint32 billed,
+        uint96 locked,
+        uint128 rate,
+        uint8 rateBits,
+        uint40 start,
+        uint40 end
+    ) external pure {
+        uint256 perMinute = rate >> rateBits % 128; // small and large ones alike
+        uint256 cost = Billing.cost(Billing.charged(billed, locked, perMinute), perMinute, locked);
+        vm.assertEq(cost, Reference.cost(billed, locked, perMinute), "cost");
+        vm.assertTrue(cost <= locked && cost <= uint256(billed) * perMinute, "never more");
+        vm.assertEq(Billing.limitMinutes(locked, perMinute), Reference.limit(locked, perMinute), "limit");
+        vm.assertEq(Billing.startedMinutes(start, end), Reference.startedMinutes(start, end), "started minutes");
+    }
+
+    function testFuzz_a_job_of_any_size_fits_as_documented(
+        uint64 gpus,
+        uint16 ntasks,
+        uint16 cpusPerTask,
+        uint16 memPerCpu,
+        HardwareTotals memory has
+    ) external pure {
+        uint256 cpus = uint256(ntasks) * cpusPerTask;
+        bool fits = gpus <= has.gpus && cpus <= has.cpus && cpus * memPerCpu <= has.mem;
+        vm.assertTrue(Billing.fits(sized(gpus, ntasks, cpusPerTask, memPerCpu), has) == fits, "fits");
+    }
+
+    /// What a report is billed from, when the clock stands before the claim, at it, and after it. Chains do not go
+    /// back in time, but a clock that did must not keep a provider from reporting.
+    function test_a_start_is_never_before_the_claim() external {
+        uint256[6] memory clocks = [uint256(0), 9_999, 10_000, 10_120, 10_121, 20_000];
+        uint256[6] memory starts = [uint256(10_000), 10_000, 10_000, 10_000, 10_001, 19_880];
+        for (uint256 i; i < clocks.length; ++i) {
+            vm.warp(clocks[i]);
+            vm.assertEq(Billing.startOf(2, 10_000), starts[i], "two minutes ago, or the claim");
+        }
     }
 
     function test_the_exact_hardware_fits_and_one_less_does_not() external pure {

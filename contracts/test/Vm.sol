@@ -12,6 +12,9 @@ interface Vm {
     function prank(address sender) external;
     function warp(uint256 timestamp) external;
     function roll(uint256 height) external;
+    function getBlockTimestamp() external view returns (uint256);
+    function deployCode(string calldata artifact) external returns (address);
+    function deployCode(string calldata artifact, bytes calldata constructorArguments) external returns (address);
     function pauseGasMetering() external;
     function resumeGasMetering() external;
     function assume(bool condition) external pure;
@@ -24,6 +27,10 @@ interface Vm {
     function recordLogs() external;
     function getRecordedLogs() external returns (Log[] memory);
     function readFile(string calldata path) external view returns (string memory);
+    function writeLine(string calldata path, string calldata line) external;
+    function envOr(string calldata name, string calldata otherwise) external view returns (string memory);
+    function toString(bytes calldata value) external pure returns (string memory);
+    function toString(uint256 value) external pure returns (string memory);
     function parseJson(string calldata json, string calldata key) external pure returns (bytes memory);
     function parseJsonStringArray(string calldata json, string calldata key) external pure returns (string[] memory);
     function assertTrue(bool condition, string calldata what) external pure;

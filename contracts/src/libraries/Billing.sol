@@ -63,6 +63,6 @@ library Billing {
     /// When a job that is reported RUNNING started: `ranMinutes` ago, but not before it was claimed.
     function startOf(uint256 ranMinutes, uint256 claimedAt) internal view returns (uint256) {
         uint256 ago = ranMinutes * 60;
-        return ago >= block.timestamp - claimedAt ? claimedAt : block.timestamp - ago;
+        return block.timestamp <= claimedAt + ago ? claimedAt : block.timestamp - ago;
     }
 }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Credit} from "../../src/Credit.sol";
+import {MetaScheduler} from "../../src/MetaScheduler.sol";
+import {ProviderManager} from "../../src/ProviderManager.sol";
+import {JobStatus, Label, ProviderHardware, ProviderPrices} from "../../src/Types.sol";
+import {vm} from "../Vm.sol";
+import {JobHandler} from "./JobHandler.sol";
+import {GhostProvider} from "./Model.sol";
+import {Player} from "./Player.sol";
+
+/// All that anybody does: jobs, and beside them providers that come, go and are banned, constants that change, cut that
+/// is withdrawn, clocks that jump in both directions, and, if so wished, gifts to the contract.
+contract Handler is JobHandler {
+    uint256 private constant NODES = 2;
+    /// Times are kept in 32 bits.
+    uint256 private constant LAST_TIME = type(uint32).max - 100 days;
+
+    bool private immutable gifts;
+    uint256 private leaps; // jumps by more than 194 days
+    uint256 private backwards;
+    uint256 private given;
+
+    constructor(
+        Credit credit_,
+        MetaScheduler grid_,
+        ProviderManager manager_,
+        address operator_,
+        address[2] memory customers_,
+        address[2] memory providers_,
+        bool gifts_
+    ) Player(credit_, grid_, manager_, operator_, customers_, providers_) {
+        gifts = gifts_;
+        for (uint256 i; i < 2; ++i) {
+            register(i, i + 1);
+            approve(i, 1);
+        }
+        request(0, 1000 ether + 1, 64, 0); // there is always a job to pick
+    }
+
+    // ---------------------------------------------------------------- providers
+
+    /// Proposes prices: mostly sound ones, sometimes none at all, sometimes endless ones.
+    function register(uint256 who, uint256 price) public {
+        price = dice(price);
+        address caller = providers[who % 2];
+        ProviderPrices memory prices = ProviderPrices(price % 10 ether, price % 3 ether, price % 0.001 ether);
+        if (price % 16 == 0) prices = ProviderPrices(0, price % 2, 0);
+        if (price % 16 == 5) prices = ProviderPrices(price, type(uint80).max - price % 2, price);
+        ProviderHardware memory hardware = ProviderHardware(
+            uint64(NODES), filled(price % 64 == 7 ? 1 : NODES, 4), filled(NODES, 16), filled(NODES, 64_000)
+        );
+        if (!playManager(caller, abi.encodeCall(manager.register, (hardware, prices, new Label[](0))))) return;
+        (providerOf[caller].waiting, providerOf[caller].proposed) = (true, prices);
+    }
+
+    function approve(uint256 who, uint256 chance) public {
+        address provider = providers[who % 2];
+        if (!playManager(perhaps(operator, chance), abi.encodeCall(manager.approve, (provider)))) return;
+        GhostProvider storage ghost = providerOf[provider];
+        vm.assertTrue(ghost.waiting && !ghost.banned, "a proposal of somebody who is not banned");
+        (ghost.waiting, ghost.approved, ghost.inForce) = (false, true, ghost.proposed);
+    }
+
+    /// Like the next two, seldom without coming back soon, so that jobs go on meanwhile.
+    function remove(uint256 who, uint256 chance) external {
+        address provider = providers[who % 2];
+        if (playManager(perhaps(operator, chance), abi.encodeCall(manager.remove, (provider)))) {
+            GhostProvider storage ghost = providerOf[provider];
+            (ghost.waiting, ghost.approved) = (false, false);
+            delete ghost.inForce;
+        }
+        register(who, chance);
+        if (chance % 3 != 0) approve(who, 1);
+    }
+
+    function ban(uint256 who, uint256 chance) external {
+        address provider = providers[who % 2];
+        bool passed = playManager(perhaps(operator, chance), abi.encodeCall(manager.ban, (provider)));
+        if (passed) providerOf[provider].banned = true;
+        if (chance % 3 != 0) unban(who, 1);
+    }
+
+    function unban(uint256 who, uint256 chance) public {
+        address provider = providers[who % 2];
+        bool passed = playManager(perhaps(operator, chance), abi.encodeCall(manager.unban, (provider)));
+        if (passed) providerOf[provider].banned = false;
+    }
+
+    // ---------------------------------------------------------------- admin and owner
+
+    function changeConstant(uint256 which, uint256 value, uint256 chance) external {
+        bytes4[6] memory setters = [
+            grid.setMinimumAmount.selector,
+            grid.setDeepsquareCut.selector,
+            grid.setBillDurationDeltaMinute.selector,
+            grid.setCancellationFeeMinute.selector,
+            grid.setClaimJobTimeout.selector,
+            grid.setTopUpSliceDurationMin.selector
+        ];
+        uint256[6] memory mosts = [uint256(150 ether), 101, 1441, 61, 120, 240];
+        for (uint256 i; i < 3; ++i) {
+            address caller = chance % 4 == 1 ? nobody : perhaps(owner, chance);
+            bool passed = playGrid(caller, abi.encodeWithSelector(setters[which % 6], value % (mosts[which % 6] + 1)));
+            if (passed) vm.assertEq(caller, owner, "only the owner sets constants");
+            (which, value, chance) = (which / 6, value / 7, chance / 8);
+        }
+    }
+
+    function changeDoor(uint256 open, uint256 chance) external {
+        address caller = perhaps(owner, chance);
+        bool passed = playGrid(caller, abi.encodeCall(rare.setEnableRequestNewJob, (open % 4 != 0)));
+        if (passed) vm.assertEq(caller, owner, "only the admin opens and closes");
+        if (chance % 3 != 0) playGrid(owner, abi.encodeCall(rare.setEnableRequestNewJob, (true)));
+    }
+
+    function withdraw(uint256 amount, uint256 chance) external {
+        amount %= cutHeld + 2;
+        address caller = perhaps(owner, chance);
+        if (!playGrid(caller, abi.encodeCall(grid.withdrawAdmin, (amount)))) return;
+        vm.assertEq(caller, owner, "only the admin withdraws");
+        cutHeld -= amount;
+        gained[caller] += int256(amount);
+    }
+
+    // ---------------------------------------------------------------- the world
+
+    /// Some minutes; now and then months and years; now and then back.
+    function pass(uint256 time, uint256 kind) external {
+        uint256 time_ = vm.getBlockTimestamp();
+        (time, kind) = (dice(time), dice(kind));
+        if (kind % 16 == 3) {
+            vm.warp(time_ - time % 2 hours);
+            ++backwards;
+        } else if (kind % 16 == 4) {
+            uint256 later = time_ + time % 1500 days;
+            if (later > LAST_TIME) return;
+            if (later > time_ + 194 days) ++leaps;
+            vm.warp(later);
+        } else {
+            vm.warp(time_ + time % (kind % 3 == 0 ? 2 hours : 15 minutes));
+        }
+        vm.roll(block.number + 1);
+    }
+
+    /// Credits that nobody asked for.
+    function give(uint256 amount) external {
+        if (!gifts) return;
+        amount %= 1000 ether;
+        (bool passed,) = play(customers[1], address(credit), abi.encodeCall(credit.transfer, (address(grid), amount)));
+        if (!passed) return;
+        ++given;
+        donated += amount;
+        gained[customers[1]] -= int256(amount);
+    }
+
+    // ---------------------------------------------------------------- what was reached
+
+    /// What was reached so far, as JSON: for each selector, [passed, refused]; for each state, how many jobs ended in it;
+    /// and how often the rest happened.
+    function reach() external view returns (string memory line) {
+        for (uint256 i; i < functions.length; ++i) {
+            uint256[2] memory counts = reached[functions[i]];
+            string memory pair = string.concat("[", vm.toString(counts[0]), ",", vm.toString(counts[1]), "],");
+            line = string.concat(line, '"', vm.toString(abi.encodePacked(functions[i])), '":', pair);
+        }
+        for (uint256 i = uint256(JobStatus.CANCELLED); i <= uint256(JobStatus.PANICKED); ++i) {
+            line = string.concat(line, counted(vm.toString(i), ended[i]), ",");
+        }
+        line = string.concat(line, counted("back in time", backwards), ",", counted("by years", leaps), ",");
+        line = string.concat("{", line, counted("skipped items", skipped), ",", counted("gifts", given), "}");
+    }
+
+    function counted(string memory what, uint256 count) private pure returns (string memory) {
+        return string.concat('"', what, '":[', vm.toString(count), "]");
+    }
+
+    /// Whether everything passed, was refused and ended, that can; else the first thing that did not.
+    function missed() external view returns (string memory) {
+        for (uint256 i; i < functions.length; ++i) {
+            uint256[2] memory counts = reached[functions[i]];
+            bool mayFail = functions[i] != credit.transfer.selector;
+            if (counts[0] == 0 || (counts[1] == 0 && mayFail)) return vm.toString(abi.encodePacked(functions[i]));
+        }
+        for (uint256 i = uint256(JobStatus.CANCELLED); i <= uint256(JobStatus.PANICKED); ++i) {
+            if (ended[i] == 0) return string.concat("an end in state ", vm.toString(i));
+        }
+        if (backwards == 0 || leaps == 0 || skipped == 0) return "jumps in time, or skipped items";
+        return "";
+    }
+
+    function playManager(address caller, bytes memory call) private returns (bool passed) {
+        (passed,) = play(caller, address(manager), call);
+        if (passed && bytes4(call) != manager.register.selector) {
+            vm.assertEq(caller, operator, "only the operator rules over providers");
+        }
+    }
+
+    function filled(uint256 length, uint64 value) private pure returns (uint64[] memory figures) {
+        figures = new uint64[](length);
+        for (uint256 i; i < length; ++i) {
+            figures[i] = value;
+        }
+    }
+}

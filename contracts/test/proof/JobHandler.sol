@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Credit} from "../../src/Credit.sol";
+import {MetaScheduler} from "../../src/MetaScheduler.sol";
+import {ProviderManager} from "../../src/ProviderManager.sol";
+import {TimeoutTooEarly} from "../../src/Errors.sol";
+import {Assignment, JobDefinition, JobRequest, JobStatus, StatusReport} from "../../src/Types.sol";
+import {vm} from "../Vm.sol";
+import {Ghost, GhostProvider} from "./Model.sol";
+import {Player} from "./Player.sol";
+
+/// What customers, providers and the meta-scheduler do with jobs, in any order and number.
+abstract contract JobHandler is Player {
+    // ---------------------------------------------------------------- customer
+
+    function request(uint256 who, uint256 amount, uint256 size, uint256 allow) public {
+        address caller = customers[who % 2];
+        JobRequest memory asked = someRequest(amount, size, allow);
+        bytes memory call = abi.encodeCall(
+            grid.requestNewJob, (asked.definition, asked.lockedCredits, asked.jobName, asked.delegateSpendingAuthority)
+        );
+        (bool passed, bytes memory answer) = play(caller, address(grid), call);
+        if (!passed) return;
+        bookRequest(caller, asked);
+        vm.assertEq(abi.decode(answer, (uint256)), jobCount(), "ids count up");
+    }
+
+    function requestMany(uint256 who, uint256 count, uint256 amount, uint256 size) external {
+        address caller = customers[who % 2];
+        JobRequest[] memory asked = new JobRequest[](count % 4);
+        for (uint256 i; i < asked.length; ++i) {
+            asked[i] = someRequest(amount / (i + 1), size / (i + 1), size >> i);
+        }
+        if (!playGrid(caller, abi.encodeCall(grid.requestNewJobs, (asked)))) return;
+        for (uint256 i; i < asked.length; ++i) {
+            bookRequest(caller, asked[i]);
+        }
+    }
+
+    function cancel(uint256 number, uint256 chance) external {
+        uint256 id = chance % 5 == 0 ? pickHot(number) : pickClaimed(number);
+        Ghost storage job = jobs[id];
+        address provider = job.provider;
+        uint256 closableFrom = job.cancelAt + uint256(grid.claimJobTimeout()) * 60;
+        if (job.cancelAt != 0 && chance % 4 == 2) waitUntil(closableFrom - chance / 4 % 2);
+        if (!playGrid(perhaps(job.customer, chance), abi.encodeCall(rare.cancelJob, (bytes32(id))))) return;
+        if (job.status == JobStatus.CANCELLED) {
+            if (job.before < JobStatus.SCHEDULED) return;
+            vm.assertTrue(job.cancelAt != 0 && vm.getBlockTimestamp() >= closableFrom, "closed when unanswered");
+            ++providerOf[provider].record.timedOut;
+            return;
+        }
+        bool open = job.cancelAt == 0 || vm.getBlockTimestamp() < closableFrom;
+        vm.assertTrue(open, "still open only while an answer may come");
+        if (job.cancelAt == 0) (job.cancelAt, job.delegateSpending) = (vm.getBlockTimestamp(), false);
+        pushOnce(providerOf[provider].cancelling, id);
+    }
+
+    function topUp(uint256 number, uint256 amount, uint256 who) external {
+        uint256 id = pickClaimed(number);
+        address caller = customers[who % 2];
+        amount = amount % 64 == 0 ? amount : amount % 500 ether;
+        if (!playGrid(caller, abi.encodeCall(rare.topUpJob, (bytes32(id), amount)))) return;
+        bookTopUp(id, caller, amount);
+    }
+
+    function topUpDelegate(uint256 number, uint256 chance) external {
+        uint256 id = pickClaimed(number);
+        Ghost storage job = jobs[id];
+        address[3] memory entitled = [job.customer, job.provider, operator];
+        address caller = perhaps(entitled[chance / 64 % 3], chance);
+        if (chance % 2 == 0) allowSpending(number, 1, 1);
+        uint256 slice = grid.topUpSliceDurationMin();
+        if (!playGrid(caller, abi.encodeCall(rare.topUpJobDelegate, (bytes32(id))))) return;
+        vm.assertTrue(job.delegateSpending, "only with authority");
+        vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by who may");
+        bookTopUp(id, job.customer, slice * job.rate);
+    }
+
+    function allowSpending(uint256 number, uint256 allow, uint256 chance) public {
+        uint256 id = pickHot(number);
+        address caller = perhaps(jobs[id].customer, chance);
+        bool allowed = allow % 4 != 0;
+        if (!playGrid(caller, abi.encodeCall(rare.setDelegateSpendingAuthority, (bytes32(id), allowed)))) return;
+        vm.assertEq(caller, jobs[id].customer, "only the customer allows");
+        jobs[id].delegateSpending = allowed;
+    }
+
+    // ---------------------------------------------------------------- meta-scheduler
+
+    function assign(uint256 number, uint256 who, uint256 chance) public {
+        assigning(providers[who % 2]);
+        bytes memory call = abi.encodeCall(
+            grid.metaSchedule, (bytes32(pick(number, JobStatus.PENDING, JobStatus.PENDING)), providers[who % 2])
+        );
+        playGrid(perhaps(operator, chance), call);
+    }
+
+    function assignMany(uint256 number, uint256 count, uint256 who, uint256 chance) external {
+        Assignment[] memory wishes = new Assignment[](1 + count % 5);
+        for (uint256 i; i < wishes.length; ++i) {
+            wishes[i] = Assignment(bytes32(1 + (pickHot(number) + i) % jobCount()), providers[who % 2]);
+        }
+        if (count % 32 == 9) wishes[0].jobId = bytes32(jobCount() + 1);
+        assigning(providers[who % 2]);
+        playGrid(perhaps(operator, chance), abi.encodeCall(grid.metaScheduleJobs, (wishes)));
+    }
+
+    function panic(uint256 number, uint256 chance) external {
+        if (chance % 3 != 0) return advance(number, chance, chance);
+        uint256 id = pickHot(number);
+        Ghost storage job = jobs[id];
+        address provider = job.provider;
+        if (!playGrid(perhaps(operator, chance), abi.encodeCall(rare.panicJob, (bytes32(id), "burns")))) return;
+        if (job.before >= JobStatus.SCHEDULED) ++providerOf[provider].record.panicked;
+    }
+
+    function timeout(uint256 number, uint256 who, uint256 chance) external {
+        uint256 id = pick(number, JobStatus.META_SCHEDULED, JobStatus.RUNNING);
+        Ghost storage job = jobs[id];
+        address caller = perhaps(who % 2 == 0 ? job.customer : operator, chance);
+        address provider = job.provider;
+        uint256 due = provider == address(0) ? type(uint256).max : dueFor(id, caller);
+        if (due < type(uint256).max && chance % 2 == 0) waitUntil(due - (due > 0 && chance % 4 == 0 ? 1 : 0));
+        (bool passed, bytes memory answer) = play(caller, address(grid), abi.encodeCall(rare.timeoutJob, (bytes32(id))));
+        if (!passed && bytes4(answer) != TimeoutTooEarly.selector) return;
+        if (!passed) return vm.assertEq(answer, abi.encodeWithSelector(TimeoutTooEarly.selector, due), "from when");
+        vm.assertTrue(vm.getBlockTimestamp() >= due, "not before its time");
+        ++providerOf[provider].record.timedOut;
+    }
+
+    // ---------------------------------------------------------------- provider
+
+    function claim(uint256 who, uint256 chance) public {
+        playGrid(perhaps(providers[who % 2], chance), abi.encodeCall(grid.claimNextJob, ()));
+    }
+
+    function claimMany(uint256 who, uint256 most) external {
+        playGrid(providers[who % 2], abi.encodeCall(grid.claimNextJobs, (most % 4)));
+    }
+
+    function report(uint256 number, uint256 status, uint256 ran, uint256 chance) public {
+        uint256 id = pickClaimed(number);
+        bool[1] memory open = [hot(id)];
+        StatusReport memory made = someReport(id, status, ran);
+        bytes memory call = abi.encodeCall(
+            grid.providerSetJobStatus, (made.jobId, made.next, made.durationMinute, made.lastError, made.exitCode)
+        );
+        reporting(made.durationMinute);
+        if (playGrid(perhaps(jobs[id].provider, chance), call)) bookPanic(id, open[0]);
+    }
+
+    function reportMany(uint256 number, uint256 count, uint256 status, uint256 ran) external {
+        StatusReport[] memory made = new StatusReport[](1 + count % 5);
+        uint256 first = pickClaimed(number);
+        bool[] memory open = new bool[](made.length);
+        for (uint256 i; i < made.length; ++i) {
+            uint256 id = 1 + (first - 1 + i) % jobCount();
+            open[i] = hot(id);
+            made[i] = someReport(id, status, ran);
+            for (uint256 j; j < i; ++j) {
+                if (made[j].jobId == made[i].jobId) open[i] = false; // told of twice
+            }
+        }
+        if (count % 32 == 9) made[0].jobId = bytes32(jobCount() + 1);
+        reporting(made[0].durationMinute);
+        address caller = perhaps(jobs[first].provider, count);
+        if (!playGrid(caller, abi.encodeCall(grid.providerSetJobStatuses, (made)))) return;
+        for (uint256 i; i < made.length; ++i) {
+            bookPanic(uint256(made[i].jobId), open[i]);
+        }
+    }
+
+    function refuse(uint256 number, uint256 chance) external {
+        uint256 id = pick(number, JobStatus.META_SCHEDULED, JobStatus.SCHEDULED);
+        Ghost storage job = jobs[id];
+        address provider = job.provider;
+        if (!playGrid(perhaps(provider, chance), abi.encodeCall(rare.refuseJob, (bytes32(id))))) return;
+        if (job.cancelAt == 0) ++providerOf[provider].record.refused;
+    }
+
+    function hear(uint256 who, uint256 kind) external {
+        GhostProvider storage first = providerOf[providers[who % 2]];
+        if (kind % 4 < 2 && (kind % 2 == 0 ? first.cancelling.length : first.toppedUp.length) == 0) who = 1 - who % 2;
+        bytes memory call = kind % 2 == 0
+            ? abi.encodeCall(rare.claimNextCancellingJob, ())
+            : abi.encodeCall(rare.claimNextTopUpJob, ());
+        playGrid(providers[who % 2], call);
+    }
+
+    /// One step on the usual way of a job, so that many jobs come far.
+    function advance(uint256 number, uint256 end, uint256 ran) public {
+        uint256 id = pickHot(number);
+        Ghost storage job = jobs[id];
+        number = (id - 1) * 16;
+        if (job.status == JobStatus.PENDING) return assign(number, end, 1);
+        if (job.status == JobStatus.META_SCHEDULED) return claim(job.provider == providers[0] ? 0 : 1, 1);
+        if (job.status == JobStatus.SCHEDULED) return report(number, 0, ran, 1);
+        report(number, 1 + end % 5, ran, 1);
+    }
+
+    /// Up to five such steps, so that some jobs come to their end.
+    function carry(uint256 number, uint256 end, uint256 ran) external {
+        for (uint256 i; i < 1 + dice(end) % 5; ++i) {
+            advance(number, end, ran);
+        }
+    }
+
+    // ---------------------------------------------------------------- what they ask for, and how it is booked
+
+    /// Up to a time that is not far away.
+    function waitUntil(uint256 time) private {
+        uint256 now_ = vm.getBlockTimestamp();
+        if (time > now_ && time < now_ + 3 days) vm.warp(time);
+    }
+
+    function someRequest(uint256 amount, uint256 size, uint256 allow) private pure returns (JobRequest memory asked) {
+        size = dice(size);
+        JobDefinition memory job = asked.definition;
+        job.gpus = uint64(size % 4 == 3 ? 1 + size % 9 : 0);
+        job.ntasks = uint64(size / 4 % 16 == 0 ? size / 64 % 40 : 1 + size / 64 % 3);
+        job.cpusPerTask = uint64(1 + size / 4096 % 3);
+        job.memPerCpu = uint64(1 + size / 65536 % 4000);
+        asked.lockedCredits = amount % 64 == 0 ? amount : 90 ether + amount % 3000 ether;
+        asked.jobName = "job";
+        asked.delegateSpendingAuthority = allow % 2 == 0;
+    }
+
+    function someReport(uint256 id, uint256 status, uint256 ran) private pure returns (StatusReport memory) {
+        JobStatus next = JobStatus(status % 32 == 31 ? status / 32 % 9 : uint256(JobStatus.RUNNING) + status % 6);
+        if (next > JobStatus.RUNNING && status % 6 == 0 && status % 32 != 31) next = JobStatus.RUNNING;
+        uint64 ranMinutes = uint64(ran % 16 == 0 ? ran : ran % 600);
+        return
+            StatusReport(
+                bytes32(id), next, ranMinutes, ran % 5 == 0 ? "text" : "", ran % 7 == 0 ? int64(768) : int64(0)
+            );
+    }
+
+    function bookRequest(address customer, JobRequest memory asked) private {
+        created(asked.definition, customer, asked.lockedCredits, asked.delegateSpendingAuthority);
+        checkJob(jobCount());
+    }
+
+    function bookTopUp(uint256 id, address payer, uint256 amount) private {
+        Ghost storage job = jobs[id];
+        vm.assertTrue(job.status == JobStatus.SCHEDULED || job.status == JobStatus.RUNNING, "only claimed jobs");
+        lock(job, payer, amount);
+        job.pendingTopUp += amount;
+        pushOnce(providerOf[job.provider].toppedUp, id);
+    }
+
+    /// A panic that a provider reported after its claim is counted.
+    function bookPanic(uint256 id, bool wasHot) private {
+        if (id >= jobs.length || !wasHot) return;
+        Ghost storage job = jobs[id];
+        if (job.status == JobStatus.PANICKED && job.before >= JobStatus.SCHEDULED) {
+            ++providerOf[job.provider].record.panicked;
+        }
+    }
+
+    function hot(uint256 id) private view returns (bool) {
+        return jobs[id].status <= JobStatus.RUNNING;
+    }
+
+    /// A job, as a rule one from `least` to `most`, so that calls meet jobs that they are for.
+    function pick(uint256 number, JobStatus least, JobStatus most) internal view returns (uint256 id) {
+        uint256 count = jobCount();
+        id = 1 + number / 16 % count;
+        if (number % 16 == 15) return id;
+        for (uint256 i; i < count; ++i) {
+            uint256 other = 1 + (id - 1 + i) % count;
+            if (jobs[other].status >= least && jobs[other].status <= most) return other;
+        }
+    }
+
+    function pickHot(uint256 number) internal view returns (uint256) {
+        return pick(number, JobStatus.PENDING, JobStatus.RUNNING);
+    }
+
+    function pickClaimed(uint256 number) internal view returns (uint256) {
+        return pick(number, JobStatus.SCHEDULED, JobStatus.RUNNING);
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Credit} from "../../src/Credit.sol";
+import {
+    BatchItemSkippedEvent,
+    ClaimNextCancellingJobEvent,
+    ClaimNextTopUpJobEvent,
+    JobSettledEvent,
+    JobTransitionEvent
+} from "../../src/Events.sol";
+import {MetaScheduler} from "../../src/MetaScheduler.sol";
+import {ProviderManager} from "../../src/ProviderManager.sol";
+import {JobStatus} from "../../src/Types.sol";
+import {Vm, vm} from "../Vm.sol";
+import {Ghost, Model} from "./Model.sol";
+import {Reference} from "./Reference.sol";
+
+/// Makes calls as anybody, and books on the model what the contracts say of them in their events. A refusal is part of
+/// the play, as long as it is one of the grid's errors: nothing may overflow, divide by zero or run out of an array.
+abstract contract Player is Model {
+    bytes4 private constant PANIC = bytes4(keccak256("Panic(uint256)"));
+
+    address internal operator;
+    address internal owner;
+    address[2] internal customers;
+    address[2] internal providers;
+    /// Those who have no part in it.
+    address internal nobody = address(0x0bad);
+
+    // what the call under way names, for the events that do not
+    address private wanted;
+    uint256 private minutesRan;
+    bool private isReport;
+
+    /// How often each function passed and was refused.
+    mapping(bytes4 => uint256[2]) internal reached;
+    bytes4[] internal functions;
+    /// How many jobs ended in each state.
+    uint256[9] internal ended;
+    uint256 internal skipped;
+
+    constructor(
+        Credit credit_,
+        MetaScheduler grid_,
+        ProviderManager manager_,
+        address operator_,
+        address[2] memory customers_,
+        address[2] memory providers_
+    ) Model(credit_, grid_, manager_) {
+        (operator, owner, customers, providers) = (operator_, grid_.owner(), customers_, providers_);
+    }
+
+    /// Evenly spread, which the numbers that a fuzzer likes are not.
+    function dice(uint256 seed) internal pure returns (uint256) {
+        return uint256(keccak256(abi.encode(seed)));
+    }
+
+    /// The caller who should, or, once in eight times, anybody. Address 0 is nobody's and calls nothing.
+    function perhaps(address rightful, uint256 chance) internal view returns (address) {
+        if (rightful == address(0)) return providers[chance % 2];
+        if (chance % 8 != 0) return rightful;
+        address[7] memory all = [customers[0], customers[1], providers[0], providers[1], operator, owner, nobody];
+        return all[(chance / 8) % 7];
+    }
+
+    function assigning(address provider) internal {
+        wanted = provider;
+    }
+
+    function reporting(uint256 minutes_) internal {
+        (minutesRan, isReport) = (minutes_, true);
+    }
+
+    /// Makes the call; afterwards the model knows all that it did.
+    function play(address caller, address target, bytes memory call)
+        internal
+        returns (bool passed, bytes memory answer)
+    {
+        bytes4 selector = bytes4(call);
+        if (reached[selector][0] + reached[selector][1] == 0) functions.push(selector);
+        vm.recordLogs();
+        vm.prank(caller);
+        (passed, answer) = target.call(call);
+        ++reached[selector][passed ? 0 : 1];
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        if (passed) {
+            for (uint256 i; i < logs.length; ++i) {
+                if (logs[i].emitter == address(grid)) book(caller, logs[i]);
+            }
+        } else {
+            vm.assertTrue(answer.length >= 4 && bytes4(answer) != PANIC, "a refusal says why");
+        }
+        isReport = false;
+    }
+
+    function playGrid(address caller, bytes memory call) internal returns (bool passed) {
+        (passed,) = play(caller, address(grid), call);
+    }
+
+    function book(address caller, Vm.Log memory log) private {
+        bytes32 topic = log.topics[0];
+        if (topic == JobTransitionEvent.selector) {
+            (uint256 id, JobStatus from, JobStatus to) = abi.decode(log.data, (uint256, JobStatus, JobStatus));
+            vm.assertEq(uint256(from), uint256(jobs[id].status), "moved from where it was");
+            moved(id, to, caller, wanted, minutesRan);
+        } else if (topic == JobSettledEvent.selector) {
+            bookEnd(log.data);
+        } else if (topic == ClaimNextCancellingJobEvent.selector) {
+            (,, uint256 id) = abi.decode(log.data, (address, address, uint256));
+            vm.assertEq(pop(providerOf[caller].cancelling, id), 0, "the oldest cancel request");
+        } else if (topic == ClaimNextTopUpJobEvent.selector) {
+            (uint256 id,, uint64 limit) = abi.decode(log.data, (uint256, address, uint64));
+            vm.assertEq(pop(providerOf[caller].toppedUp, id), 0, "the oldest top-up");
+            vm.assertEq(limit, Reference.limit(jobs[id].locked, jobs[id].rate), "the whole limit");
+            jobs[id].pendingTopUp = 0;
+        } else if (topic == BatchItemSkippedEvent.selector) {
+            ++skipped;
+        }
+    }
+
+    function bookEnd(bytes memory data) private {
+        (uint256 id, address provider, address customer, uint64 billed, uint256 paid, uint256 cut, uint256 refunded) =
+            abi.decode(data, (uint256, address, address, uint64, uint256, uint256, uint256));
+        Ghost storage job = jobs[id];
+        vm.assertEq(provider, job.provider, "paid to its provider");
+        vm.assertEq(customer, job.customer, "refunded to its customer");
+        vm.assertEq(billed, isReport ? billable(job, minutesRan) : 0, "minutes billed");
+        settled(id, billed, paid, cut, refunded);
+        checkEnd(id);
+        ++ended[uint256(job.status)];
+    }
+}

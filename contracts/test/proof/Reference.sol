@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {JobDefinition, JobStatus, ProviderPrices} from "../../src/Types.sol";
+
+/// The rules of docs/contracts.md once more, as plainly as they can be written, without a line of the contracts:
+/// who may move which edge, and what a job costs.
+library Reference {
+    // Who may move an edge.
+    uint256 internal constant CUSTOMER = 1;
+    uint256 internal constant PROVIDER = 2;
+    uint256 internal constant ROLE = 4;
+    uint256 internal constant ANYONE = 8; // once its time for the claim is over
+
+    uint256 internal constant YEAR_MINUTES = 525_600;
+    /// Delays are kept in 24 bits.
+    uint256 internal constant LONGEST_DELAY = 2 ** 24 - 1;
+    /// From this price on a provider is beyond all deposits.
+    uint256 internal constant ENDLESS_PRICE = 2 ** 80 - 1;
+
+    /// Sum of those who may move a job so; 0 where there is no such edge.
+    function movers(JobStatus from, JobStatus to) internal pure returns (uint256) {
+        if (from == JobStatus.PENDING) {
+            if (to == JobStatus.META_SCHEDULED || to == JobStatus.PANICKED) return ROLE;
+            return to == JobStatus.CANCELLED ? CUSTOMER : 0;
+        }
+        if (from == JobStatus.META_SCHEDULED) {
+            if (to == JobStatus.PENDING) return PROVIDER | ANYONE;
+            if (to == JobStatus.SCHEDULED) return PROVIDER;
+            if (to == JobStatus.CANCELLED) return PROVIDER | CUSTOMER;
+            return to == JobStatus.PANICKED ? PROVIDER | ROLE : 0;
+        }
+        if (from == JobStatus.SCHEDULED) {
+            if (to == JobStatus.PENDING || to == JobStatus.CANCELLED) return PROVIDER | ROLE | CUSTOMER;
+            if (to == JobStatus.RUNNING || to == JobStatus.FAILED) return PROVIDER;
+            return to == JobStatus.PANICKED ? PROVIDER | ROLE : 0;
+        }
+        if (from != JobStatus.RUNNING || to <= JobStatus.RUNNING) return 0;
+        if (to == JobStatus.CANCELLED) return PROVIDER | CUSTOMER;
+        return to == JobStatus.PANICKED ? PROVIDER | ROLE | CUSTOMER : PROVIDER;
+    }
+
+    /// Wei per minute; the highest number when a price that counts is endless.
+    function rate(JobDefinition memory job, ProviderPrices memory prices) internal pure returns (uint256) {
+        uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
+        uint256 mem = cpus * job.memPerCpu;
+        if (endless(job.gpus, prices.gpuPricePerMin)) return type(uint256).max;
+        if (endless(cpus, prices.cpuPricePerMin)) return type(uint256).max;
+        if (endless(mem, prices.memPricePerMin)) return type(uint256).max;
+        return (job.gpus == 0 ? 0 : job.gpus * prices.gpuPricePerMin) + (cpus == 0 ? 0 : cpus * prices.cpuPricePerMin)
+            + (mem == 0 ? 0 : mem * prices.memPricePerMin);
+    }
+
+    function endless(uint256 quantity, uint256 price) private pure returns (bool) {
+        return quantity != 0 && price >= ENDLESS_PRICE;
+    }
+
+    /// Whole minutes bought.
+    function limit(uint256 locked, uint256 rate_) internal pure returns (uint256) {
+        if (rate_ == 0) return YEAR_MINUTES;
+        return locked / rate_ > YEAR_MINUTES ? YEAR_MINUTES : locked / rate_;
+    }
+
+    /// Minutes of which a part has passed, at least one.
+    function startedMinutes(uint256 start, uint256 end) internal pure returns (uint256 count) {
+        count = 1;
+        if (end > start) count = (end - start) / 60 + ((end - start) % 60 == 0 ? 0 : 1);
+    }
+
+    /// What so many minutes cost, in wei; of a job that bought a year, at most a year and a minute counts.
+    function cost(uint256 minutesBilled, uint256 locked, uint256 rate_) internal pure returns (uint256) {
+        uint256 most = limit(locked, rate_) + 1;
+        uint256 full = (minutesBilled < most ? minutesBilled : most) * rate_;
+        return full < locked ? full : locked;
+    }
+
+    function delay(uint256 from, uint256 to) internal pure returns (uint256) {
+        if (to <= from) return 0;
+        return to - from < LONGEST_DELAY ? to - from : LONGEST_DELAY;
+    }
+}
