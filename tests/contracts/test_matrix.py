@@ -33,3 +33,18 @@ def test_the_documented_diagram_shows_every_edge_once() -> None:
     text = (ROOT / "docs" / "contracts.md").read_text()
     drawn = re.findall(r"^    ([A-Z_]+) --> ([A-Z_]+):", text, re.MULTILINE)
     assert sorted(drawn) == sorted((status.name, to.name) for status, targets in EDGES.items() for to in targets)
+
+
+def test_the_documented_diagram_names_the_calls_that_make_each_edge() -> None:
+    text = (ROOT / "docs" / "contracts.md").read_text()
+    drawn = {
+        (before, after): set(calls.split(", "))
+        for before, after, calls in re.findall(r"^    ([A-Z_]+) --> ([A-Z_]+): (.+)$", text, re.MULTILINE)
+    }
+    made: dict[tuple[str, str], set[str]] = {}
+    for move in MATRIX["moves"]:
+        found = re.fullmatch(r"(\w+) > (\w+): (\w+) by \w+,[ a-z]+", move)
+        assert found is not None, move
+        made.setdefault((found[1], found[2]), set()).add(found[3])
+    assert drawn == made
+
