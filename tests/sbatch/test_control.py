@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -75,6 +76,30 @@ def test_loops_count_as_they_are_told(bench: Bench, source: str, values: list[st
     source = "" if source.startswith("name") else source + ","
     steps = f"- for: {{parallel: false, {source} steps: [{{run: {{command: 'echo \"$item$index\"'}}}}]}}"
     assert lines(bench, steps) == (0, values)
+
+
+def test_the_first_iteration_that_fails_ends_the_others_at_once(bench: Bench) -> None:
+    waits = "if [ $item = c ]; then exit 6; else touch $item; exec sleep 1000; fi"
+    begun = "until [ $item != c ] || { [ -e a ] && [ -e b ]; }; do sleep 0.05; done"
+    steps = f"""
+    - for:
+        parallel: true
+        items: [a, b, c]
+        steps: [{{run: {{command: '{begun}'}}}}, {{run: {{command: '{waits}'}}, finally: [{say("$item ends")}]}}]
+      catch: [{say("caught $DEEPSQUARE_ERROR_CODE")}]
+    """
+    status, out = lines(bench, steps)
+    assert (status, sorted(out[:-1]), out[-1]) == (0, ["a ends", "b ends", "c ends"], "caught 6")
+
+
+def test_an_iteration_that_is_killed_fails_the_loop(bench: Bench) -> None:
+    """It cannot say so itself."""
+    kill_child_of_script = """up() { ps -o ppid= -p "$1" | tr -d ' '; }; me=$$
+        until [ "$(up "$(up $me)")" = "$TESTER" ]; do me=$(up $me); done; kill -KILL $me"""
+    item = {"run": {"command": f"if [ $item = b ]; then {kill_child_of_script}; fi"}}
+    steps = "- " + json.dumps({"for": {"parallel": True, "items": ["a", "b"], "steps": [item]}})
+    outcome = bench.run(job(steps), TESTER=str(os.getpid()))
+    assert (outcome.status, bench.left_behind()) == (137, [])
 
 
 def test_parallel_iterations_overlap(bench: Bench) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +19,7 @@ from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import Job, parse
 from tests.sbatch.bucket import S5CMD
 from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
-from tests.slurm.support import Box, ended
+from tests.slurm.support import WAIT_S, Box, ended
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -56,6 +60,23 @@ async def run(
     return state.exit_status >> 8, output
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        await asyncio.sleep(0.1)
+
+
+def with_variable(pair: str) -> list[int]:
+    """Ids of the processes that were started with this variable; all nodes are this machine."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if pair.encode() in environ.read_bytes().split(b"\0"):
+                found.append(int(environ.parent.name))
+    return found
+
+
 RESOURCES = "enableLogging: true\nresources: {tasks: 6, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
 
 
@@ -86,3 +107,66 @@ steps:
     assert status == 13
     own = [line for line in output.splitlines() if not line.startswith(("srun", "slurmstepd"))]
     assert own == ["launched", "caught 7", "finally", "Running: both tasks", "task", "task", "ended"]
+
+
+async def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+) -> None:  # fmt: skip
+    mark = f"broken-{key.job_id}"
+    text = f"""
+env: [{{key: MARK, value: {mark}}}]
+steps:
+  - for:
+      parallel: true
+      items: [a, b]
+      steps:
+        - launch: {{steps: [{{run: {{command: 'touch launched-$item; sleep 1000 & wait'}}}}]}}
+        - for:
+            parallel: false
+            range: {{begin: 0, end: 1}}
+            steps:
+              - run: {{command: 'until [ -e launched-a ] && [ -e launched-b ]; do sleep 0.1; done'}}
+              - steps:
+                  - run: {{command: 'test "$item$index" != b1 || exit 13; touch "at-$item$index"'}}
+                  - run: {{command: 'test "$item$index" != a1 || exec sleep 1000'}}
+                finally: [{{run: {{command: 'echo finally $item$index'}}}}]
+    catch:
+      - run: {{command: 'echo caught $DEEPSQUARE_ERROR_CODE; exit $((DEEPSQUARE_ERROR_CODE + 1))'}}
+  - run: {{command: echo never}}
+"""
+    status, output = await run(parse(RESOURCES + text, "job").model, cluster, monitor, key, box, storage)
+    own = [line for line in output.splitlines() if not line.startswith(("srun", "slurmstepd"))]
+    assert status == 14
+    assert own[-1] == "caught 13"
+    assert set(own[:-1]) <= {f"finally {item}{index}" for item in "ab" for index in (0, 1)}
+    assert {"finally a0", "finally b0", "finally b1"} <= set(own)
+    assert with_variable(f"MARK={mark}") == []
+
+
+async def test_a_cancelled_job_leaves_nothing(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+) -> None:  # fmt: skip
+    mark = f"cancelled-{key.job_id}"
+    text = f"""
+env: [{{key: MARK, value: {mark}}}]
+steps:
+  - launch: {{steps: [{{run: {{command: 'touch launched; sleep 1000 & wait'}}}}]}}
+  - steps:
+      - run: {{command: 'until [ -e launched ]; do sleep 0.1; done; echo begun; sleep 1000 & wait'}}
+    catch: [{{run: {{command: echo never}}}}]
+    finally: [{{run: {{command: echo tidied up}}}}]
+  - run: {{command: echo never}}
+"""
+    request = SubmitRequest(6, 1, 100, 0, 5)
+    await cluster.submit(key, render(parse(RESOURCES + text, "job").model, storage), request)
+    log = box.folder(key) / "output.log"
+    await until(lambda: log.exists() and "begun" in log.read_text())
+    await cluster.cancel(key)
+    state = await ended(monitor, key)
+    await until(lambda: with_variable(f"MARK={mark}") == [])
+    await until(lambda: list(Path(storage.job).glob("*/*")) == [])
+    own = [line for line in log.read_text().splitlines() if not line.startswith(("srun", "slurmstepd"))]
+    assert (state.state, own) == (
+        "CANCELLED",
+        ["begun"],
+    )  # Slurm starts no step for a cancelled job, see docs/workflow.md
