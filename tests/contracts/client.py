@@ -91,12 +91,12 @@ class Client:
         assert receipt["status"] == 1
         return receipt
 
-    def ask(self, call: Any) -> Any:
-        """The answer of a view. Raises Refused."""
+    def ask(self, call: Any, sender: str | None = None, more: Sequence[dict[str, Any]] = ()) -> Any:
+        """The answer of a call, without sending it. Raises Refused, also with errors in the ABI `more`."""
         try:
-            return call.call()
+            return call.call({"from": sender} if sender else {})
         except ContractLogicError as error:
-            raise _refusal(error) from None
+            raise _refusal(error, more) from None
 
     def told(self, receipt: Any, part: Contract, event: str) -> list[dict[str, Any]]:
         """Arguments of the events of that name that `part`, and nobody else, emitted in a transaction."""
@@ -121,15 +121,14 @@ class Client:
         return signed.v, signed.r.to_bytes(32, "big"), signed.s.to_bytes(32, "big")
 
 
-def _refusal(error: ContractLogicError) -> Refused:
+def _refusal(error: ContractLogicError, more: Sequence[dict[str, Any]] = ()) -> Refused:
     """The error by its first four bytes, as clients decode it."""
     if not isinstance(error, ContractCustomError):
         return Refused(str(error.data))
     data = bytes.fromhex(str(error.data)[2:])
-    for part in PARTS:
-        for entry in abi_of(part):
-            if entry["type"] == "error" and function_abi_to_4byte_selector(entry) == data[:4]:  # type: ignore[arg-type]
-                return Refused(entry["name"], *_values(entry["inputs"], data[4:]))
+    for entry in [*(entry for part in PARTS for entry in abi_of(part)), *more]:
+        if entry["type"] == "error" and function_abi_to_4byte_selector(entry) == data[:4]:  # type: ignore[arg-type]
+            return Refused(entry["name"], *_values(entry["inputs"], data[4:]))
     return Refused(data.hex())
 
 

@@ -47,4 +47,3 @@ def test_the_documented_diagram_names_the_calls_that_make_each_edge() -> None:
         assert found is not None, move
         made.setdefault((found[1], found[2]), set()).add(found[3])
     assert drawn == made
-

@@ -15,7 +15,7 @@ from tests.contracts.surface import ENUMS, ERRORS, EVENTS, FUNCTIONS, LEFT_OUT, 
 ROOT = Path(__file__).parents[2]
 
 
-def _compiled(contract: str) -> list[dict[str, Any]]:
+def compiled(contract: str) -> list[dict[str, Any]]:
     text = (importlib.resources.files("contracts") / "abi" / f"{contract}.json").read_text()
     entries: list[dict[str, Any]] = json.loads(text)["abi"]
     return entries
@@ -44,7 +44,7 @@ def _outputs(entry: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_function_event_and_error_is_there_as_clients_know_it(part: str) -> None:
-    offered = {_inputs(entry): entry for entry in _compiled(PARTS[part]) if entry["type"] != "constructor"}
+    offered = {_inputs(entry): entry for entry in compiled(PARTS[part]) if entry["type"] != "constructor"}
     wanted = abi_of(part)
     assert [_inputs(entry) for entry in wanted if _inputs(entry) not in offered] == []
     for entry in wanted:
@@ -62,7 +62,7 @@ def test_enums_have_the_same_members_in_the_same_order() -> None:
 
 
 def test_what_is_left_out_is_neither_offered_nor_silent() -> None:
-    offered = {entry.get("name") for contract in set(PARTS.values()) for entry in _compiled(contract)}
+    offered = {entry.get("name") for contract in set(PARTS.values()) for entry in compiled(contract)}
     page = (ROOT / "docs" / "contracts.md").read_text()
     section = re.search(r"^## Left out on purpose\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
     assert section is not None

@@ -20,7 +20,7 @@ PENDING, META_SCHEDULED, SCHEDULED, RUNNING, CANCELLED, FINISHED, FAILED, OUT_OF
 ADMIN = bytes(32)
 
 
-def _join(scene: Scene, provider: str) -> None:
+def join(scene: Scene, provider: str) -> None:
     client = scene.client
     client.send(provider, client.providers.functions.register(HARDWARE, PRICES, LABELS))
     client.send(scene.operator, client.providers.functions.approve(provider))
@@ -33,7 +33,7 @@ def _request(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False
     return bytes(client.told(receipt, client.scheduler, "NewJobRequestEvent")[0]["jobId"])
 
 
-def _running(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:
+def running(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:
     client = scene.client
     job_id = _request(scene, locked, delegate=delegate)
     client.send(scene.operator, client.scheduler.functions.metaSchedule(job_id, scene.provider))
@@ -68,7 +68,7 @@ def test_everything_is_found_from_the_metascheduler(scene: Scene) -> None:
 
 def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
     client, customer, provider = scene.client, scene.customer, scene.provider
-    _join(scene, provider)
+    join(scene, provider)
     deadline = client.w3.eth.get_block("latest")["timestamp"] + 3600
     signature = client.permit(customer, 200 * CREDIT, deadline)
     client.send(  # anybody may hand it in
@@ -116,8 +116,8 @@ def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
 
 def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
     client, customer, provider, f = scene.client, scene.customer, scene.provider, scene.client.scheduler.functions
-    _join(scene, provider)
-    job_id = _running(scene, 40 * RATE)
+    join(scene, provider)
+    job_id = running(scene, 40 * RATE)
     client.send(customer, client.credit.functions.approve(client.meta_scheduler, 1000 * RATE))
     client.send(customer, f.topUpJob(job_id, RATE))
     assert client.queues.functions.getTopUpJobQueueSize(provider).call() == 1
@@ -144,7 +144,7 @@ def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
 
 def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     client, customer, provider, f = scene.client, scene.customer, scene.provider, scene.client.scheduler.functions
-    _join(scene, provider)
+    join(scene, provider)
     pending = _request(scene)
     assert _refused(scene, scene.rival, f.cancelJob(pending)) == ("CustomerOnly", scene.rival, customer)
     client.send(customer, f.cancelJob(pending))
@@ -152,7 +152,7 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     assert client.credit.functions.balanceOf(customer).call() == 10_000 * CREDIT
     assert _refused(scene, customer, f.cancelJob(pending)) == ("JobHotStatusOnly", CANCELLED)
 
-    job_id = _running(scene, delegate=True)
+    job_id = running(scene, delegate=True)
     client.send(customer, f.cancelJob(job_id))
     job = client.jobs.functions.get(job_id).call()
     assert (job.status, job.hasCancelRequest) == (RUNNING, True)
@@ -169,7 +169,7 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
 
 def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
     client, provider, f = scene.client, scene.provider, scene.client.scheduler.functions
-    _join(scene, provider)
+    join(scene, provider)
     job_id = _request(scene)
     assert _refused(scene, scene.rival, f.metaSchedule(job_id, provider))[0] != "ProviderNotJoined"  # a role's error
     assert _refused(scene, scene.operator, f.metaSchedule(job_id, scene.rival)) == ("ProviderNotJoined",)
@@ -187,12 +187,12 @@ def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
     assert (job.status, job.lastError) == (PANICKED, "the grid is closed")
     assert job.time.panicTimestamp == job.time.end > 0
 
-    running = _running(scene)
-    reported = client.send(provider, f.providerSetJobStatus(running, FINISHED, 100, "", 0))
+    late = running(scene)
+    reported = client.send(provider, f.providerSetJobStatus(late, FINISHED, 100, "", 0))
     assert client.told(reported, client.scheduler, "BilledTooMuchEvent") == [
-        {"jobId": running, "provider": provider, "billingAmount": 100}
+        {"jobId": late, "provider": provider, "billingAmount": 100}
     ]
-    assert _refused(scene, provider, f.providerSetJobStatus(running, FAILED, 1, "", 0)) == (
+    assert _refused(scene, provider, f.providerSetJobStatus(late, FAILED, 1, "", 0)) == (
         "JobHotStatusOnly", FINISHED,
     )  # fmt: skip
 
@@ -229,7 +229,7 @@ def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
     assert [tuple(label) for label in f.getProviderLabels(scene.provider).call()] == LABELS
     assert tuple(f.getProviderHardware(scene.provider).call()) == HARDWARE
     assert tuple(f.getProviderPrices(scene.provider).call()) == PRICES
-    _join(scene, scene.rival)
+    join(scene, scene.rival)
 
     listed, cursor = [], 0
     while True:  # page by page

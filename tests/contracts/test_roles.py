@@ -1,0 +1,121 @@
+"""Who may call what: a stranger tries every function that changes something, and each is refused or open on purpose.
+
+The list is complete: a function that is new in the ABI fails here until it is given its line. And every error of the
+contracts is raised by some Solidity test.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web3.contract import Contract
+
+from tests.contracts.client import Client, Refused
+from tests.contracts.conftest import CREDIT, Scene
+from tests.contracts.test_surface import compiled
+from tests.contracts.test_surface_client import DEFINITION, HARDWARE, LABELS, NAME, PRICES, join, running
+
+CONTRACTS = Path(__file__).parents[2] / "contracts"
+ROLE, OWNER = "AccessControlUnauthorizedAccount", "OwnableUnauthorizedAccount"
+OPEN = "open"  # passes: what it does concerns the caller only
+PAYS = "ERC20InsufficientAllowance"  # open to everybody who pays
+
+# What a stranger without credits gets from each function, on a job that is RUNNING at somebody else's.
+REFUSALS = {
+    "MetaScheduler": {
+        "requestNewJob": PAYS, "requestNewJobs": PAYS, "topUpJob": PAYS,
+        "cancelJob": "CustomerOnly", "setDelegateSpendingAuthority": "CustomerOnly",
+        "topUpJobDelegate": "CustomerMetaSchedulerProviderOnly",
+        "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,
+        "claimNextJob": "ProviderNotJoined", "claimNextJobs": "ProviderNotJoined",
+        "claimNextCancellingJob": "NoJob", "claimNextTopUpJob": "NoJob",
+        "providerSetJobStatus": "JobProviderOnly", "refuseJob": "JobProviderOnly",
+        "providerSetJobStatuses": OPEN,  # skips what is not the caller's
+        "setEnableRequestNewJob": ROLE, "withdrawAdmin": ROLE,
+        "setMinimumAmount": OWNER, "setDeepsquareCut": OWNER, "setBillDurationDeltaMinute": OWNER,
+        "setCancellationFeeMinute": OWNER, "setClaimJobTimeout": OWNER, "setTopUpSliceDurationMin": OWNER,
+        "transferOwnership": OWNER, "renounceOwnership": OWNER,
+        "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
+    },
+    "ProviderManager": {
+        "register": OPEN,
+        "approve": ROLE, "remove": ROLE, "ban": ROLE, "unban": ROLE,
+        "incJobCount": ROLE, "incFaultCount": ROLE,
+        "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
+    },
+    "Credit": {
+        "approve": OPEN, "transfer": "ERC20InsufficientBalance", "transferFrom": PAYS,
+        "permit": "ERC2612ExpiredSignature", "mint": ROLE,
+        "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
+    },
+}  # fmt: skip
+
+
+def _changing(contract: str) -> dict[str, dict[str, Any]]:
+    return {
+        entry["name"]: entry
+        for entry in compiled(contract)
+        if entry["type"] == "function" and entry["stateMutability"] not in ("view", "pure")
+    }
+
+
+@pytest.mark.parametrize("contract", REFUSALS)
+def test_every_function_that_changes_something_has_its_line(contract: str) -> None:
+    assert set(_changing(contract)) == set(REFUSALS[contract])
+
+
+def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
+    """Arguments that would be right if the right person gave them."""
+    report = (job_id, 5, 1, "", 0)
+    by_name: dict[str, Any] = {
+        "jobId": job_id, "definition": DEFINITION, "lockedCredits": 100 * CREDIT, "jobName": NAME,
+        "delegateSpendingAuthority": False, "requests": [(DEFINITION, 100 * CREDIT, NAME, False)],
+        "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5, "lastError": "",
+        "exitCode": 0, "reports": [report], "enabled": False, "newOwner": scene.rival, "role": bytes(32),
+        "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES, "labels": LABELS, "fault": 0,
+        "owner": scene.customer, "from": scene.customer, "to": scene.rival, "spender": scene.rival,
+        "account": scene.rival, "v": 27, "r": bytes(32), "s": bytes(32), "deadline": 0, "percent": 1, "amount": 1,
+        "durationMinute": 1, "value": 1,
+    }  # fmt: skip
+    return [by_name[field["name"]] for field in entry["inputs"]]
+
+
+@pytest.fixture
+def stage(scene: Scene) -> tuple[Scene, bytes]:
+    """People, and a job that runs."""
+    join(scene, scene.provider)
+    return scene, running(scene)
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_stranger_is_refused_everything_that_is_not_open(stage: tuple[Scene, bytes], name: str) -> None:
+    scene, job_id = stage
+    client = scene.client
+    stranger = client.person()
+    parts: dict[str, Contract] = {
+        "MetaScheduler": client.scheduler, "ProviderManager": client.providers, "Credit": client.credit,
+    }  # fmt: skip
+    whole = client.w3.eth.contract(address=parts[name].address, abi=compiled(name))
+    got = {}
+    for function, entry in _changing(name).items():
+        call = getattr(whole.functions, function)(*_arguments(entry, job_id, scene))
+        got[function] = _answer(client, call, stranger, name)
+    assert got == REFUSALS[name]
+
+
+def _answer(client: Client, call: Any, stranger: str, contract: str) -> str:
+    try:
+        client.ask(call, sender=stranger, more=compiled("Credit") + compiled(contract))
+    except Refused as refused:
+        return str(refused.error[0])
+    return OPEN
+
+
+def test_every_error_is_raised_by_some_test() -> None:
+    errors = re.findall(r"^error (\w+)\(", (CONTRACTS / "src" / "Errors.sol").read_text(), re.MULTILINE)
+    tests = "".join(path.read_text() for path in (CONTRACTS / "test").glob("*.t.sol"))
+    assert len(errors) > 30
+    assert [error for error in errors if f"{error}.selector" not in tests] == []
