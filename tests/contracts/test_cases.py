@@ -94,3 +94,11 @@ def test_the_documented_gains_of_attacks_are_the_played_ones() -> None:
     assert {row[0]: row[3] for row in rows[2:]} == {
         name.replace("_", " "): _credits(gain) for name, gain in gains.items()
     }
+
+
+def test_the_tests_that_the_page_names_exist() -> None:
+    sources = (Path(__file__).parents[2] / "contracts" / "test").rglob("*.sol")
+    tests = set(re.findall(r"function (test\w*)\(", "".join(path.read_text() for path in sources)))
+    named = set(re.findall(r"`(test_\w+)`", PAGE))
+    assert len(named) > 20
+    assert named <= tests
