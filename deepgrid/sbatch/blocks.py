@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from deepgrid.errors import InputError
 from deepgrid.sbatch.quoting import Quoted
 from deepgrid.workflow.faults import dotted
 from deepgrid.workflow.models import Job, Step
@@ -38,7 +39,10 @@ class Block:
 
 
 def blocks_of(job: Job) -> tuple[list[Block], tuple[Quoted, ...]]:
-    """All steps of a job, and the functions that the job itself calls in order."""
+    """All steps of a job, and the functions that the job itself calls in order.
+
+    Raises InputError for a module that was not resolved.
+    """
     blocks = list(_blocks(job.steps, ("steps",), "step"))
     return blocks, _names(job.steps, "step")
 
@@ -46,6 +50,8 @@ def blocks_of(job: Job) -> tuple[list[Block], tuple[Quoted, ...]]:
 def _blocks(steps: Sequence[Step], path: Path, prefix: str) -> Iterator[Block]:
     for number, step in enumerate(steps, 1):
         name, place = f"{prefix}_{number}", (*path, number - 1)
+        if step.use:
+            raise InputError(f"{dotted(place)}.use: the module is not resolved")
         inner, where = _inner(step)
         yield from _blocks(inner, (*place, *where), name)
         yield from _blocks(step.catch, (*place, "catch"), f"{name}_catch")
@@ -61,6 +67,8 @@ def _inner(step: Step) -> tuple[Sequence[Step], tuple[str, ...]]:
         return step.for_.steps, ("for", "steps")
     if step.launch:
         return step.launch.steps, ("launch", "steps")
+    if step.module:
+        return step.module.steps, ("module", "steps")
     return step.steps, ("steps",)
 
 

@@ -26,13 +26,17 @@ USUAL = Containers()
 
 
 def render(job: Job, storage: StoragePaths, containers: Containers = USUAL) -> str:
-    """The batch script of a job on a cluster with these storage volumes, and this way of running containers."""
+    """The batch script of a job on a cluster with these storage volumes, and this way of running containers.
+
+    Raises InputError for a job with a module that was not resolved.
+    """
     blocks, names = blocks_of(job)
     images = Images([block.step for block in blocks], containers)
+    modules = any(block.step.module for block in blocks)
     return (
         _environment()
         .get_template("job.sh.j2")
-        .render(job=job, storage=storage, blocks=blocks, names=names, images=images)
+        .render(job=job, storage=storage, blocks=blocks, names=names, images=images, has_modules=modules)
     )
 
 
@@ -50,7 +54,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,  # else each step looks whether its templates changed
     )
-    environment.filters.update(quote=quote, elements=_elements, export=_export, within=_within)
+    environment.filters.update(quote=quote, elements=_elements, export=_export, within=_within, layer=_layer)
     environment.filters.update(octal=_octal, file_name=_file_name, folder=_folder)
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
@@ -62,6 +66,14 @@ def _environment() -> jinja2.Environment:
 def _export(variable: EnvVar) -> Quoted:
     """`KEY='value'`; the key is an identifier, checked by the model."""
     return Quoted(f"{variable.key}={quote(variable.value)}")
+
+
+def _layer(variable: EnvVar) -> Quoted:
+    """What makes an input of a module known to its steps; one that is named like a loop's variable hides that."""
+    loops = {"item": "__dg_item", "index": "__dg_index", "DEEPSQUARE_ERROR_CODE": "__dg_error_code"}
+    if variable.key in loops:
+        return Quoted(f"local {loops[variable.key]}={quote(variable.value)}")
+    return Quoted(f"__dg_layers+=({quote(f'{variable.key}={variable.value}')})")
 
 
 def _elements(texts: Iterable[str]) -> Quoted:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from deepgrid.workflow.fields import EMPTY_LIST, EnvName, Text
+
+
+class NotKnown(Exception):
+    """A field was looked at that is missing or not well-formed (see `partial`)."""
 
 
 class Model(BaseModel):
@@ -27,6 +31,13 @@ class Model(BaseModel):
         use_attribute_docstrings=True,
     )
     OUTDATED: ClassVar[dict[str, str]] = {}
+
+    if not TYPE_CHECKING:  # else mypy would let every misspelt attribute pass
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self).model_fields:
+                raise NotKnown(name)
+            return super().__getattr__(name)
 
 
 class EnvVar(Model):
@@ -49,3 +60,10 @@ def field_of(model: type[BaseModel], yaml_name: str) -> Any:
 def yaml_names(model: type[BaseModel]) -> list[str]:
     """The names that YAML may use in this model."""
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def model_in(annotation: Any) -> type[Model] | None:
+    """The one model inside `Model | None`, `tuple[Model, ...]` and the like."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := model_in(inner))), None)

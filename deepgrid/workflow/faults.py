@@ -6,14 +6,16 @@ No sentence repeats a value that the author wrote, except a wrong choice among a
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from deepgrid.workflow.models import Job, Model, field_of, yaml_names
+from deepgrid.workflow.base import Model, field_of, model_in, yaml_names
+from deepgrid.workflow.job import Job
 from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.partial import disagreements
 
 Fault = tuple[Path, str, bool]  # where, what, and whether the field's name (not its value) is at fault
 
@@ -32,21 +34,31 @@ _SENTENCES = {
 }
 
 
-def faults_of(error: ValidationError) -> Iterator[Fault]:
+def faults_of(error: ValidationError, model: type[Model] = Job) -> Iterator[Fault]:
     """Every complaint of one validation, in the order of the model; a long list ends with how many more there are."""
-    yield from islice(_all_of(error), MOST_SHOWN)
+    yield from islice(_all_of(error, model), MOST_SHOWN)
     more = error.error_count() - MOST_SHOWN
     if more > 0:
         yield (), f"has {more} more faults", False
 
 
-def _all_of(error: ValidationError) -> Iterator[Fault]:
+def all_faults(error: ValidationError, model: type[Model], value: object) -> list[Fault]:
+    """What is wrong with `value`: its fields, and what does not go together among those that are right."""
+    told = list(_all_of(error, model))
+    if isinstance(value, Mapping):
+        places = {path for path, _, _ in told}
+        between = disagreements(model, value, places)
+        told += [(path, what, False) for path, what in between if path not in places]
+    return told
+
+
+def _all_of(error: ValidationError, model: type[Model]) -> Iterator[Fault]:
     for item in error.errors(include_url=False):
         path = tuple(item["loc"])
         if item["type"] == "located":
             yield from ((place, sentence, False) for place, sentence in item["ctx"]["faults"])
         elif item["type"] == "extra_forbidden":
-            yield path, _unknown(path), True
+            yield path, _unknown(path, model), True
         else:
             yield path, _sentence(item), False
 
@@ -74,8 +86,8 @@ def _sentence(item: Any) -> str:
     return _SENTENCES.get(kind, str(item["msg"]))
 
 
-def _unknown(path: Path) -> str:
-    model, name = _model_at(path[:-1]), str(path[-1])
+def _unknown(path: Path, root: type[Model]) -> str:
+    model, name = _model_at(path[:-1], root), str(path[-1])
     if model is None:
         return "unknown field"
     names = {known.lower(): known for known in yaml_names(model)}
@@ -83,21 +95,14 @@ def _unknown(path: Path) -> str:
     return f"unknown field (did you mean '{names[near[0]]}'?)" if near else "unknown field"
 
 
-def _model_at(path: Path) -> type[Model] | None:
-    """The model that the language expects at a path."""
-    model: type[Model] | None = Job
+def _model_at(path: Path, root: type[Model]) -> type[Model] | None:
+    """The model that the language expects at a path below `root`."""
+    model: type[Model] | None = root
     for part in path:
         if isinstance(part, str):
             field = field_of(model, part) if model else None
-            model = _model_in(field.annotation) if field else None
+            model = model_in(field.annotation) if field else None
     return model
-
-
-def _model_in(annotation: Any) -> type[Model] | None:
-    """The one model inside `Model | None`, `tuple[Model, ...]` and the like."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation if issubclass(annotation, Model) else None
-    return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
 
 
 def _short(value: object) -> str:

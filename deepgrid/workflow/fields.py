@@ -31,6 +31,7 @@ OWN_PREFIX = "__dg_"  # variables of the batch script itself
 _ENV_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 _HANDLE = re.compile(r"[a-zA-Z0-9_]+\Z")
 _IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
 _URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # what RFC 3986 lets stand in an address, and no more
 _PORT = re.compile(r"[0-9]{1,5}\Z")
@@ -62,6 +63,12 @@ def _env_name(name: str) -> str:
 def _handle(name: str) -> str:
     if not _HANDLE.match(name):
         raise _refuse("must be letters, digits and '_'")
+    return name
+
+
+def _commit(name: str) -> str:
+    if not _COMMIT.match(name):
+        raise _refuse("must be a commit: 40 or 64 hexadecimal digits")
     return name
 
 
@@ -169,6 +176,7 @@ EMPTY_LIST = _none_is(())
 Text = Annotated[str, Field(strict=True), AfterValidator(_sendable)]
 EnvName = Annotated[Text, AfterValidator(_env_name), _shown("^[a-zA-Z_][a-zA-Z0-9_]*$")]
 Handle = Annotated[Text, AfterValidator(_handle), _shown("^[a-zA-Z0-9_]+$")]
+Commit = Annotated[Text, AfterValidator(_commit), _shown("^[0-9a-f]{40}([0-9a-f]{24})?$")]
 AbsolutePath = Annotated[Text, AfterValidator(_absolute), _shown("^/")]
 Image = Annotated[Text, AfterValidator(_image), _shown("^(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)$")]
 WebAddress = Annotated[Text, AfterValidator(_address(("http", "https"))), _shown("^https?://")]

@@ -1,9 +1,9 @@
 """Whether steps wait for launches that they can wait for.
 
 A step can wait for what was launched before it in its own scope. Scopes are the job itself and what runs
-in a shell of its own: a launch, an iteration of a parallel loop, the body of a step with `catch` or
-`finally`, and each of these two. Groups, sequential loops and conditions belong to the scope around them.
-So no cycle can be written.
+in a shell of its own: a launch, a module, an iteration of a parallel loop, the body of a step with `catch`
+or `finally`, and each of these two. Groups, sequential loops and conditions belong to the scope around them.
+So no cycle can be written. Steps that are handed to a module are looked at where the module puts them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tupl
     """Each wait with the handles (in capitals) that are known where it stands; `known` grows by what is launched."""
     for index, step in enumerate(steps):
         place = (*path, index)
-        for number, handle in enumerate(step.depends_on):
+        for number, handle in enumerate(vars(step).get("depends_on", ())):  # one that is no list hides no launch
             yield (*place, "dependsOn", number), handle, known
         inner = [] if step.catch or step.finally_ else known
         yield from _waits(step.steps, (*place, "steps"), inner)
         if step.for_:
             yield from _waits(step.for_.steps, (*place, "for", "steps"), [] if step.for_.parallel else inner)
-        if step.use:
-            yield from _waits_in_scope(step.use.steps, (*place, "use", "steps"))
+        if step.module:
+            yield from _waits_in_scope(step.module.steps, (*place, "module", "steps"))
         if step.launch:
             yield from _waits_in_scope(step.launch.steps, (*place, "launch", "steps"))
             if step.launch.handle_name:

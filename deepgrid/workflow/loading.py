@@ -15,7 +15,7 @@ from deepgrid.errors import InputError
 from deepgrid.workflow import nodes
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
-from deepgrid.workflow.faults import Fault, dotted, faults_of
+from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
 from deepgrid.workflow.models import Job
 
 MAX_BYTES = 256 * 1024
@@ -28,6 +28,8 @@ class LoadedWorkflow:
     model: Job
     source_text: str = field(repr=False)
     warnings: tuple[str, ...] = ()
+    document: nodes.Document = field(default_factory=nodes.Document, repr=False)
+    name: str = ""
 
 
 def load(path: str | Path) -> LoadedWorkflow:
@@ -62,10 +64,17 @@ def parse(text: str, name: str) -> LoadedWorkflow:
     try:
         job = Job.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise InputError("\n".join(_lines(faults_of(error), document, name))) from None
+        raise InputError("\n".join(fault_lines(all_faults(error, Job, document.value), document, name))) from None
     canonical(job)  # refuses a definition too large to store
     warnings = ((path, f"warning: {what}", True) for path, what in advice_on(job))
-    return LoadedWorkflow(job, text, tuple(_lines(warnings, document, name)))
+    return LoadedWorkflow(job, text, tuple(_lines(warnings, document, name)), document, name)
+
+
+def fault_lines(faults: Iterable[Fault], document: nodes.Document, name: str) -> list[str]:
+    """`FILE:LINE:COLUMN: path: what` of each fault, in the order of the file; no more than can be read."""
+    lines = _lines(faults, document, name)
+    more = len(lines) - MOST_SHOWN
+    return lines if more <= 0 else [*lines[:MOST_SHOWN], f"{name}: has {more} more faults"]
 
 
 def _lines(faults: Iterable[Fault], document: nodes.Document, name: str) -> list[str]:

@@ -8,7 +8,7 @@ from deepgrid.workflow.modules import Module, ModuleInput, ModuleOutput
 from deepgrid.workflow.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
 from deepgrid.workflow.rules import MOST_NESTED, MOST_STEPS
 from deepgrid.workflow.running import JobResources, ResolvedResources, StepRun, StepRunResources
-from deepgrid.workflow.steps import ForRange, Step, StepAsyncLaunch, StepFor, StepUse
+from deepgrid.workflow.steps import ForRange, Step, StepAsyncLaunch, StepFor, StepModule, StepUse
 from deepgrid.workflow.transport import HTTPData, S3Data, TransportData
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Step",
     "StepAsyncLaunch",
     "StepFor",
+    "StepModule",
     "StepRun",
     "StepRunResources",
     "StepUse",

@@ -18,7 +18,7 @@ class ModuleInput(Model):
     description: Text
     """What it is for."""
     default: Text | None = None
-    """Its value when the caller gives none; empty by default."""
+    """Its value when the caller gives none; an input without one must be given."""
 
 
 class ModuleOutput(Model):
@@ -38,7 +38,7 @@ class Module(Model):
     description: Text
     """What it does."""
     minimum_resources: JobResources
-    """What a job must have at least to use it."""
+    """What a job must have at least to use it; its figures for the whole job."""
     inputs: Annotated[tuple[ModuleInput, ...], EMPTY_LIST] = ()
     """What it reads."""
     outputs: Annotated[tuple[ModuleOutput, ...], EMPTY_LIST] = ()

@@ -1,17 +1,14 @@
-"""Rules between the parts of a job definition, each fault with its place.
-
-They are looked at when every field by itself is right.
-"""
+"""Rules between the parts of a job definition, each fault with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from deepgrid.workflow.base import NotKnown
 from deepgrid.workflow.handles import misplaced_waits
 from deepgrid.workflow.nodes import Path
-from deepgrid.workflow.running import JobResources, StepRun
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import steps_in
 
@@ -28,57 +25,83 @@ Fault = tuple[Path, str]
 
 
 def faults_in(job: Job) -> Iterator[Fault]:
-    """Everything that does not go together in a job."""
-    steps = list(steps_in(job.steps, ("steps",)))
-    if len(steps) > MOST_STEPS:
-        yield ("steps",), f"must not have more than {MOST_STEPS} steps in all, with those inside of steps"
-    for place, step in steps:
-        if _level(place) > MOST_NESTED:
+    """Everything that does not go together in a job; of one that is only partly known, what is sure."""
+    yield from _where_known(_too_many(job))
+    yield from _where_known(_named_twice(job))
+    yield from _where_known(_in_steps(job))
+    yield from _where_known(_unsupported(job))
+
+
+def faults_in_steps(steps: Sequence[Step], path: Path, job: Job, above: int = 0) -> Iterator[Fault]:
+    """The same for steps at `path` that run in this job, `above` levels of steps down."""
+    for place, step in steps_in(steps, path):
+        if _level(place) + above > MOST_NESTED:
             yield place, f"is nested deeper than {MOST_NESTED} steps"
-        if step.run:
-            yield from _oversized(step.run, job.resources, (*place, "run"))
-        if step.for_ and step.for_.parallel and step.for_.iterations > MOST_PARALLEL:
-            yield (*place, "for"), f"must not start more than {MOST_PARALLEL} iterations at once"
-    yield from islice(misplaced_waits(job.steps, ("steps",)), MOST_SHOWN)
-    yield from _networks(job, steps)
-    yield from _unsupported(job, steps)
+        for rule in (_oversized, _too_parallel, _unknown_networks):
+            yield from _where_known(rule(step, job, place))
+    yield from _where_known(islice(misplaced_waits(steps, path), MOST_SHOWN))
+
+
+def _where_known(rule: Iterable[Fault]) -> Iterator[Fault]:
+    """What a rule finds, up to where it needs what is not well-formed."""
+    try:
+        yield from rule
+    except NotKnown:
+        return
+
+
+def _too_many(job: Job) -> Iterator[Fault]:
+    if sum(1 for _ in steps_in(job.steps, ("steps",))) > MOST_STEPS:
+        yield ("steps",), f"must not have more than {MOST_STEPS} steps in all, with those inside of steps"
+
+
+def _in_steps(job: Job) -> Iterator[Fault]:
+    yield from faults_in_steps(job.steps, ("steps",), job)
 
 
 def _level(place: Path) -> int:
     return sum(isinstance(part, int) for part in place)
 
 
-def _oversized(run: StepRun, job: JobResources, place: Path) -> Iterator[Fault]:
+def _oversized(step: Step, job: Job, place: Path) -> Iterator[Fault]:
     """Where a step asks for more than the whole job."""
-    wanted = run.resources_in(job)
+    if not step.run:
+        return
+    wanted, has = step.run.resources_in(job.resources), job.resources
     for what, need, limit in (
-        ("CPUs", wanted.cpus, job.cpus),
-        ("MB of memory", wanted.mem_mb, job.mem_mb),
-        ("GPUs", wanted.gpus, job.gpus),
+        ("CPUs", wanted.cpus, has.cpus),
+        ("MB of memory", wanted.mem_mb, has.mem_mb),
+        ("GPUs", wanted.gpus, has.gpus),
     ):
         if need > limit:
-            yield (*place, "resources"), f"asks for {need} {what} in all, the job has {limit}"
+            yield (*place, "run", "resources"), f"asks for {need} {what} in all, the job has {limit}"
 
 
-def _networks(job: Job, steps: Sequence[tuple[Path, Step]]) -> Iterator[Fault]:
-    """Networks have names of their own, and steps name networks that there are."""
+def _too_parallel(step: Step, _job: Job, place: Path) -> Iterator[Fault]:
+    if step.for_ and step.for_.parallel and step.for_.iterations > MOST_PARALLEL:
+        yield (*place, "for"), f"must not start more than {MOST_PARALLEL} iterations at once"
+
+
+def _unknown_networks(step: Step, job: Job, place: Path) -> Iterator[Fault]:
+    """Where a step names a network that the job has not."""
+    for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
+        if interface.vnet and interface.vnet.name not in {network.name for network in job.virtual_networks}:
+            where = (*place, "run", "customNetworkInterfaces", index, "vnet", "name")
+            yield where, "missing virtual network: virtualNetworks has no network of this name"
+
+
+def _named_twice(job: Job) -> Iterator[Fault]:
     names: set[str] = set()
     for index, network in enumerate(job.virtual_networks):
         if network.name in names:
             yield ("virtualNetworks", index, "name"), "is the name of another network already"
         names.add(network.name)
-    for place, step in steps:
-        for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
-            if interface.vnet and interface.vnet.name not in names:
-                where = (*place, "run", "customNetworkInterfaces", index, "vnet", "name")
-                yield where, "missing virtual network: virtualNetworks has no network of this name"
 
 
-def _unsupported(job: Job, steps: Sequence[tuple[Path, Step]]) -> Iterator[Fault]:
+def _unsupported(job: Job) -> Iterator[Fault]:
     """What the language has and no renderer carries out yet."""
     used: list[tuple[Path, bool]] = [(("virtualNetworks",), bool(job.virtual_networks))]
-    for place, step in steps:
-        used.append(((*place, "use"), step.use is not None))
+    for place, step in steps_in(job.steps, ("steps",)):
         if step.run:
             used.append(((*place, "run", "network"), step.run.network not in (None, "host")))
     for place, is_used in used:

@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Env, Model
-from deepgrid.workflow.fields import EMPTY_LIST, EnvName, Handle, Number, Text, Truth
+from deepgrid.workflow.fields import EMPTY_LIST, Commit, EnvName, Handle, Number, Text, Truth
 from deepgrid.workflow.running import StepRun
 
 DEFAULT_SIGNAL = 15
-KINDS = ("steps", "run", "for", "launch", "use")
+KINDS = ("steps", "run", "for", "launch", "use", "module")
 
 
 class ForRange(Model):
@@ -73,17 +73,34 @@ class StepUse(Model):
     """A module: steps that somebody else wrote."""
 
     source: Text
-    """HOST/OWNER/REPO[/PATH][@TAG]."""
+    """HOST/OWNER/REPO[/PATH][@TAG or @COMMIT], https://, ssh:// or file:// address[//PATH][@...], or ./FOLDER."""
     args: Env = ()
-    """Values of the module's inputs."""
+    """Values of the module's inputs, by their keys."""
     export_env_as: EnvName | None = None
     """The module's outputs become variables of later steps with this name and '_' in front."""
     steps: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
-    """Steps that are handed to the module."""
+    """Steps that are handed to the module, which may have them run."""
+
+
+class StepModule(Model):
+    """What `use` becomes when the job is submitted: the module's steps, and where they are from."""
+
+    source: Text
+    """The source as the workflow file says it."""
+    commit: Commit | None = None
+    """The commit of the repository that it was at that time; none for a folder."""
+    inputs: Env = ()
+    """Values of all its inputs: variables of its steps."""
+    outputs: Annotated[tuple[EnvName, ...], EMPTY_LIST] = ()
+    """Variables that it writes to $DEEPSQUARE_ENV."""
+    export_env_as: EnvName | None = None
+    """Outputs become variables of later steps with this name and '_' in front."""
+    steps: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
+    """Its steps, one after another."""
 
 
 class Step(Model):
-    """One step: at most one of steps, run, for, launch and use; without any it only prints its name."""
+    """One step: at most one of steps, run, for, launch, use and module; without any it only prints its name."""
 
     name: Text | None = None
     """Printed before the step; the name of its Slurm step."""
@@ -100,7 +117,9 @@ class Step(Model):
     launch: StepAsyncLaunch | None = None
     """Steps in the background."""
     use: StepUse | None = None
-    """A module. Not supported yet."""
+    """A module: steps that somebody else wrote."""
+    module: StepModule | None = None
+    """What `use` becomes when the job is submitted; not written by hand."""
     catch: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
     """What runs when the step failed, which is then forgiven; $DEEPSQUARE_ERROR_CODE is its exit status."""
     finally_: Annotated[tuple[Step, ...], EMPTY_LIST] = Field(default=(), alias="finally")
@@ -108,10 +127,10 @@ class Step(Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Step:
-        values = (self.steps, self.run, self.for_, self.launch, self.use)
+        values = (self.steps, self.run, self.for_, self.launch, self.use, self.module)
         found = [kind for kind, value in zip(KINDS, values, strict=True) if value]
         if len(found) > 1:
-            sentence = f"has {' and '.join(found)}; a step has at most one of {', '.join(KINDS)}"
+            sentence = f"has {' and '.join(found)}; a step has at most one of {', '.join(KINDS[:-1])}"
             raise PydanticCustomError("one_of", sentence)
         return self
 
@@ -119,3 +138,4 @@ class Step(Model):
 StepFor.model_rebuild()
 StepAsyncLaunch.model_rebuild()
 StepUse.model_rebuild()
+StepModule.model_rebuild()

@@ -1,4 +1,7 @@
-"""Ways through a job definition; each place is named by its path of YAML names and list positions."""
+"""Ways through a job definition; each place is named by its path of YAML names and list positions.
+
+Of a definition that is only partly known (see `partial`), they show what is known.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,20 @@ def steps_in(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, Step]]:
 
 def lists_in(step: Step) -> Iterator[tuple[Path, Sequence[Step]]]:
     """The lists of steps directly inside a step, with their names below it."""
-    yield ("steps",), step.steps
-    for name, part in (("for", step.for_), ("launch", step.launch), ("use", step.use)):
-        if part is not None:
-            yield (name, "steps"), part.steps
-    yield ("catch",), step.catch
-    yield ("finally",), step.finally_
+    known = vars(step)
+    yield ("steps",), known.get("steps", ())
+    for name in ("for_", "launch", "use", "module"):
+        if known.get(name) is not None:
+            yield (name.rstrip("_"), "steps"), vars(known[name]).get("steps", ())
+    yield ("catch",), known.get("catch", ())
+    yield ("finally",), known.get("finally_", ())
 
 
 def models_in(model: Model, path: Path = ()) -> Iterator[tuple[Path, Model]]:
     """A model and all models inside it."""
     yield path, model
     for name, field in type(model).model_fields.items():
-        value, place = getattr(model, name), (*path, field.alias or name)
+        value, place = vars(model).get(name), (*path, field.alias or name)
         if isinstance(value, Model):
             yield from models_in(value, place)
         elif isinstance(value, tuple):

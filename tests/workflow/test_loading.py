@@ -58,11 +58,57 @@ steps:
     ]
 
 
+def test_what_does_not_go_together_is_named_with_the_faults_of_fields() -> None:
+    text = """\
+resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}
+inputMode: 512
+steps:
+  - launch: {handleName: a, steps: [], signalOnParentStepExit: 99}
+    run: {command: x, shell: zsh}
+  - dependsOn: [b, a-b]
+    run: {command: x, shell: ENTRYPOINT, resources: {cpusPerTask: 2}, mpi: openmpi}
+  - dependsOn: a
+    for: {parallel: true, items: [x], range: {begin: 1, end: 5000}, steps: [{nam: x}]}
+input: {http: {url: nowhere}, s3: {}}
+"""
+    found = [line.removeprefix("job.yaml:") for line in faults(text)]
+    assert [line for line in found if ": input.s3" not in line] == [
+        "2:12: inputMode: must be at most 511",
+        "4:5: steps[0]: has run and launch; a step has at most one of steps, run, for, launch, use",
+        "4:64: steps[0].launch.signalOnParentStepExit: '99' is not one of 0, 1, 2, 3, 9, 10, 12, 14, 15"
+        " (did you mean 9?)",
+        "5:30: steps[0].run.shell: 'zsh' is not one of /bin/bash, /bin/ash, /bin/sh, ENTRYPOINT",
+        "6:17: steps[1].dependsOn[0]: no step launches b",
+        "6:20: steps[1].dependsOn[1]: must be letters, digits and '_'",
+        "7:10: steps[1].run: has the shell ENTRYPOINT, which needs a container",
+        "7:53: steps[1].run.resources: asks for 2 CPUs in all, the job has 1",
+        "7:76: steps[1].run.mpi: 'openmpi' is not one of none, pmix_v4, pmi2",
+        "8:16: steps[2].dependsOn: must be a list",
+        "9:10: steps[2].for: has both items and range; keep one of them",
+        "9:10: steps[2].for: must not start more than 1000 iterations at once",
+        "9:77: steps[2].for.steps[0].nam: unknown field (did you mean 'name'?)",
+        "10:8: input: has both http and s3; keep one of them",
+        "10:21: input.http.url: must be an address that starts with http:// or https://",
+    ]
+
+
+def test_rules_are_left_alone_whose_parts_are_not_well_formed() -> None:
+    text = """\
+resources: {tasks: 0, cpusPerTask: 1, memPerCpu: 100, gpus: 0}
+steps:
+  - launch: {handleName: a-b, steps: []}
+  - dependsOn: [ab]
+    run: {command: x, network: bridge, dns: [1.1.1.1], resources: {tasks: 5}}
+"""
+    assert [line.split(": ")[1] for line in faults(text)] == [
+        "resources.tasks", "steps[0].launch.handleName", "steps[1].run.network",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("field", "place"),
     [
         ("virtualNetworks: [{name: a, gatewayAddress: 10.0.0.1/24}]\nsteps: []", "2:18: virtualNetworks"),
-        ("steps: [{use: {source: example.org/a/b}}]", "2:15: steps[0].use"),
         ("steps: [{run: {command: x, network: pasta}}]", "2:37: steps[0].run.network"),
     ],
 )

@@ -1,0 +1,52 @@
+"""A definition of which parts are wrong, as far as it can be known.
+
+So the rules between parts are looked at together with those of the fields: each rule whose parts are all
+well-formed is applied, one that needs something else raises NotKnown and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from deepgrid.workflow.base import Model, NotKnown, model_in
+from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.walk import models_in
+
+
+def disagreements(model: type[Model], value: Mapping[str, Any], wrong: Collection[Path]) -> Iterator[tuple[Path, str]]:
+    """Faults between the parts of `value`, a mapping meant as `model` of which the `wrong` places are at fault."""
+    for place, part in models_in(_partial(model, value, wrong, ())):
+        for validator in type(part).__pydantic_decorators__.model_validators.values():
+            try:
+                validator.func(part)
+            except NotKnown:
+                continue
+            except PydanticCustomError as error:
+                if error.type == "located":
+                    yield from (error.context or {})["faults"]
+                else:
+                    yield place, error.message()
+
+
+def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path) -> Model:
+    """The model with all that is well-formed; what is missing or wrong has no value, so that a look at it raises."""
+    part = model.model_construct()
+    if not isinstance(value, Mapping):
+        part.__dict__.clear()
+        return part
+    for name, field in model.model_fields.items():
+        spelled = field.alias or name
+        place, given = (*path, spelled), value.get(spelled)
+        inner = model_in(field.annotation)
+        if inner and isinstance(given, Mapping):
+            part.__dict__[name] = _partial(inner, given, wrong, place)
+        elif inner and isinstance(given, list):
+            part.__dict__[name] = tuple(_partial(inner, one, wrong, (*place, n)) for n, one in enumerate(given))
+        elif place in wrong:
+            part.__dict__.pop(name, None)
+        elif given is not None:
+            part.__dict__[name] = tuple(given) if isinstance(given, list) else given
+    return part
