@@ -12,6 +12,7 @@ from cli.border import runs
 from cli.grid import amount, as_customer
 from cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
 from cli.screen import Screen
+from cli.text import printable
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ async def submit(
         file, locked_wei, name=job_name, uses=uses or (), affinities=affinities or (),
         delegate_spending=delegate_spending,
     )  # fmt: skip
+    for warning in order.warnings:
+        typer.echo(printable(warning), err=True)
     async with as_customer(key, book) as session:
         job_id = await _place(session, order, approve=not no_approve)
         print(f"job {job_id} submitted", flush=True)

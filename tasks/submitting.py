@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
+
+from prefect import get_run_logger
 
 from blocks import Customer
 from deepgrid.billing.credits import parse_credits
@@ -32,7 +35,8 @@ async def validate(
     delegate_spending: bool,
 ) -> Order:
     """Read the workflow file, and check that the grid would take the job for these credits."""
-    order = read_order(
+    order = await asyncio.to_thread(  # modules are fetched
+        read_order,
         file,
         parse_credits(credits),
         name=job_name,
@@ -40,6 +44,8 @@ async def validate(
         affinities=affinities,
         delegate_spending=delegate_spending,
     )
+    for warning in order.warnings:
+        get_run_logger().warning(warning)
     await session.check(order)
     return order
 

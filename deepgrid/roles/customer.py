@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from deepgrid import workflow
+from deepgrid import modules, workflow
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -50,7 +50,8 @@ class CustomerSettings:
 class Order:
     """What a customer asks for, and the wei that are locked for it.
 
-    `delegate_spending` lets the grid top the job up from the customer's allowance.
+    `delegate_spending` lets the grid top the job up from the customer's allowance. `warnings` are what
+    the file should say otherwise, a line each.
     """
 
     job: workflow.Job = field(repr=False)
@@ -59,6 +60,7 @@ class Order:
     uses: tuple[Label, ...] = ()
     affinity: tuple[Affinity, ...] = ()
     delegate_spending: bool = False
+    warnings: tuple[str, ...] = ()
 
     def definition(self, location_hash: str) -> JobDefinition:
         """The part that goes on chain, its definition being stored at `location_hash`."""
@@ -83,22 +85,23 @@ def read_order(
     affinities: Sequence[str] = (),
     delegate_spending: bool = False,
 ) -> Order:
-    """The order for the workflow in `file`, named after the file unless `name` is given.
+    """The order for the workflow in `file` with its modules, named after the file unless `name` is given.
 
     `uses` are texts such as `os=linux`, `affinities` such as `mem>=4000`.
     Raises InputError for whatever is wrong with any of it, for a file with one line a fault.
     """
-    job = workflow.load(file).model
+    loaded = modules.load(file)
     if name is None:
         name = file.stem.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
     coded_name(name)
     return Order(
-        job=job,
+        job=loaded.model,
         name=name,
         locked_wei=locked_wei,
         uses=tuple(parse_use(text) for text in uses),
         affinity=tuple(parse_affinity(text) for text in affinities),
         delegate_spending=delegate_spending,
+        warnings=loaded.warnings,
     )
 
 

@@ -63,10 +63,10 @@ def _all_of(error: ValidationError, model: type[Model]) -> Iterator[Fault]:
             yield path, _sentence(item), False
 
 
-def dotted(path: Path) -> str:
-    """`steps[0].run.command`, as people write it."""
+def dotted(path: Path, whole: str = "the job") -> str:
+    """`steps[0].run.command`, as people write it; `whole` for no part of it."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in path)
-    return text.removeprefix(".") or "the job"
+    return text.removeprefix(".") or whole
 
 
 def _sentence(item: Any) -> str:

@@ -67,16 +67,16 @@ def parse(text: str, name: str) -> LoadedWorkflow:
         raise InputError("\n".join(fault_lines(all_faults(error, Job, document.value), document, name))) from None
     canonical(job)  # refuses a definition too large to store
     warnings = ((path, f"warning: {what}", True) for path, what in advice_on(job))
-    return LoadedWorkflow(job, text, tuple(_lines(warnings, document, name)), document, name)
+    return LoadedWorkflow(job, text, tuple(fault_lines(warnings, document, name)), document, name)
+
+
+def located(faults: Iterable[Fault], document: nodes.Document, whole: str = "the job") -> list[tuple[int, int, str]]:
+    """Line, column and `path: what` of each fault, in the order of the file; no more than can be read."""
+    found = sorted((*document.place(path, of_key=key), f"{dotted(path, whole)}: {what}") for path, what, key in faults)
+    more = len(found) - MOST_SHOWN
+    return found if more <= 0 else [*found[:MOST_SHOWN], (*found[MOST_SHOWN - 1][:2], f"and {more} more faults")]
 
 
 def fault_lines(faults: Iterable[Fault], document: nodes.Document, name: str) -> list[str]:
-    """`FILE:LINE:COLUMN: path: what` of each fault, in the order of the file; no more than can be read."""
-    lines = _lines(faults, document, name)
-    more = len(lines) - MOST_SHOWN
-    return lines if more <= 0 else [*lines[:MOST_SHOWN], f"{name}: has {more} more faults"]
-
-
-def _lines(faults: Iterable[Fault], document: nodes.Document, name: str) -> list[str]:
-    located = [(*document.place(path, of_key=of_key), f"{dotted(path)}: {what}") for path, what, of_key in faults]
-    return [f"{name}:{line}:{column}: {what}" for line, column, what in sorted(located)]
+    """`FILE:LINE:COLUMN: path: what` of each fault."""
+    return [f"{name}:{line}:{column}: {what}" for line, column, what in located(faults, document)]

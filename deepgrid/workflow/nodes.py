@@ -7,6 +7,7 @@ attacker or a slip writes: duplicate keys, tags, alias bombs, bottomless nesting
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,14 @@ class Document:
         while path not in self.values and path:
             path = path[:-1]
         return self.values.get(path, (1, 1))
+
+    def moved(self, to: Callable[[int], int]) -> Document:
+        """The same, with lines numbered as in the text that this one was made of."""
+
+        def all_of(places: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
+            return {path: (to(line), column) for path, (line, column) in places.items()}
+
+        return Document(self.value, all_of(self.values), all_of(self.keys))
 
 
 class _CoreLoader(yaml.SafeLoader):

@@ -35,7 +35,7 @@ def faults_in(job: Job) -> Iterator[Fault]:
 def faults_in_steps(steps: Sequence[Step], path: Path, job: Job, above: int = 0) -> Iterator[Fault]:
     """The same for steps at `path` that run in this job, `above` levels of steps down."""
     for place, step in steps_in(steps, path):
-        if _level(place) + above > MOST_NESTED:
+        if level(place) + above > MOST_NESTED:
             yield place, f"is nested deeper than {MOST_NESTED} steps"
         for rule in (_oversized, _too_parallel, _unknown_networks):
             yield from _where_known(rule(step, job, place))
@@ -59,7 +59,8 @@ def _in_steps(job: Job) -> Iterator[Fault]:
     yield from faults_in_steps(job.steps, ("steps",), job)
 
 
-def _level(place: Path) -> int:
+def level(place: Path) -> int:
+    """How many steps deep a place is."""
     return sum(isinstance(part, int) for part in place)
 
 

@@ -82,6 +82,7 @@ input: {http: {url: nowhere}, s3: {}}
         "6:20: steps[1].dependsOn[1]: must be letters, digits and '_'",
         "7:10: steps[1].run: has the shell ENTRYPOINT, which needs a container",
         "7:53: steps[1].run.resources: asks for 2 CPUs in all, the job has 1",
+        "7:53: steps[1].run.resources: asks for 200 MB of memory in all, the job has 100",
         "7:76: steps[1].run.mpi: 'openmpi' is not one of none, pmix_v4, pmi2",
         "8:16: steps[2].dependsOn: must be a list",
         "9:10: steps[2].for: has both items and range; keep one of them",

@@ -1,0 +1,5 @@
+"""Modules that a workflow uses: fetched, filled in and checked on the customer's machine, before a job is submitted."""
+
+from deepgrid.modules.resolving import load, resolve
+
+__all__ = ["load", "resolve"]

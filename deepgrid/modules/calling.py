@@ -1,0 +1,65 @@
+"""What a step gives to the module that it uses, and whether the two fit."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from deepgrid.workflow import EnvVar, Job, Step
+from deepgrid.workflow.faults import faults_of
+from deepgrid.workflow.models import JobResources, Module, ModuleInput, StepUse
+from deepgrid.workflow.nodes import Path
+
+Fault = tuple[Path, str]  # where below `use`, and what
+
+
+def faults_of_arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator[Fault]:
+    """Arguments that the module does not know, gets twice or misses."""
+    known, given = [one.key for one in inputs], set()
+    for number, argument in enumerate(use.args):
+        if argument.key not in known:
+            near = difflib.get_close_matches(argument.key, known, n=1, cutoff=0.5)
+            hint = f" (did you mean {near[0]}?)" if near else f"; it has {', '.join(known) or 'none'}"
+            yield ("args", number, "key"), f"the module has no input {argument.key}{hint}"
+        elif argument.key in given:
+            yield ("args", number, "key"), f"{argument.key} is given twice"
+        given.add(argument.key)
+    for one in inputs:
+        if one.default is None and one.key not in given:
+            yield (), f"the module needs the input {one.key} ({one.description})"
+
+
+def faults_of_call(job: Job, use: StepUse, module: Module) -> Iterator[Fault]:
+    """Where the job is too small for the module, or its outputs cannot have the names that they would get."""
+    for name in JobResources.model_fields:
+        least, has = getattr(module.minimum_resources, name), getattr(job.resources, name)
+        if has < least:
+            yield (), f"the module needs at least {least} {JobResources.model_fields[name].alias}, the job has {has}"
+    for output in module.outputs if use.export_env_as else ():
+        try:
+            EnvVar(key=f"{use.export_env_as}_{output.key}", value="")
+        except ValidationError as error:
+            what = next(faults_of(error, EnvVar))[1]
+            yield ("exportEnvAs",), f"makes of the output {output.key} a name that {what}"
+
+
+def arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> tuple[EnvVar, ...]:
+    """The values of all inputs."""
+    given = {argument.key: argument.value for argument in use.args}
+    return tuple(EnvVar(key=one.key, value=given.get(one.key, one.default or "")) for one in inputs)
+
+
+def values_for(
+    job: Job, step: Step, use: StepUse, inputs: Sequence[ModuleInput], handed: Sequence[Step]
+) -> dict[str, Any]:
+    """What a module's template sees: the inputs, the calling step, the job's resources; nothing else of the job."""
+    dumped = [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in handed]
+    called = {"source": use.source, "exportEnvAs": use.export_env_as, "steps": dumped}
+    return {
+        "inputs": {one.key: one.value for one in arguments(use, inputs)},
+        "step": {"name": step.name, "dependsOn": list(step.depends_on), "if": step.if_, "use": called},
+        "job": {"resources": job.resources.model_dump(mode="json", by_alias=True)},
+    }

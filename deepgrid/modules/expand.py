@@ -1,0 +1,118 @@
+"""A program that fills in one template, within limits; it imports nothing of deepgrid, and needs no environment.
+
+Reads `{"text", "values", "cpu_s", "memory_bytes", "most_characters"}` as JSON. Writes `{"text", "lines"}`, where
+`lines` says for each line of the result the line of the template that it is from, or `{"fault", "line"}`. Once it has
+read, it can open no file, start no process and write nothing but the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+import traceback
+from contextlib import suppress
+from typing import Any
+
+import jinja2.debug  # noqa: F401 - else it is imported with the first error, when no file can be opened any more
+from jinja2 import StrictUndefined, TemplateError, TemplateRuntimeError, TemplateSyntaxError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+_MARK = re.compile("\0([0-9]+)\0")
+_TOLD = (TemplateError, ArithmeticError, LookupError, TypeError, ValueError)
+
+
+class Templates(ImmutableSandboxedEnvironment):
+    """Templates of YAML that often holds shell text, in which {# and #} are common."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True,
+            keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
+        )  # fmt: skip
+        self.filters["toYaml"] = to_yaml
+        self.globals["fail"] = fail
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """Fields of values first: a step's `items` is not what Python calls so."""
+        if isinstance(obj, dict) and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+class Fault(Exception):
+    """What is wrong with a template."""
+
+
+def to_yaml(value: object) -> str:
+    """A value as YAML in one line, which can stand wherever a value can."""
+    return json.dumps(value, ensure_ascii=True)
+
+
+def fail(sentence: object) -> None:
+    """For templates that refuse what they were given."""
+    raise TemplateRuntimeError(str(sentence))
+
+
+def expand(text: str, values: dict[str, Any], most: int) -> dict[str, Any]:
+    """The result of a template and where its lines are from."""
+    templates = Templates()
+    result = _render(templates, templates.parse(text), values, most)
+    marked = templates.parse(text)
+    for data in marked.find_all(nodes.TemplateData):
+        parts = data.data.split("\n")
+        data.data = "\n".join(f"\0{data.lineno + number}\0{part}" for number, part in enumerate(parts))
+    lines, line = [], 1
+    for shown in _render(templates, marked, values, 20 * most).split("\n"):
+        found = _MARK.search(shown)
+        line = int(found[1]) if found else line
+        lines.append(line)
+    return {"text": result, "lines": lines}
+
+
+def _render(templates: Templates, tree: nodes.Template, values: dict[str, Any], most: int) -> str:
+    chunks, size = [], 0
+    for chunk in templates.from_string(tree).generate(values):
+        size += len(chunk)
+        if size > most:
+            raise Fault(f"becomes larger than {most // 1024} KiB")
+        chunks.append(chunk)
+    return "".join(chunks)
+
+
+def explained(error: BaseException) -> dict[str, Any]:
+    """A fault and its line in the template."""
+    if isinstance(error, TemplateSyntaxError):
+        return {"fault": f"template: {error.message}", "line": error.lineno}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<template>"]
+    line = (frames[-1].lineno or 1) if frames else 1
+    if isinstance(error, Fault):
+        return {"fault": str(error), "line": 1}
+    if isinstance(error, RecursionError):
+        return {"fault": "template: calls itself too often", "line": line}
+    if isinstance(error, MemoryError):
+        return {"fault": "template: takes too much memory", "line": line}
+    said = f": {error}" if isinstance(error, _TOLD) else ""
+    return {"fault": f"template: {type(error).__name__}{said}"[:300], "line": line}
+
+
+def main() -> None:
+    """Answer one request."""
+    request = json.load(sys.stdin)
+    limits = {
+        resource.RLIMIT_CPU: request["cpu_s"], resource.RLIMIT_AS: request["memory_bytes"],
+        resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 3, resource.RLIMIT_NPROC: 0,
+    }  # fmt: skip
+    for which, limit in limits.items():
+        with suppress(OSError, ValueError):  # not every system knows all
+            resource.setrlimit(which, (limit, limit))
+    try:
+        answer = expand(request["text"], request["values"], request["most_characters"])
+    except Exception as error:
+        answer = explained(error)
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The file of a module, wherever it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepgrid.modules import limits
+from deepgrid.modules.repositories import Repositories, Unavailable
+from deepgrid.modules.source import Folder, Source
+
+__all__ = ["FoundFile", "ModuleFiles", "Unavailable", "default_cache"]
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A module file: its text, where it is exactly, and as people are told of it."""
+
+    text: str
+    name: str
+    source: Source
+    commit: str | None = None
+    is_newest: bool = False
+
+
+def default_cache() -> Path:
+    """Where files of repositories are kept between submissions; may be deleted at any time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepgrid" / "modules"
+
+
+class ModuleFiles:
+    """What one resolution reads. `until` is the time.monotonic() at which all of it must be over."""
+
+    def __init__(self, cache: Path, until: float) -> None:
+        self._repositories = Repositories(cache, until)
+
+    def find(self, source: Source) -> FoundFile:
+        """The module at `source`. Raises Unavailable."""
+        if isinstance(source, Folder):
+            return FoundFile(_text(_read(source), source.file), source.file, source)
+        pinned = self._repositories.pinned(source)
+        content = self._repositories.read(pinned)
+        return FoundFile(_text(content, source.shown), source.shown, pinned, pinned.ref, is_newest=not source.ref)
+
+
+def _read(source: Folder) -> bytes:
+    try:
+        with open(source.file, "rb") as file:
+            content = file.read(limits.MOST_FILE_BYTES + 1)
+    except OSError as error:
+        raise Unavailable(f"{source.file} cannot be read ({error.strerror})") from None
+    if len(content) > limits.MOST_FILE_BYTES:
+        raise Unavailable(f"{source.file} is larger than {limits.MOST_FILE_BYTES // 1024} KiB")
+    return content
+
+
+def _text(content: bytes, name: str) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unavailable(f"{name} is not UTF-8 text") from None
+    if "\0" in text:
+        raise Unavailable(f"{name} is not text")
+    return text

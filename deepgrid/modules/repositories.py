@@ -1,0 +1,126 @@
+"""Files of git repositories at a commit, cached by it.
+
+git runs without prompts, hooks, submodules and other transports than the address names, with limits on time and size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from deepgrid.modules import limits
+from deepgrid.modules.children import OutOfTime, run
+from deepgrid.modules.source import Repository
+
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
+_OPTIONS = (
+    "protocol.version=2", "core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
+    "fetch.recurseSubmodules=false", "gc.auto=0", "maintenance.auto=false",
+    "fetch.unpackLimit=1",  # one file, which the limit of a file's size bounds
+    "http.lowSpeedLimit=1000", "http.lowSpeedTime=20",
+)  # fmt: skip
+# The shell's unit is 512 bytes; the limit is inherited by what git starts.
+_LIMITED = ["/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(limits.MOST_REPOSITORY_BYTES // 512)]
+
+
+class Unavailable(Exception):
+    """A file cannot be had. `transient` says whether it may be later."""
+
+    def __init__(self, what: str, *, transient: bool = False) -> None:
+        super().__init__(what)
+        self.transient = transient
+
+
+class Repositories:
+    """What one resolution reads. `until` is the time.monotonic() at which all of it must be over."""
+
+    def __init__(self, cache: Path, until: float) -> None:
+        self._cache = cache
+        self._until = until
+
+    def pinned(self, source: Repository) -> Repository:
+        """The same at the commit that its tag, or what is newest, is now. Raises Unavailable."""
+        if _COMMIT.match(source.ref):
+            return source
+        wanted = ["HEAD"]
+        if source.ref:
+            tags = [f"refs/tags/{source.path}/{source.ref}"] if source.path else []
+            wanted = [f"{tag}{peeled}" for tag in [*tags, f"refs/tags/{source.ref}"] for peeled in ("^{}", "")]
+        lines = [line.partition("\t") for line in self._git("ls-remote", "--", source.url, *wanted).splitlines()]
+        found = {name: commit for commit, _, name in lines}
+        commit = next((found[name] for name in wanted if name in found), None)
+        if commit is None or not _COMMIT.match(commit):
+            missing = f"no tag {source.ref}, and that is no whole commit" if source.ref else "no commit yet"
+            raise Unavailable(f"{source.url} has {missing}")
+        return replace(source, ref=commit)
+
+    def read(self, source: Repository) -> bytes:
+        """The module file of a pinned source. Raises Unavailable."""
+        key = hashlib.sha256("\0".join((source.url, source.ref, source.file)).encode()).hexdigest()
+        with suppress(OSError):
+            return (self._cache / key).read_bytes()
+        content = self._fetched(source)
+        with suppress(OSError):  # then without a cache
+            self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self._cache, delete=False) as file:
+                file.write(content)
+            os.replace(file.name, self._cache / key)
+        return content
+
+    def _fetched(self, source: Repository) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="deepgrid-module-") as folder:
+            at = f"--git-dir={folder}"
+            self._git("init", "--quiet", "--bare", "--template=", "--", folder)
+            fetch = [at, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
+            try:
+                self._git(*fetch, "--depth=1", "--", source.url, source.ref)
+            except Unavailable as error:
+                if error.transient:  # else a server that names no commits; all that it has may have it
+                    raise
+                self._git(*fetch, "--", source.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+            blob = f"{source.ref}:{source.file}"
+            try:
+                size = int(self._git(at, "cat-file", "-s", blob))
+            except Unavailable:
+                raise Unavailable(f"{source.url} has no {source.file} at {source.ref[:12]}") from None
+            if size > limits.MOST_FILE_BYTES:
+                raise Unavailable(f"{source.shown} is larger than {limits.MOST_FILE_BYTES // 1024} KiB")
+            return self._git(at, "cat-file", "blob", blob).encode("utf-8", "surrogateescape")
+
+    def _git(self, *words: str) -> str:
+        options = [word for option in _OPTIONS for word in ("-c", option)]
+        within_s = min(limits.FETCH_WITHIN_S, self._until - time.monotonic())
+        with tempfile.TemporaryFile() as out:
+            try:
+                done = run([*_LIMITED, "git", *options, *words], within_s=within_s, env=_environment(), stdout=out)
+            except OutOfTime:
+                raise Unavailable("git did not answer in time; try again later", transient=True) from None
+            if done.returncode != 0:
+                raise _explained(done.returncode, done.stderr.decode(errors="replace"))
+            out.seek(0)
+            return out.read().decode("utf-8", "surrogateescape")
+
+
+def _environment() -> dict[str, str]:
+    """The person's own, for their credential helpers and SSH keys, without what redirects git or asks questions."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {
+        "GIT_ALLOW_PROTOCOL": "https:ssh:file", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false",
+        "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        "LC_ALL": "C",
+    }  # fmt: skip
+
+
+def _explained(status: int, said: str) -> Unavailable:
+    if status == 127:
+        return Unavailable("git is not installed, and modules of repositories need it")
+    lines = [line.partition(": ")[2] for line in said.splitlines() if line.startswith(("fatal: ", "error: "))]
+    what = "".join(c if c.isprintable() else " " for c in (lines or ["it failed"])[0])[:200]
+    network = ("unable to access", "Could not resolve", "Connection", "unable to connect", "timed out", "early EOF")
+    return Unavailable(f"git: {what}", transient=any(word in said for word in network))

@@ -1,0 +1,158 @@
+"""Every `use` of a workflow becomes the steps of its module, so that what is stored needs nothing else.
+
+This happens on the customer's machine. The provider, and whoever asks later, has the same steps and the commit that
+they are from. Faults of all modules are told at once, each with its file and line and the step that uses the module.
+"""
+
+from __future__ import annotations
+
+import os.path
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+
+from pydantic import ValidationError
+
+from deepgrid.errors import InputError
+from deepgrid.modules import limits
+from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, values_for
+from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
+from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
+from deepgrid.modules.source import Folder, Source, parse_source
+from deepgrid.workflow import Job, LoadedWorkflow, Step, canonical, nodes
+from deepgrid.workflow import load as load_file
+from deepgrid.workflow.advice import advice_on
+from deepgrid.workflow.faults import MOST_SHOWN, all_faults, dotted
+from deepgrid.workflow.loading import fault_lines
+from deepgrid.workflow.models import StepModule, StepUse
+from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.rules import faults_in_steps, level
+from deepgrid.workflow.walk import steps_in
+
+
+def load(path: str | FilePath, cache: FilePath | None = None) -> LoadedWorkflow:
+    """Read and check a workflow file and all modules that it uses; `cache` is where files of repositories are kept.
+
+    Raises InputError, with one line a fault; transient if all that is wrong is that repositories did not answer.
+    """
+    return resolve(load_file(path), os.path.dirname(path), cache)
+
+
+def resolve(loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = None) -> LoadedWorkflow:
+    """The same for a workflow that was read; relative sources start at `folder`."""
+    job = loaded.model
+    if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
+        return loaded
+    resolution = _Resolution(job, ModuleFiles(cache or default_cache(), time.monotonic() + limits.WITHIN_S))
+    steps = resolution.steps(job.steps, ("steps",), _File(loaded.name, loaded.document, Folder(folder)))
+    resolution.raise_faults()
+    fields = {name: getattr(job, name) for name in Job.model_fields} | {"steps": steps}
+    try:
+        resolved = Job.model_validate(fields, by_alias=False, by_name=True)
+    except ValidationError as error:
+        raise InputError("\n".join(fault_lines(all_faults(error, Job, None), loaded.document, loaded.name))) from None
+    canonical(resolved)  # refuses a definition too large to store
+    warnings = (*loaded.warnings, *resolution.warnings)
+    return LoadedWorkflow(resolved, loaded.source_text, warnings, loaded.document, loaded.name)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file with steps: what it is called, where what it names is, what uses it, how far down its steps are."""
+
+    name: str
+    document: nodes.Document
+    at: Source
+    used: str = ""
+    levels: int = 0
+    modules: int = 0
+
+    def place(self, path: Path) -> str:
+        line, column = self.document.place(path)
+        return f"{self.name}:{line}:{column}: {dotted(path)}"
+
+
+class _Resolution:
+    def __init__(self, job: Job, files: ModuleFiles) -> None:
+        self.warnings: list[str] = []
+        self._job = job
+        self._files = files
+        self._faults: list[str] = []
+        self._transient = True
+        self._uses = 0
+
+    def raise_faults(self) -> None:
+        more = len(self._faults) - MOST_SHOWN
+        if more > 0:
+            self._faults[MOST_SHOWN:] = [f"and {more} more faults"]
+        if self._faults:
+            raise InputError("\n".join(self._faults), transient=self._transient)
+
+    def steps(self, steps: Iterable[Step], path: Path, file: _File) -> tuple[Step, ...]:
+        """The steps with the modules that they use; those whose module has a fault are of no use."""
+        return tuple(self._step(step, (*path, number), file) for number, step in enumerate(steps))
+
+    def _step(self, step: Step, place: Path, file: _File) -> Step:
+        changes: dict[str, object] = {}
+        for name in ("steps", "catch", "finally_"):
+            changes[name] = self.steps(getattr(step, name), (*place, name.rstrip("_")), file)
+        for name in ("for_", "launch", "module"):
+            part = getattr(step, name)
+            if part is not None:
+                inner = self.steps(part.steps, (*place, name.rstrip("_"), "steps"), file)
+                changes[name] = part.model_copy(update={"steps": inner})
+        if step.use is not None:
+            changes |= {"use": None, "module": self._module(step, step.use, (*place, "use"), file)}
+        return step.model_copy(update=changes)
+
+    def _module(self, step: Step, use: StepUse, place: Path, file: _File) -> StepModule | None:
+        found = self._found(use, (*place, "source"), file)
+        if found is None:
+            return None
+        used = f" (used by {file.place(place)}{file.used})"
+        inside = _File(found.name, nodes.Document(), found.source, used, file.levels + level(place), file.modules + 1)
+        try:
+            declared = declared_inputs(found.text)
+            wrong = list(faults_of_arguments(use, declared))
+            for where, what in wrong:
+                self._fault(file, (*place, *where), what)
+            if wrong:
+                return None
+            handed = self.steps(use.steps, (*place, "steps"), file)
+            read = read_module(found.text, values_for(self._job, step, use, declared, handed), declared)
+        except ModuleFaults as error:
+            self._transient = False
+            self._faults += [f"{inside.name}:{line}:{column}: {what}{used}" for line, column, what in error.found]
+            return None
+        inside, module = replace(inside, document=read.document), read.module
+        for where, what in faults_of_call(self._job, use, module):
+            self._fault(file, (*place, *where), what)
+        for where, what in faults_in_steps(module.steps, ("steps",), self._job, inside.levels):
+            self._fault(inside, where, what)
+        self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in advice_on(module)]
+        return StepModule(
+            source=use.source, commit=found.commit, inputs=arguments(use, declared),
+            outputs=tuple(output.key for output in module.outputs), export_env_as=use.export_env_as,
+            steps=self.steps(module.steps, ("steps",), inside),
+        )  # fmt: skip
+
+    def _found(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:
+        self._uses += 1
+        try:
+            if self._uses > limits.MOST_USES:
+                raise Unavailable(f"is one of more than {limits.MOST_USES} modules in all")
+            if file.modules >= limits.MOST_DEEP:
+                raise Unavailable(f"is a module in more than {limits.MOST_DEEP} modules")
+            found = self._files.find(parse_source(use.source, file.at))
+        except (InputError, Unavailable) as error:
+            self._fault(file, place, str(error), transient=isinstance(error, Unavailable) and error.transient)
+            return None
+        if found.is_newest:
+            advice = f"takes what is newest, now {found.commit}; pin it with @TAG or @COMMIT"
+            self.warnings.append(f"{file.place(place)}: warning: {advice}{file.used}")
+        return found
+
+    def _fault(self, file: _File, place: Path, what: str, *, transient: bool = False) -> None:
+        self._transient = self._transient and transient
+        self._faults.append(f"{file.place(place)}: {what}{file.used}")

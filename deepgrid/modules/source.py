@@ -1,0 +1,120 @@
+"""Where a module is: the forms of `source`, and what each means from where it is written."""
+
+from __future__ import annotations
+
+import os.path
+import posixpath
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from deepgrid.errors import InputError
+
+FILE_NAME = "module.yaml"
+FORMS = "HOST/OWNER/REPO[/PATH][@TAG or @COMMIT], https://, ssh:// or file:// address[//PATH][@...], or ./FOLDER"
+
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+_PART = re.compile(r"[A-Za-z0-9_.~+ -]+\Z")
+_REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]*\Z")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on this machine, for the author of a module."""
+
+    path: str
+
+    @property
+    def file(self) -> str:
+        return os.path.join(self.path, FILE_NAME)
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A folder in a git repository; `ref` is a tag or a commit, empty for what is newest."""
+
+    url: str
+    path: str = ""
+    ref: str = ""
+
+    @property
+    def file(self) -> str:
+        return posixpath.join(self.path, FILE_NAME)
+
+    @property
+    def shown(self) -> str:
+        """The file as people are told of it."""
+        return f"{self.url}//{self.file}" + (f"@{self.ref}" if self.ref else "")
+
+
+Source = Folder | Repository
+
+
+def parse_source(text: str, at: Source) -> Source:
+    """What `source: text` means in a file of `at`. Raises InputError that says what is allowed.
+
+    A module in a repository may name folders of that repository, at the same commit, and nothing of this machine.
+    """
+    if text.startswith("/") or text.split("/", 1)[0] in (".", ".."):
+        return _folder(text, at)
+    bare, ref = _split_ref(text)
+    if "://" in bare:
+        address, _, path = bare.partition("://")[2].partition("//")
+        url = urlsplit(f"{bare.partition('://')[0]}://{address}")
+    else:
+        host, *parts = bare.split("/")
+        url = urlsplit(f"https://{host}/{'/'.join(parts[:2])}")
+        path = "/".join(parts[2:])
+        if len(parts) < 2:
+            raise InputError(f"is not one of {FORMS}")
+    _check(url, at)
+    return Repository(url.geturl(), _inside(path), ref)
+
+
+def _folder(text: str, at: Source) -> Source:
+    if isinstance(at, Folder):
+        return Folder(os.path.normpath(os.path.join(at.path, text)))
+    if text.startswith("/"):
+        raise InputError("names a folder of this machine, which a module of a repository may not")
+    return Repository(at.url, _inside(posixpath.normpath(posixpath.join(at.path, text))), at.ref)
+
+
+def _split_ref(text: str) -> tuple[str, str]:
+    """The part before the last @ that is not of ssh's user@host, and what follows it."""
+    bare, at, ref = text.rpartition("@")
+    if not at or (bare.startswith("ssh://") and "/" not in bare.removeprefix("ssh://")):
+        return text, ""
+    if not _REF.match(ref) or ".." in ref:
+        raise InputError("has no tag or commit after its '@' that git would allow")
+    return bare, ref
+
+
+def _check(url: SplitResult, at: Source) -> None:
+    """Whether git may be asked for this address; nothing in it can be taken for an option."""
+    user, separator, host = url.netloc.rpartition("@")
+    if url.scheme == "file":
+        if isinstance(at, Repository) and not at.url.startswith("file://"):
+            raise InputError("names a repository of this machine, which a module of another one may not")
+        known = not url.netloc
+    else:
+        known = url.scheme in ("https", "ssh") and bool(_HOST.match(host))
+    if separator and url.scheme == "https":
+        raise InputError("must not hold a user or password; git's credential helpers know them")
+    if separator and not _USER.match(user):
+        raise InputError("has a user that ssh would not take")
+    parts = [part for part in url.path.split("/") if part]
+    if not known or not parts or not all(_PART.match(part) and part not in (".", "..") for part in parts):
+        raise InputError(f"is not one of {FORMS}")
+    if url.query or url.fragment:
+        raise InputError(f"is not one of {FORMS}")
+
+
+def _inside(path: str) -> str:
+    """A folder inside a repository, '' for its root."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not all(_PART.match(part) and part != ".." for part in parts):
+        raise InputError(
+            "must not leave its repository, nor have other characters than letters, digits and _.~+- in it"
+        )
+    return "/".join(parts)

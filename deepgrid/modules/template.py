@@ -1,0 +1,48 @@
+"""A module's text as a template, filled in by a child process that can reach nothing and ends in time."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepgrid.modules import expand, limits
+from deepgrid.modules.children import OutOfTime, run
+
+
+class TemplateFault(Exception):
+    """The template cannot be filled in; `line` counts from 1."""
+
+    def __init__(self, what: str, line: int = 1) -> None:
+        super().__init__(what)
+        self.what, self.line = what, line
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a template became, and for each of its lines the line of the template."""
+
+    text: str
+    lines: tuple[int, ...]
+
+
+def fill_in(text: str, values: Mapping[str, Any]) -> Filled:
+    """The text with its expressions and blocks carried out. Raises TemplateFault."""
+    request = {
+        "text": text, "values": values, "cpu_s": limits.TEMPLATE_CPU_S,
+        "memory_bytes": limits.TEMPLATE_MEMORY_BYTES, "most_characters": limits.MOST_FILE_BYTES,
+    }  # fmt: skip
+    command = [sys.executable, "-I", str(Path(expand.__file__))]
+    try:
+        done = run(command, within_s=limits.TEMPLATE_WITHIN_S, env={}, given=json.dumps(request).encode())
+    except OutOfTime:
+        raise TemplateFault(f"template: takes longer than {limits.TEMPLATE_WITHIN_S:.0f} s") from None
+    if done.returncode != 0:  # the child says all else itself, so it was ended by a limit
+        raise TemplateFault("template: takes more time or memory than a module may")
+    answer = json.loads(done.stdout)
+    if "fault" in answer:
+        raise TemplateFault(answer["fault"], answer["line"])
+    return Filled(answer["text"], tuple(answer["lines"]))
