@@ -44,7 +44,8 @@ def resolve(loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = N
     job = loaded.model
     if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
         return loaded
-    resolution = _Resolution(job, ModuleFiles(cache or default_cache(), time.monotonic() + limits.WITHIN_S))
+    until = time.monotonic() + limits.WITHIN_S
+    resolution = _Resolution(job, ModuleFiles(cache or default_cache(), until), until)
     steps = resolution.steps(job.steps, ("steps",), _File(loaded.name, loaded.document, Folder(folder)))
     resolution.raise_faults()
     fields = {name: getattr(job, name) for name in Job.model_fields} | {"steps": steps}
@@ -68,14 +69,20 @@ class _File:
     levels: int = 0
     modules: int = 0
 
+    def order(self, fault: tuple[Path, str]) -> tuple[int, int]:
+        """By which faults are sorted."""
+        return self.document.place(fault[0])
+
     def place(self, path: Path) -> str:
+        """FILE:LINE:COLUMN: path."""
         line, column = self.document.place(path)
         return f"{self.name}:{line}:{column}: {dotted(path)}"
 
 
 class _Resolution:
-    def __init__(self, job: Job, files: ModuleFiles) -> None:
+    def __init__(self, job: Job, files: ModuleFiles, until: float) -> None:
         self.warnings: list[str] = []
+        self._until = until
         self._job = job
         self._files = files
         self._faults: list[str] = []
@@ -128,7 +135,8 @@ class _Resolution:
         inside, module = replace(inside, document=read.document), read.module
         for where, what in faults_of_call(self._job, use, module):
             self._fault(file, (*place, *where), what)
-        for where, what in faults_in_steps(module.steps, ("steps",), self._job, inside.levels):
+        between = sorted(faults_in_steps(module.steps, ("steps",), self._job, inside.levels), key=inside.order)
+        for where, what in between:
             self._fault(inside, where, what)
         self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in advice_on(module)]
         return StepModule(
@@ -144,6 +152,8 @@ class _Resolution:
                 raise Unavailable(f"is one of more than {limits.MOST_USES} modules in all")
             if file.modules >= limits.MOST_DEEP:
                 raise Unavailable(f"is a module in more than {limits.MOST_DEEP} modules")
+            if time.monotonic() > self._until:
+                raise Unavailable(f"resolving all modules takes longer than {limits.WITHIN_S:.0f} s", transient=True)
             found = self._files.find(parse_source(use.source, file.at))
         except (InputError, Unavailable) as error:
             self._fault(file, place, str(error), transient=isinstance(error, Unavailable) and error.transient)

@@ -15,7 +15,7 @@ FORMS = "HOST/OWNER/REPO[/PATH][@TAG or @COMMIT], https://, ssh:// or file:// ad
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_PART = re.compile(r"[A-Za-z0-9_.~+ -]+\Z")
+_PART = re.compile(r"[A-Za-z0-9_.~+-]+\Z")
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]*\Z")
 
 
@@ -58,6 +58,8 @@ def parse_source(text: str, at: Source) -> Source:
     """
     if text.startswith("/") or text.split("/", 1)[0] in (".", ".."):
         return _folder(text, at)
+    if not text.isascii() or not text.isprintable():  # urlsplit drops line ends
+        raise InputError(f"is not one of {FORMS}")
     bare, ref = _split_ref(text)
     if "://" in bare:
         address, _, path = bare.partition("://")[2].partition("//")

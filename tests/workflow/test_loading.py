@@ -87,7 +87,7 @@ input: {http: {url: nowhere}, s3: {}}
         "8:16: steps[2].dependsOn: must be a list",
         "9:10: steps[2].for: has both items and range; keep one of them",
         "9:10: steps[2].for: must not start more than 1000 iterations at once",
-        "9:77: steps[2].for.steps[0].nam: unknown field (did you mean 'name'?)",
+        "9:78: steps[2].for.steps[0].nam: unknown field (did you mean 'name'?)",
         "10:8: input: has both http and s3; keep one of them",
         "10:21: input.http.url: must be an address that starts with http:// or https://",
     ]

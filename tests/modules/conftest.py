@@ -1,0 +1,82 @@
+"""Real git repositories with modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HEAD = """\
+name: greet
+description: Greets somebody.
+minimumResources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}
+"""
+GREET = (
+    HEAD
+    + """\
+inputs:
+  - key: WHO
+    description: who is greeted
+  - key: TIMES
+    description: how often
+    default: '1'
+outputs: [{key: SAID, description: what was said}]
+steps:
+{% for number in range(inputs.TIMES | int) %}
+  - name: greet {{ number }}
+    run: {command: 'echo "Hello $WHO"'}
+{% endfor %}
+"""
+)
+RESOURCES = "resources: {tasks: 1, cpusPerTask: 2, memPerCpu: 100, gpus: 0}\n"
+
+
+@dataclass
+class Origin:
+    """A repository that others fetch from."""
+
+    folder: Path
+
+    @property
+    def url(self) -> str:
+        return f"file://{self.folder}"
+
+    def git(self, *words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        return subprocess.run(
+            ["git", *who, *words], cwd=self.folder, env=env, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def commit(self, text: str, path: str = "module.yaml", tag: str = "") -> str:
+        """Commit a file, and tag it; the commit."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message=x")
+        if tag:
+            self.git("tag", "--annotate", "--force", "--message=x", tag)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    found = Origin(folder)
+    found.git("init", "--quiet", "--initial-branch=main")
+    return found
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)

@@ -1,0 +1,119 @@
+"""What a resolved module does in a script: inputs, private env file, outputs with a prefix, a scope of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepgrid.errors import InputError
+from deepgrid.sbatch import StoragePaths, render
+from deepgrid.services.script_check import check_script
+from tests.sbatch.test_script import Bench, job
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("bench"))
+
+
+WRITES = r"""
+    - name: use it
+      module:
+        source: example.org/a/b
+        inputs: [{key: WHO, value: "Ada's $(id)"}, {key: NOTE, value: "two\nlines"}]
+        outputs: [KEY, MANY, ABSENT]
+        exportEnvAs: P
+        steps:
+          - run:
+              command: |
+                cat >>"$DEEPSQUARE_ENV" <<'EOF'
+                KEY=first
+                KEY2=not declared
+                KEY=last $(id)
+                MANY<<STOP
+                END
+                b=c
+                STOP
+                EOF
+          - run: {command: ':'}
+    - run: {command: ':'}
+"""
+
+
+def test_inputs_reach_the_modules_steps_and_outputs_the_later_ones_with_their_prefix(bench: Bench) -> None:
+    steps = "\n- run: {command: 'echo EARLIER=1 >>\"$DEEPSQUARE_ENV\"'}" + WRITES.replace("\n    ", "\n")
+    check_script(render(job(steps), StoragePaths()))
+    outcome = bench.run(job(steps, env="[{key: WHO, value: the job}]"))
+    assert outcome.status == 0, outcome.output
+    first, second, after = (call.env for call in outcome.calls[1:])
+    assert (first[b"WHO"], first[b"NOTE"], first[b"EARLIER"]) == (b"Ada's $(id)", b"two\nlines", b"1")
+    assert (second[b"KEY"], second[b"MANY"]) == (b"last $(id)", b"END\nb=c")
+    assert (after[b"P_KEY"], after[b"P_MANY"]) == (b"last $(id)", b"END\nb=c")
+    assert (after[b"WHO"], after[b"EARLIER"]) == (b"the job", b"1")
+    assert not {b"KEY", b"KEY2", b"P_KEY2", b"P_ABSENT", b"NOTE", b"MANY"} & after.keys()
+    assert first[b"DEEPSQUARE_ENV"] != after[b"DEEPSQUARE_ENV"]
+    assert bench.left_behind() == []
+
+
+def test_without_a_prefix_a_module_writes_to_its_callers_env_file(bench: Bench) -> None:
+    outcome = bench.run(job(WRITES.replace("        exportEnvAs: P\n", "")))
+    assert outcome.calls[-1].env[b"KEY2"] == b"not declared"
+    assert outcome.calls[0].env[b"DEEPSQUARE_ENV"] == outcome.calls[-1].env[b"DEEPSQUARE_ENV"]
+
+
+def test_modules_in_modules_and_loops_keep_their_variables_apart(bench: Bench) -> None:
+    steps = r"""
+    - for:
+        parallel: true
+        items: [a, b]
+        steps:
+          - module:
+              source: outer
+              inputs: [{key: LEVEL, value: outer}, {key: DEEP, value: kept}]
+              outputs: [OUT_IN]
+              exportEnvAs: OUT
+              steps:
+                - module:
+                    source: inner
+                    inputs: [{key: LEVEL, value: inner}, {key: index, value: mine}]
+                    outputs: [IN]
+                    exportEnvAs: OUT
+                    steps:
+                      - run: {command: 'echo "IN=$item $LEVEL $DEEP $index" >>"$DEEPSQUARE_ENV"'}
+                      - for:
+                          parallel: false
+                          range: {begin: 7, end: 7}
+                          steps: [{run: {command: 'echo "loop $index"'}}]
+                - run: {command: 'echo "$LEVEL $OUT_IN"'}
+          - run: {command: 'echo "after: ${OUT_OUT_IN-} ${LEVEL-none}" >>"$DEEPSQUARE_TMP/all"'}
+    - run: {command: 'sort "$DEEPSQUARE_TMP/all"; rm "$DEEPSQUARE_TMP/all"'}
+    """
+    outcome = bench.run(job(steps))
+    assert outcome.status == 0, outcome.output
+    lines = outcome.output.splitlines()
+    assert {"loop 7", "outer a inner kept mine", "outer b inner kept mine"} <= set(lines)
+    assert all(line.endswith(" none") for line in lines[-2:])
+    assert bench.left_behind() == []
+
+
+def test_a_modules_launches_end_with_it_and_its_failure_is_the_steps(bench: Bench) -> None:
+    steps = r"""
+    - module:
+        source: x
+        exportEnvAs: P
+        outputs: [KEY]
+        steps:
+          - launch:
+              steps: [{run: {command: 'trap "echo ended; exit 0" TERM; touch up; while :; do sleep 0.1; done'}}]
+          - run: {command: 'until [ -e up ]; do sleep 0.1; done; echo KEY=x >>"$DEEPSQUARE_ENV"; exit 5'}
+      catch: [{run: {command: 'echo "caught $DEEPSQUARE_ERROR_CODE ${P_KEY-nothing}"'}}]
+    - run: {command: 'echo next'}
+    """
+    outcome = bench.run(job(steps))
+    lines = [line for line in outcome.output.splitlines() if line != "Terminated"]  # said by some shells
+    assert (outcome.status, lines) == (0, ["ended", "caught 5 nothing", "next"])
+    assert bench.left_behind() == []
+
+
+def test_an_unresolved_module_is_never_overlooked() -> None:
+    with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
+        render(job("- use: {source: example.org/a/b}"), StoragePaths())
