@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid import modules
+from deepgrid.errors import InputError
+from deepgrid.workflow import Job, LoadedWorkflow
+from deepgrid.workflow.walk import steps_in
+
 HEAD = """\
 name: greet
 description: Greets somebody.
@@ -80,3 +85,23 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+def load(steps: str, cache: Path, head: str = RESOURCES) -> LoadedWorkflow:
+    Path("job.yaml").write_text(f"{head}steps:\n{steps}")
+    return modules.load("job.yaml", cache)
+
+
+def faults(steps: str, cache: Path, head: str = RESOURCES) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        load(steps, cache, head)
+    return caught.value.message.splitlines()
+
+
+def commands(job: Job) -> list[str]:
+    return [step.run.command for _, step in steps_in(job.steps, ("steps",)) if step.run]
+
+
+def folder(text: str, path: str = "m") -> None:
+    Path(path).mkdir(parents=True, exist_ok=True)
+    (Path(path) / "module.yaml").write_text(text)

@@ -44,9 +44,11 @@ def test_a_module_in_a_repository_names_its_neighbours_at_the_same_commit() -> N
     "text",
     [
         "", "x", "example.org", "example.org/a", "--upload-pack=touch x", "-c/a/b", "ext::sh -c id", "ext://a/b/c",
-        "http://example.org/a/b", "git://example.org/a/b", "ftp://h/a", "git@example.org:a/b", "ssh://-oProxyCommand=x/a",
+        "http://example.org/a/b", "git://example.org/a/b", "ftp://h/a", "git@example.org:a/b",
+        "ssh://-oProxyCommand=x/a",
         "ssh://-x@example.org/a", "https://user:secret@example.org/a/b", "https://token@example.org/a/b", "https:///a/b",
-        "example.org/a/b@", "example.org/a/b@-x", "example.org/a/b@x..y", "example.org/a/b@refs/*", "example.org/a/b@a b",
+        "example.org/a/b@", "example.org/a/b@-x", "example.org/a/b@x..y", "example.org/a/b@refs/*",
+        "example.org/a/b@a b",
         "example.org/a/../b", "example.org/a/b/../c", "example.org/a/b/$(id)", "https://example.org/a?b", "file://host/b",
         "https://example.org/a/b#c", "example.org/a/b\n", "file:///", "example.org/a/-b/\0",
     ],
