@@ -117,6 +117,28 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
     await _decide(who, key, book, lambda writer: writer.unban_provider, "is no longer banned")
 
 
+@provider.command("doctor")
+@runs
+async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
+    """Find what is wrong with a cluster's set-up: login, Slurm, how ends are learnt, accounts, chain, gas, services."""
+    from blocks import Provider as Block
+    from cli.checkup import findings_as_json, show_findings
+    from deepgrid.errors import ConfigurationError
+    from deepgrid.roles.doctor import examine_provider
+    from deepgrid.slurm.checkup import Level
+
+    require_prefect()
+    block: ProviderBlock = await load_block(Block, cluster)
+    findings = await examine_provider(block.settings())
+    if as_json:
+        print_json(findings_as_json(findings))
+    else:
+        show_findings(Screen(), findings)
+    bad = sum(finding.level is Level.BAD for finding in findings)
+    if bad:
+        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the cluster {cluster} from working.")
+
+
 @provider.command("serve")
 def serve_provider(cluster: ClusterName) -> None:
     """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""

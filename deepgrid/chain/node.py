@@ -60,6 +60,12 @@ class Node:
         with making_sense("a balance"):
             return int(answer, 16)
 
+    async def gas_price(self) -> int:
+        """What the node takes for the present price of a unit of gas, in wei."""
+        answer = await self.rpc.call("eth_gasPrice")
+        with making_sense("a price of gas"):
+            return int(answer, 16)
+
     async def has_code(self, addresses: list[str]) -> list[bool]:
         """Whether a contract stands at each of `addresses`."""
         codes = await self.rpc.batch([("eth_getCode", [address, "latest"]) for address in addresses])

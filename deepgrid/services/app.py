@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, logs, notices
+from deepgrid.services import definitions, logs, messages, notices
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Refusal, Services
@@ -87,17 +87,14 @@ def create_app(context: Context) -> FastAPI:
     return app
 
 
-async def health(context: Services) -> dict[str, str | int]:
-    """Whether the store answers, and which grid this service serves; `time` is its clock."""
+async def health(context: Services) -> messages.Health:
+    """Whether the store answers, and which grid this service serves."""
     async with context.database.read() as session:
         await session.execute(text("select 1"))
     domain = context.domain
-    return {
-        "status": "ok",
-        "chain_id": domain.chain_id,
-        "meta_scheduler": domain.verifying_contract,
-        "time": context.clock(),
-    }
+    return messages.Health(
+        status="ok", chain_id=domain.chain_id, meta_scheduler=domain.verifying_contract, time=context.clock()
+    )
 
 
 def _answer(status: int, sentence: str, **further: int) -> JSONResponse:

@@ -20,7 +20,7 @@ from eth_account.signers.local import LocalAccount
 from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
+from deepgrid.errors import AccessDenied, ConfigurationError, GridError, InputError, NotFound, ServiceError
 from deepgrid.services import messages
 from deepgrid.services.messages import Message, Notice, Release
 from deepgrid.services.protocol import Domain, sign
@@ -85,6 +85,19 @@ class ServicesClient:
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    async def health(self) -> None:
+        """Raise ServiceError when the service does not answer or its store is down, ConfigurationError when it is
+        that of another grid."""
+        answer = _parsed(messages.Health, await self._call("GET", "/v1/health"))
+        if (answer.chain_id, answer.meta_scheduler.lower()) != (
+            self._domain.chain_id,
+            self._domain.verifying_contract.lower(),
+        ):
+            raise ConfigurationError(
+                f"The services at {self._base} are those of another grid, on chain {answer.chain_id}.",
+                next_step="Correct the services' URL in the address book or the provider block.",
+            )
 
     async def upload(self, job: Job) -> str:
         """Store a definition; returns its location hash, with a salt that is new each time."""

@@ -78,6 +78,15 @@ class Notice(NoticeText):
     at: int
 
 
+class Health(Message):
+    """That the service works, and which grid it serves; `time` is its clock, unix seconds."""
+
+    status: str
+    chain_id: int
+    meta_scheduler: str
+    time: int
+
+
 class Notices(Message):
     notices: list[Notice]
 

@@ -1,0 +1,31 @@
+"""Findings on a provider's set-up, as people and programs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cli.screen import Screen
+from deepgrid.slurm.checkup import Finding, Level
+
+MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level.BAD: ("BAD ", "bold red")}
+
+
+def show_findings(screen: Screen, findings: Sequence[Finding]) -> None:
+    """A line each, and below it what to do."""
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        screen.line(MARKS[finding.level], f"  {finding.subject:<{width}}  {finding.words}")
+        if finding.next_step:
+            screen.line(f"      {'':<{width}}  ", (finding.next_step, "dim"))
+
+
+def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    return [
+        {
+            "subject": finding.subject,
+            "level": finding.level.value,
+            "words": finding.words,
+            "next_step": finding.next_step,
+        }
+        for finding in findings
+    ]

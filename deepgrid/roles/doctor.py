@@ -1,0 +1,82 @@
+"""Everything that can be wrong with a provider's set-up, looked at in one go; nothing is changed.
+
+Each part is looked at by itself: a chain that is down does not hide what is wrong with the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet
+from deepgrid.errors import GridError
+from deepgrid.roles.provider import ProviderSettings
+from deepgrid.roles.registration import Standing, read_versions
+from deepgrid.services.client import ServicesClient
+from deepgrid.slurm.checkup import Finding, Level, examine
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+
+GAS_A_JOB = 250_000  # of the provider's three calls, with room
+FEW_JOBS = 100
+
+
+async def examine_provider(settings: ProviderSettings) -> list[Finding]:
+    """All findings on a provider: its key, the chain and its standing there, the services, the cluster."""
+    try:
+        wallet = Wallet.load(settings.key_file)
+        book = AddressBook.load(settings.book)
+    except GridError as error:
+        return [Finding.of("set-up", error), *await _cluster(settings)]
+    parts = (_chain(book, wallet), _services(book, wallet, settings.services_url), _cluster(settings))
+    return [finding for findings in await asyncio.gather(*parts) for finding in findings]
+
+
+async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
+    try:
+        async with await Chain.connect(book) as chain:
+            head = await chain.head()
+            standing = (await read_versions(chain, wallet.address)).standing
+            gas = await _gas(chain, wallet.address)
+    except GridError as error:
+        return [Finding.of("chain", error)]
+    return [Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}."), _standing(standing), gas]
+
+
+def _standing(standing: Standing) -> Finding:
+    words = f"This provider {standing.value}."
+    if standing.in_force:
+        return Finding("approval", Level.GOOD, words)
+    step = {
+        Standing.UNKNOWN: "Run dps provider register.",
+        Standing.WAITING: "Ask the grid's operator to approve it.",
+    }.get(standing, "Ask the grid's operator why.")
+    return Finding("approval", Level.BAD, words, step)
+
+
+async def _gas(chain: Chain, address: str) -> Finding:
+    money = await chain.gas_money(address)
+    jobs = money // (max(2 * await chain.gas_price(), 1) * GAS_A_JOB)  # at twice today's price
+    if money == 0:
+        return Finding("gas", Level.BAD, f"{address} cannot pay for transactions.", "Ask the operator for gas money.")
+    if jobs < FEW_JOBS:
+        return Finding("gas", Level.WARNING, f"The gas money lasts for about {jobs} jobs.", "Get more before it ends.")
+    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {FEW_JOBS} jobs.")
+
+
+async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:
+    try:
+        async with ServicesClient.of(book, wallet.account, url) as services:
+            await services.health()
+    except GridError as error:
+        return [Finding.of("services", error)]
+    return [Finding("services", Level.GOOD, "The Job Definition service answers.")]
+
+
+async def _cluster(settings: ProviderSettings) -> list[Finding]:
+    login = Login(settings.login)
+    try:
+        return await examine(login, Cluster(login, settings.login))
+    finally:
+        await login.close()

@@ -1,0 +1,48 @@
+# shellcheck shell=sh
+# Facts on a cluster for `dps provider doctor`; POSIX sh, run on the login node. Leaves nothing behind.
+# Arguments: ROOT USER. Answers "NAME VALUE" lines, and `end` last, so that half an answer is told from a whole one.
+set -u
+export LC_ALL=C
+root=$1 user=$2
+
+fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
+
+fact clock "$(date +%s.%N)"
+fact account "$(id -un)"
+fact job_account_id "$(id -u "$user" 2> /dev/null)"
+config=$(timeout 20 scontrol show config 2> /dev/null)
+printf '%s\n' "$config" | while read -r name _ value; do
+  case $name in
+    SLURM_VERSION | SLURM_CONF | JobCompType | JobSubmitPlugins | AccountingStorageType | MinJobAge) fact "$name" "$value" ;;
+  esac
+done
+folder=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
+fact hook_spool "$(sed -n 's/^local SPOOL = "\(.*\)"$/\1/p' "$folder/jobcomp.lua" 2> /dev/null)"
+fact guard_hook "$(grep -c "^local SUPERVISOR = $(id -u)$" "$folder/job_submit.lua" 2> /dev/null)"
+
+for name in / /jobs /spool; do
+  place=${root}${name%/}
+  state=missing
+  if [ -d "$place" ]; then
+    state='not writable'
+    if probe=$(mktemp "$place/.doctor.XXXXXX" 2> /dev/null); then
+      state=writable
+      rm -f "$probe"
+    fi
+  fi
+  fact "folder $name" "$state"
+done
+fact free_mib "$(df -Pm "$root" 2> /dev/null | awk 'NR == 2 { print $4 }')"
+fact filesystem "$(stat -f -c %T "$root" 2> /dev/null)"
+
+# Whether a second holder of a lock is kept out, which one submission a claim rests on.
+locks=unknown
+if probe=$(mktemp "$root/.doctor.XXXXXX" 2> /dev/null); then
+  locks=no
+  # shellcheck disable=SC2094 # it is locked, not read
+  if (flock 8 && ! flock -n "$probe" true) 8> "$probe" 2> /dev/null; then locks=yes; fi
+  rm -f "$probe"
+fi
+fact locks "$locks"
+fact timeout "$(command -v timeout)"
+echo end

@@ -1,0 +1,32 @@
+"""`dps provider doctor` on a real chain and a real cluster, without services."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.roles.doctor import examine_provider
+from deepgrid.slurm.checkup import Finding, Level
+from tests.roles.conftest import Scene
+
+
+def by_subject(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in findings}
+
+
+async def test_each_part_is_looked_at_by_itself(scene: Scene) -> None:
+    findings = by_subject(await examine_provider(scene.session.settings))
+    assert {name for name, one in findings.items() if one.level is Level.BAD} == {"approval", "services"}
+    assert findings["approval"].words == "This provider is not registered."
+    assert findings["gas"].level is Level.GOOD
+    assert findings["ends"].level is Level.GOOD
+
+
+async def test_a_chain_that_is_down_hides_nothing_of_the_cluster(scene: Scene, tmp_path: Path) -> None:
+    book = AddressBook.load(scene.session.settings.book)
+    nowhere = book.model_copy(update={"rpc_url": "http://127.0.0.1:9"})
+    settings = dataclasses.replace(scene.session.settings, book=nowhere.save(tmp_path / "nowhere.json"))
+    findings = by_subject(await examine_provider(settings))
+    assert findings["chain"].level is Level.BAD
+    assert findings["slurm"].level is Level.GOOD

@@ -1,0 +1,106 @@
+"""What `dps provider doctor` finds on a cluster: on a real one, and for the facts of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.slurm.checkup import Facts, Finding, Level, ask, examine, judge
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login, LoginSettings
+from tests.slurm.support import Box
+
+SETTINGS = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid", job_account="jobs")
+SOUND = {
+    "clock": "0", "account": "grid", "job_account_id": "1001", "SLURM_VERSION": "22.05.8", "JobCompType": "jobcomp/lua",
+    "JobSubmitPlugins": "lua", "AccountingStorageType": "accounting_storage/slurmdbd", "MinJobAge": "300 sec",
+    "hook_spool": "/srv/grid/spool", "guard_hook": "1", "folder /": "writable", "folder /jobs": "writable",
+    "folder /spool": "writable", "free_mib": "90000", "filesystem": "nfs", "locks": "yes",
+}  # fmt: skip
+
+
+def found(changes: dict[str, str], settings: LoginSettings = SETTINGS, ahead_s: float = 0.2) -> dict[str, Finding]:
+    findings = judge(Facts({**SOUND, **changes}, ahead_s), settings)
+    assert all(finding.next_step for finding in findings if finding.level is Level.BAD)
+    return {finding.subject: finding for finding in findings}
+
+
+def test_a_sound_cluster_has_nothing_to_mend() -> None:
+    assert {finding.level for finding in found({}).values()} == {Level.GOOD}
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "level", "words"),
+    [
+        ({"folder /": "missing"}, "folder", Level.BAD, "/srv/grid is missing for grid"),
+        ({"folder /jobs": "not writable"}, "folder", Level.BAD, "/srv/grid/jobs is not writable"),
+        ({"free_mib": "10"}, "disk", Level.BAD, "10 MiB"),
+        ({"free_mib": "500"}, "disk", Level.WARNING, "500 MiB"),
+        ({"locks": "no"}, "locks", Level.BAD, "submitted twice"),
+        ({"folder /spool": "not writable"}, "ends", Level.BAD, "cannot empty"),
+        ({"JobCompType": "jobcomp/none"}, "ends", Level.WARNING, "accounting"),
+        ({"hook_spool": "/elsewhere"}, "ends", Level.WARNING, "accounting"),
+        ({"JobCompType": "", "AccountingStorageType": "(null)"}, "ends", Level.WARNING, "down for 300 sec"),
+        ({"job_account_id": ""}, "accounts", Level.BAD, "no account jobs"),
+        ({"JobSubmitPlugins": "(null)"}, "identity", Level.WARNING, "rename itself"),
+        ({"guard_hook": "0"}, "identity", Level.WARNING, "rename itself"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_loss(changes: dict[str, str], subject: str, level: Level, words: str) -> None:
+    finding = found(changes)[subject]
+    assert finding.level is level
+    assert words in finding.words
+
+
+def test_a_shared_account_and_a_wrong_clock_are_warnings() -> None:
+    shared = found({}, replace(SETTINGS, job_account=None))["accounts"]
+    assert (shared.level, "forge each other" in shared.words) == (Level.WARNING, True)
+    late = found({}, ahead_s=-400.0)["clock"]
+    assert (late.level, late.words) == (Level.WARNING, "The login node's clock is 400 s behind this machine's.")
+
+
+async def test_a_real_cluster_is_examined_and_left_as_it_was(box: Box, cluster: Cluster) -> None:
+    root = Path(box.settings.grid_root)
+    before = sorted(path.name for path in root.rglob("*"))
+    login = Login(box.settings)
+    try:
+        findings = {finding.subject: finding for finding in await examine(login, cluster)}
+        facts = await ask(login, box.settings)
+    finally:
+        await login.close()
+    wrong = {name: finding for name, finding in findings.items() if finding.level is not Level.GOOD}
+    assert set(wrong) <= {"accounts"}, wrong  # one account for all, where the cluster was not started by root
+    assert findings.keys() >= {"login", "slurm", "clock", "disk", "locks", "ends", "accounts"}
+    assert "partition main with" in findings["slurm"].words
+    assert facts.values["SLURM_VERSION"][0].isdigit()
+    assert sorted(path.name for path in root.rglob("*")) == before
+
+
+@pytest.mark.long  # Slurm's commands try for a while
+async def test_a_cluster_without_a_controller_is_said_to_be_silent(
+    box: Box, cluster: Cluster, stop: Callable[[str], None]
+) -> None:
+    stop("slurmctld")
+    login = Login(box.settings)
+    try:
+        findings = {finding.subject: finding for finding in await examine(login, cluster)}
+    finally:
+        await login.close()
+    assert findings["login"].level is Level.GOOD
+    assert findings["slurm"].level is Level.BAD
+    assert "does not answer" in findings["slurm"].words
+
+
+async def test_a_login_that_cannot_be_reached_is_the_only_finding(
+    box: Box, cluster: Cluster, stop: Callable[[str], None]
+) -> None:
+    stop("sshd")
+    login = Login(box.settings)
+    try:
+        (finding,) = await examine(login, cluster)
+    finally:
+        await login.close()
+    assert (finding.subject, finding.level) == ("login", Level.BAD)
