@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from blocks.schema import GridBlock
-from deepgrid.sbatch import StoragePaths
+from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.login import LoginSettings
 
 
@@ -30,6 +30,16 @@ class SlurmLogin(GridBlock):
         description="Unix account that jobs run under; empty for the supervisor's own (jobs then share it).",
     )
 
+    apptainer: str = Field(default="apptainer", description="Name or path of Apptainer's program on the nodes.")
+    hosted_images: str = Field(
+        default="/opt/software", description="Folder on the nodes with the provider's own container images."
+    )
+    pyxis: bool = Field(default=False, description="Whether srun has the Pyxis plugin; without it, scripts run Enroot.")
+    mirrors: dict[str, str] = Field(
+        default_factory=dict,
+        description="Where nodes reach a registry, if not under its name: docker.io to https://HOST[:PORT] or http://.",
+    )
+
     def settings(self) -> LoginSettings:
         """The same as values for `deepgrid.slurm`."""
         return LoginSettings(
@@ -46,3 +56,7 @@ class SlurmLogin(GridBlock):
     def storage(self) -> StoragePaths:
         """Where jobs keep their files."""
         return StoragePaths.under(self.storage_root)
+
+    def containers(self) -> Containers:
+        """How jobs run containers."""
+        return Containers(self.apptainer, self.hosted_images, self.pyxis, self.mirrors)

@@ -9,7 +9,11 @@ grid_packages=(
   slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
   python3 python3-venv hpcc openmpi-bin fio python3-mpi4py # the last four measure clusters
 )
-test_packages=(git shellcheck libatomic1) # the last for playwright's driver
+test_packages=(
+  git shellcheck libatomic1 # the last for playwright's driver
+  docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and what runs them
+  libpmix-dev # Slurm's PMIx plugin opens the library by the name that only this has
+)
 # Ubuntu has chromium only as a snap; where that is installed the tests use it.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log
@@ -29,6 +33,7 @@ ensure_installed() {
   case "$1" in setup | test | lint) packages+=("${test_packages[@]}") ;; esac
   command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
   if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current; then
+    [ "$1" != test ] || fetch_apptainer
     return
   fi
   mkdir -p .grid/log || die ".grid cannot be written; does it belong to another account?"
@@ -40,6 +45,15 @@ ensure_installed() {
     python_is_current || install_python
     wait "$node_job"
   ) 9>.grid/setup.lock
+  [ "$1" != test ] || fetch_apptainer
+}
+
+# Without Apptainer the tests that need it are skipped, and say so.
+fetch_apptainer() {
+  if command -v apptainer >/dev/null || [ -e .grid/apptainer/debs/complete ]; then return; fi
+  say "fetching Apptainer for tests"
+  tools/install-apptainer --download >>"$setup_log" 2>&1 ||
+    say "Apptainer could not be had, tests of containers are skipped: $(tail -n 1 "$setup_log")"
 }
 
 # A folder for the tools' caches, also where HOME is unset, absent or not ours.

@@ -109,7 +109,8 @@ class Carrier:
             self._attempt = Attempt(unusable=error.message)
             return None
         self._ship_output = model.enable_logging
-        return render(model, self.session.settings.storage)
+        settings = self.session.settings
+        return render(model, settings.storage, settings.containers)
 
     async def submit(self, script: str) -> None:
         """Hand the script to Slurm, at most once per claim.

@@ -26,7 +26,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.logs import LogShipper
 from deepgrid.roles.wakeups import Wakeups
-from deepgrid.sbatch import StoragePaths
+from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login, LoginSettings
@@ -51,6 +51,7 @@ class ProviderSettings:
     state: Path
     services_url: str = ""  # empty for the address book's
     benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
+    containers: Containers = field(default_factory=Containers)
 
 
 class ProviderSession:

@@ -6,35 +6,33 @@ from deepgrid.sbatch.containers import Containers
 from deepgrid.sbatch.quoting import Quoted
 from deepgrid.workflow.models import Mount, StepRun
 
-# On the node, in front of Apptainer: what only a node knows becomes a mount as well. PMIx has its sockets in a folder.
+# On the node, in front of Apptainer: what only a node knows is mounted as well, the sockets of X11 and of PMIx.
 _ON_NODE = """
-APPTAINER_BIND=$APPTAINER_BIND${PMIX_SERVER_TMPDIR:+,$PMIX_SERVER_TMPDIR}
-if [ "$0" = x11 ] && [ -d /tmp/.X11-unix ]; then APPTAINER_BIND=$APPTAINER_BIND,/tmp/.X11-unix:/tmp/.X11-unix:ro; fi
+for folder in $0 ${PMIX_SERVER_TMPDIR:-}; do
+  [ ! -d "${folder%%:*}" ] || APPTAINER_BIND=$APPTAINER_BIND,$folder
+done
 exec "$@"
 """.strip()
+_X11 = "/tmp/.X11-unix:/tmp/.X11-unix:ro"
+
+_APART = ["--contain", "--no-home"]  # nothing of the node but what is said
+_APART_BUT_DEVICES = ["--no-mount", "home,tmp,cwd,hostfs"]  # MPI: processes talk by shared memory and network cards
 
 
 def task(run: StepRun, containers: Containers) -> list[str]:
-    """The words in front of the command; the image's path is in a variable of the step's shell.
-
-    The container has folders and devices of its own (--contain); variables are taken literally (--no-eval).
-    """
+    """The words in front of the command; the image's path and folder are in variables of the step's shell."""
     c = run.container
     assert c is not None
-    options = ["--no-eval", "--contain"]
-    if run.resources and run.resources.gpus_per_task:
-        options.append("--nv")
-    if not c.read_only_root_fs:
-        options.append("--writable-tmpfs")
-    if not c.mount_home:
-        options.append("--no-home")
+    options = ["--no-eval", *(_APART if run.mpi in (None, "none") else _APART_BUT_DEVICES)]
+    options += ["--nv"] if run.resources and run.resources.gpus_per_task else []
+    options += ["--writable-tmpfs"] if not c.read_only_root_fs else []
     options += [word for mount in c.mounts for word in ("--mount", _mount(mount))]
     if run.starts_entry_point and run.work_dir is not None:
         options += ["--cwd", run.work_dir]
     else:
         options += ["--cwd", Quoted('"$__dg_folder"')]
     verb = "run" if run.starts_entry_point else "exec"
-    on_node = ["/bin/sh", "-c", _ON_NODE, "x11" if c.x11 else "sh"]
+    on_node = ["/bin/sh", "-c", _ON_NODE, _X11 if c.x11 else ""]
     return [*on_node, containers.apptainer, "--silent", verb, *options, Quoted('"$__dg_image"')]
 
 

@@ -7,7 +7,7 @@ from deepgrid.workflow.models import Mount, StepRun
 
 # The function that each task runs comes along as text: nodes need nothing but bash and Enroot.
 # Bash with -p neither reads BASH_ENV nor functions from the environment.
-_FUNCTION = Quoted(""""$(declare -f enroot_task posix_export fstab_line)"'; enroot_task "$@"\'""")
+_FUNCTION = Quoted(""""$(declare -f enroot_task start_up posix_export fstab_line)"'; enroot_task "$@"\'""")
 
 
 def task(run: StepRun) -> list[str]:

@@ -54,7 +54,8 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,  # else each step looks whether its templates changed
     )
-    environment.filters.update(quote=quote, elements=_elements, export=_export, within=_within, layer=_layer)
+    environment.filters.update(quote=quote, elements=_elements, export=_export, export_again=_export_again)
+    environment.filters.update(within=_within, layer=_layer)
     environment.filters.update(octal=_octal, file_name=_file_name, folder=_folder)
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
@@ -74,6 +75,11 @@ def _layer(variable: EnvVar) -> Quoted:
     if variable.key in loops:
         return Quoted(f"local {loops[variable.key]}={quote(variable.value)}")
     return Quoted(f"__dg_layers+=({quote(f'{variable.key}={variable.value}')})")
+
+
+def _export_again(variable: EnvVar, prefix: str) -> Quoted:
+    """`PREFIX_KEY=$KEY`: a variable that is set, under another name as well."""
+    return Quoted(f"{prefix}{variable.key}=${variable.key}")
 
 
 def _elements(texts: Iterable[str]) -> Quoted:

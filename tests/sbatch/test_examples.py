@@ -15,7 +15,7 @@ from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
-from tests.sbatch import test_on_slurm, test_transport
+from tests.sbatch import test_containers_on_slurm, test_on_slurm, test_transport
 from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.test_script import Bench
 from tests.sbatch.test_transport import Store
@@ -112,7 +112,8 @@ def printed(name: str, output: str) -> list[str]:
 
 
 def test_every_example_is_run_by_some_test() -> None:
-    assert {path.stem for path in FOLDER.glob("*.yaml")} == ON_SLURM.keys() | ELSEWHERE
+    in_containers = test_containers_on_slurm.PRINTS.keys() | test_containers_on_slurm.WITH_STAND_INS
+    assert {path.stem for path in FOLDER.glob("*.yaml")} == ON_SLURM.keys() | ELSEWHERE | in_containers
 
 
 @pytest.mark.parametrize("name", PRINTS)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
+from deepgrid.sbatch import GUARD_MARK, Containers, StoragePaths, render
+from deepgrid.sbatch.render import USUAL
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
@@ -45,12 +46,12 @@ def storage(box: Box) -> StoragePaths:  # noqa: F811
 
 async def run(
     job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
-    programs: Path | None = None,
+    programs: Path | None = None, containers: Containers = USUAL,
 ) -> tuple[int, str]:  # fmt: skip
     """Submit a workflow as a carrier would; its exit status and what it printed."""
     figures = job.resources
     request = SubmitRequest(figures.tasks, figures.cpus_per_task, figures.mem_per_cpu, figures.gpus, 5)
-    script = render(job, storage)
+    script = render(job, storage, containers)
     if programs:
         script = script.replace(GUARD_MARK, f"{GUARD_MARK}\nPATH={programs}:$PATH", 1)
     await cluster.submit(key, script, request)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
+from deepgrid.sbatch import GUARD_MARK, Containers, StoragePaths, render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Job, load, parse
 
@@ -57,6 +57,7 @@ class Bench:
     def __init__(self, root: Path, *, execute: bool = True) -> None:
         self.root, self.records = root, root / "records"
         self.storage = StoragePaths.under(str(root / "store"))
+        self.containers = Containers()
         for folder in (self.records, *map(Path, self.storage.roots)):
             folder.mkdir(parents=True)
         srun = root / "bin" / "srun"
@@ -67,8 +68,9 @@ class Bench:
     def run(self, job: Job, **env: str) -> Outcome:
         for old in self.records.iterdir():
             old.unlink()
+        script = render(job, self.storage, self.containers).encode()
         done = subprocess.run(
-            ["bash", "-s"], check=False, input=render(job, self.storage).encode(), cwd=self.root, timeout=60,
+            ["bash", "-s"], check=False, input=script, cwd=self.root, timeout=60,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
         )  # fmt: skip

@@ -1,0 +1,126 @@
+"""Container images for tests: Apptainer, and a registry of the test's own on this machine, with one small image.
+
+The image is made of busybox; its entry point prints where it is and what it was given, a line each.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import bcrypt
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENTRY = """#!/bin/sh
+echo "entry point in $PWD"
+for word; do printf '<%s>\\n' "$word"; done
+"""
+USER, PASSWORD = "ada", 'it\'s "pass" $word\\'
+REGISTRY = """version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: {root}/{kind}}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+"""
+AUTH = "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}\n"
+
+
+def apptainer_in(folder: Path) -> Path:
+    """A program that any account may run; skips the test where there is none."""
+    if found := shutil.which("apptainer"):
+        return Path(found)
+    if not (ROOT / ".grid" / "apptainer" / "debs" / "complete").exists():
+        pytest.skip("Apptainer is not installed and could not be fetched (./run test says why)")
+    subprocess.run([ROOT / "tools" / "install-apptainer", folder / "apptainer"], check=True, capture_output=True)
+    return folder / "apptainer" / "bin" / "apptainer"
+
+
+def make_image(folder: Path) -> Path:
+    """An OCI layout with one image, tagged v1."""
+    layout, bundle = folder / "layout", folder / "bundle"
+    umoci("init", "--layout", layout)
+    umoci("new", "--image", f"{layout}:v1")
+    umoci("unpack", "--rootless", "--image", f"{layout}:v1", bundle)
+    root = bundle / "rootfs"
+    for name in ("bin", "etc", "tmp", "srv/app"):
+        (root / name).mkdir(parents=True)
+    busybox = shutil.which("busybox")
+    assert busybox
+    shutil.copy(busybox, root / "bin" / "busybox")
+    for applet in subprocess.check_output([busybox, "--list"], text=True).split():
+        if applet != "busybox":
+            (root / "bin" / applet).symlink_to("busybox")
+    (root / "bin" / "entry").write_text(ENTRY)
+    (root / "bin" / "entry").chmod(0o755)
+    (root / "srv" / "app" / "greeting").write_text("hello from the image\n")
+    umoci("repack", "--image", f"{layout}:v1", bundle)
+    umoci(
+        "config", "--image", f"{layout}:v1", "--config.entrypoint=/bin/entry", "--config.cmd=by default",
+        "--config.workingdir=/srv/app", "--config.env=PATH=/bin", "--config.env=FROM=the image",
+    )  # fmt: skip
+    return layout
+
+
+def umoci(*argv: object) -> None:
+    subprocess.run(["umoci", *map(str, argv)], check=True, capture_output=True)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A registry that serves the image under any name it is put to."""
+
+    address: str
+    layout: Path
+    account: tuple[str, ...] = ()
+
+    def put(self, name: str) -> None:
+        """Name the image, as `owner/name:tag`."""
+        subprocess.run(
+            ["skopeo", "copy", "--quiet", "--format", "v2s2", "--dest-tls-verify=false", *self.account,
+             f"oci:{self.layout}:v1", f"docker://{self.address}/{name}"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+
+
+@contextmanager
+def registry(folder: Path, layout: Path, *, private: bool = False) -> Iterator[Registry]:
+    """A running registry; a private one knows one account."""
+    kind = "private" if private else "open"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = REGISTRY.format(root=folder, kind=kind, port=port)
+    if private:
+        line = f"{USER}:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n"
+        (folder / "htpasswd").write_text(line)
+        text += AUTH.format(root=folder)
+    settings = folder / f"{kind}.yml"
+    settings.write_text(text)
+    daemon = subprocess.Popen(
+        ["docker-registry", "serve", settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"localhost:{port}"
+        deadline = time.monotonic() + 60
+        while not _answers(address):
+            assert daemon.poll() is None, "the registry has ended"
+            assert time.monotonic() < deadline, "the registry does not answer"
+            time.sleep(0.05)
+        yield Registry(address, layout, ("--dest-creds", f"{USER}:{PASSWORD}") if private else ())
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(f"http://{address}/v2/").status_code in (200, 401)
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,187 @@
+"""Steps in real containers: Apptainer, as an ordinary account in steps of a real Slurm cluster.
+
+Images come from registries on this machine, from a file, and from a folder of the provider's. What runs
+here are the examples about containers, and what goes wrong. Enroot and Pyxis, which Debian does not have,
+are in `test_containers`, with stand-ins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.sbatch import Containers, StoragePaths
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.workflow import Job, parse
+from tests.sbatch import test_on_slurm, test_transport
+from tests.sbatch.images import apptainer_in, make_image, registry
+from tests.sbatch.test_transport import Store
+from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
+from tests.slurm.support import Box
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+store = test_transport.store
+storage, programs = test_on_slurm.storage, test_on_slurm.programs
+
+FOLDER = Path(__file__).parents[2] / "examples"
+GREETING = "hello from the image"
+PRINTS: dict[str, list[str]] = {
+    "container": ["storage is /deepsquare", "no files of the node", "made in a container", "also in later steps"],
+    "container-credentials": [GREETING, "no password here"],
+    "container-entrypoint": [
+        "entry point in /srv/app", "<by default>", "entry point in /tmp", "<Ada>", "<Mary Jane>", "<$HOME>",
+    ],
+    "container-file": [
+        "Input contains:", "./image.sif", "deepgrid: unknown archive: image.sif stays as it is", GREETING,
+    ],
+    "container-folder": ["/srv/app", "the image", "/deepsquare/work", "the step", "0:0"],
+    "container-home": ["not there", "from home"],
+    "container-hosted": [GREETING],
+    "container-mpi": [f"rank {rank} of 4: the sum is 6" for rank in range(4)],
+    "container-read-only": ["written", "refused", "written to the output"],
+}  # fmt: skip
+WITH_STAND_INS = {"container-enroot"}
+RESOURCES = "enableLogging: true\nresources: {tasks: 4, cpusPerTask: 1, memPerCpu: 200, gpus: 0}\n"
+BOX = "container: {image: 'busybox:1.36', apptainer: true}"
+
+
+@dataclass
+class Here:
+    """The cluster, and what runs containers on it."""
+
+    cluster: Cluster
+    monitor: SlurmMonitor
+    key: JobKey
+    box: Box
+    storage: StoragePaths
+    programs: Path
+    containers: Containers
+
+    async def run(self, job: Job) -> tuple[int, list[str]]:
+        """Status and own lines of a job."""
+        status, output = await test_on_slurm.run(
+            job, self.cluster, self.monitor, self.key, self.box, self.storage, self.programs, self.containers
+        )
+        skipped = ("srun:", "slurmstepd", "Running: ")
+        return status, [line for line in output.splitlines() if not line.startswith(skipped)]
+
+    async def run_steps(self, steps: str) -> tuple[int, list[str]]:
+        return await self.run(parse(RESOURCES + "steps:" + steps, "job").model)
+
+
+@pytest.fixture(scope="module")
+def images(state_folder: Path) -> Path:  # noqa: F811
+    folder = state_folder / "images"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def containers(images: Path) -> Iterator[Containers]:
+    """Apptainer, registries in place of the examples', and a folder with the provider's image."""
+    program, layout = apptainer_in(images), make_image(images)
+    with registry(images, layout) as everybodys, registry(images, layout, private=True) as private:
+        everybodys.put("library/busybox:1.36")
+        everybodys.put("tools/greeter:v1")
+        private.put("secret/image:v1")
+        pull = [program, "--silent", "pull", images / "image.sif", f"docker://{everybodys.address}/tools/greeter:v1"]
+        subprocess.run(pull, check=True, capture_output=True, env={**os.environ, "APPTAINER_NOHTTPS": "1"})
+        hosted = images / "hosted" / "registry.example.org" / "tools"
+        hosted.mkdir(parents=True)
+        shutil.copy(images / "image.sif", hosted / "greeter:v1")
+        mirrors = {
+            "docker.io": f"http://{everybodys.address}", "registry.example.org": f"http://{everybodys.address}",
+            "private.example.org": f"http://{private.address}", "gone.example.org": "http://localhost:1",
+        }  # fmt: skip
+        yield Containers(apptainer=str(program), hosted=str(images / "hosted"), mirrors=mirrors)
+
+
+@pytest.fixture
+def here(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
+    programs: Path, containers: Containers,
+) -> Here:  # fmt: skip
+    return Here(cluster, monitor, key, box, storage, programs, containers)
+
+
+@pytest.mark.parametrize("name", PRINTS)
+async def test_an_example_does_what_it_says(name: str, here: Here, store: Store, images: Path) -> None:
+    store.files["/image.sif"] = (images / "image.sif").read_bytes()
+    text = (FOLDER / f"{name}.yaml").read_text().replace("http://127.0.0.1:8000", store.url)
+    status, lines = await here.run(parse(text, name).model)
+    assert sorted(lines) == sorted(PRINTS[name])
+    assert status == 0
+
+
+async def test_nothing_of_the_node_but_the_storage(here: Here) -> None:
+    status, lines = await here.run_steps(f"""
+  - run:
+      command: |
+        [ "$(id -u)" != 0 ] && echo "an ordinary account"
+        [ "$(ls /tmp /home /root 2>&1 | grep -v -e : -e '^$')" = "" ] && echo "no folders of the node"
+        for folder in "$STORAGE_PATH" "$DEEPSQUARE_INPUT" "$DEEPSQUARE_TMP" "$DEEPSQUARE_SHARED_TMP" \\
+          "$DEEPSQUARE_SHARED_WORLD_TMP" "$DEEPSQUARE_DISK_TMP" "$DEEPSQUARE_DISK_WORLD_TMP"; do
+          touch "$folder/x" && rm "$folder/x" && echo "$folder"
+        done
+      {BOX}
+""")
+    volumes = ["", "/input", "/tmp", "/tmp", "/world-tmp", "/disk/tmp", "/disk/world-tmp"]
+    expected = ["an ordinary account", "no folders of the node", *(f"/deepsquare{volume}" for volume in volumes)]
+    assert (status, lines) == (0, expected)
+
+
+async def test_variables_arrive_whole_and_the_steps_own_win(here: Here) -> None:
+    status, lines = await here.run_steps(f"""
+  - run:
+      command: printf '%s\\n' "$A" "<$FROM>" "$DEEPSQUARE_TMP" "$STORAGE_PATH"
+      env:
+        - {{key: A, value: "$(id) `id`\\n'quoted' \\"twice\\" \\\\ $HOME"}}
+        - {{key: FROM, value: ''}}
+        - {{key: DEEPSQUARE_TMP, value: mine}}
+      {BOX}
+""")
+    assert (status, lines) == (0, ["$(id) `id`", "'quoted' \"twice\" \\ $HOME", "<>", "mine", "/deepsquare"])
+
+
+async def test_failures_of_containers_are_told_and_can_be_caught(here: Here) -> None:
+    gone = "container: {image: 'busybox:1.36', registry: gone.example.org, apptainer: true}"
+    status, lines = await here.run_steps(f"""
+  - run: {{command: echo never, {gone}}}
+    catch: [{{run: {{command: echo caught $DEEPSQUARE_ERROR_CODE}}}}]
+  - run: {{command: echo never, container: {{image: /input/none.sif, apptainer: true}}}}
+    catch: [{{run: {{command: echo caught $DEEPSQUARE_ERROR_CODE}}}}]
+  - for: {{parallel: true, items: [a, b, c], steps: [{{run: {{command: exit 7, {BOX}}}}}]}}
+""")
+    assert [line for line in lines if not line.startswith("FATAL:")] == [
+        "deepgrid: the image of a container could not be fetched", "caught 1", "caught 255",
+    ]  # fmt: skip
+    assert "localhost:1" in lines[0]
+    assert status == 7
+
+
+async def test_a_launch_in_a_container_ends_with_its_scope(here: Here) -> None:
+    mark = "launched-" + here.key.folder
+    status, lines = await here.run_steps(f"""
+  - launch: {{steps: [{{run: {{command: 'echo {mark} >/deepsquare/up; while :; do sleep 0.1; done', {BOX}}}}}]}}
+  - run: {{command: 'until [ -e up ]; do sleep 0.1; done; echo up'}}
+""")
+    assert (status, lines) == (0, ["up"])
+    await asyncio.to_thread(await_end_of, mark)
+
+
+def await_end_of(mark: str) -> None:
+    """Until no process has this in its command line."""
+    deadline = time.monotonic() + 60
+    while subprocess.run(["pgrep", "-f", mark], check=False, stdout=subprocess.DEVNULL).returncode == 0:
+        assert time.monotonic() < deadline, "the container still runs"
+        time.sleep(0.1)
