@@ -9,6 +9,7 @@ Real containers of Apptainer are in `test_containers_on_slurm`.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -122,9 +123,9 @@ def test_references(container: dict[str, object], pyxis: bool, expected: str) ->
 @pytest.mark.parametrize(
     ("container", "expected"),
     [
-        ({"image": "/../../.."}, '"$__dg_storage"/'),
-        ({"image": "/input/../../x y.sif"}, "\"$__dg_storage\"'/x y.sif'"),
-        ({"image": "//input//a.sif", "apptainer": True}, '"$__dg_storage"/input/a.sif'),
+        ({"image": "/../../.."}, "STORAGE/"),
+        ({"image": "/input/../../x y.sif"}, "STORAGE/x y.sif"),
+        ({"image": "//input//a.sif", "apptainer": True}, "STORAGE/input/a.sif"),
         ({"image": "a/b:1", "deepsquareHosted": True}, "/opt/software/a/b:1"),
         ({"image": "a/b:1", "registry": "r.io", "deepsquareHosted": True}, "/opt/software/r.io/a/b:1"),
         ({"image": "../../etc", "deepsquareHosted": True}, "/opt/software/etc"),
@@ -132,7 +133,8 @@ def test_references(container: dict[str, object], pyxis: bool, expected: str) ->
     ],
 )
 def test_places_stay_below_their_folders(container: dict[str, object], expected: str) -> None:
-    assert place_of(ContainerRun.model_validate(container), Containers()) == expected
+    (place,) = shlex.split(place_of(ContainerRun.model_validate(container), Containers()))
+    assert place.replace("$__dg_storage", "STORAGE") == expected
 
 
 def test_a_hosted_path_is_refused() -> None:
