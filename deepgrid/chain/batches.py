@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from deepgrid.chain.abi import Event, interface
 from deepgrid.chain.client import Chain
-from deepgrid.chain.errors import OUT_OF_GAS, contract_error
+from deepgrid.chain.errors import contract_error, too_large
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Call, Receipt
 from deepgrid.chain.values import coded_definition, coded_id, coded_name, definition_of
@@ -111,7 +111,7 @@ class BatchWriter:
             except ContractError as error:
                 if error.name == "NoJob":
                     return []
-                if error.name != OUT_OF_GAS or most == 1:
+                if not too_large(error) or most == 1:
                     raise
                 most = -(-most // 2)
 

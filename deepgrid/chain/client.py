@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from deepgrid.chain.abi import Event, interface
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.errors import refusal, role_hash
+from deepgrid.chain.errors import refusal, role_hash, too_large
 from deepgrid.chain.history import Settlement, Transition, history, settlement
 from deepgrid.chain.node import Node, read_chain_id
 from deepgrid.chain.rpc import Request, Rpc, making_sense
@@ -115,7 +115,10 @@ class Chain(Node):
             if error.name == "InvalidJob":
                 what = f"Job {job_ids[0]} does" if len(job_ids) == 1 else "One of the jobs does"
                 raise NotFound(f"{what} not exist.") from None
-            raise
+            if not too_large(error) or len(job_ids) == 1:
+                raise
+            middle = len(job_ids) // 2  # jobs with thousands of labels: fewer at a time
+            return await self.jobs(job_ids[:middle], block) + await self.jobs(job_ids[middle:], block)
         return [job_of(raw, terms) for raws, all_terms in answers for raw, terms in zip(raws, all_terms, strict=True)]
 
     async def job_count(self, block: int | None = None) -> int:
@@ -205,9 +208,15 @@ class Chain(Node):
     async def providers(self) -> list[Provider]:
         """All providers, approved, waiting and banned ones, in the order of their first registration."""
         found: list[Provider] = []
-        cursor = 0
+        cursor, most = 0, PROVIDERS_PER_CALL
         while True:
-            page, cursor = await self._read("ProviderManager", "providers", cursor, PROVIDERS_PER_CALL)
+            try:
+                page, cursor = await self._read("ProviderManager", "providers", cursor, most)
+            except ContractError as error:
+                if not too_large(error) or most == 1:
+                    raise
+                most //= 2  # providers with thousands of nodes or labels
+                continue
             found += [_provider(e["provider"], approved=e["approved"], waiting=e["waitingForApproval"]) for e in page]
             if cursor == 0:
                 return found

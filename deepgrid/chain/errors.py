@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 ADMIN = "DEFAULT_ADMIN_ROLE"
 ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
 OUT_OF_GAS = "OutOfGas"
-TOO_MUCH_GAS = ("out of gas", "gas required exceeds", "exceeds block gas limit", "gas limit too high")
+TOO_MUCH_GAS = (
+    "out of gas",
+    "outofgas",
+    "memoryoog",
+    "gas required exceeds",
+    "exceeds block gas limit",
+    "gas limit too high",
+)
 SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
     {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]},
     {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
@@ -61,7 +68,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The jobs' texts and labels take {length} bytes; the chain keeps at most {most} together.",
         "Shorten them, or ask for fewer jobs at once.",
     ),
-    "FailedCall": ("The contract has no such function.", "Check that the contracts are of this version."),
+    "FailedCall": (
+        "The contract has no such function, or had too little gas for it.",
+        "Check that the contracts are of this version.",
+    ),
     "AddressEmptyCode": ("There is no contract at {target}.", "Check the addresses in the address book."),
     "InvalidJob": ("There is no such job.", ""),
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
@@ -173,6 +183,14 @@ def refusal(error: ChainError) -> GridError:
     return error
 
 
+def too_large(error: GridError) -> bool:
+    """Whether a call was refused that may succeed with fewer items in it.
+
+    When a part of a contract runs out of gas, the contract around it only sees that it failed.
+    """
+    return isinstance(error, ContractError) and error.name in (OUT_OF_GAS, "FailedCall")
+
+
 def refused_sending(error: NodeRefused, address: str) -> GridError:
     """Why the node did not take a transaction of `address`."""
     if "insufficient funds" in error.reason.lower():
@@ -187,15 +205,20 @@ def already_known(error: NodeRefused) -> bool:
 
 def number_taken(error: NodeRefused) -> bool:
     """Whether another transaction has the nonce."""
-    reason = error.reason.lower()
-    return "nonce too low" in reason or "underpriced" in reason
+    return "nonce too low" in error.reason.lower() or too_cheap(error)
+
+
+def too_cheap(error: NodeRefused) -> bool:
+    """Whether another transaction has the nonce, and would be replaced by one that pays more."""
+    return "underpriced" in error.reason.lower()
 
 
 async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
     """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
 
     First on the state after its block (which holds whatever came before it in that block, and the
-    block's time), then on the state before, then on today's, which is all that some nodes keep. Never raises.
+    block's time), then on the state before, then on today's, which is all that some nodes keep. Raises ChainError
+    when the node cannot be asked at present.
     """
     if int(receipt["gasUsed"], 16) >= gas:
         return ContractError(f"{call.title} needed more than the {gas} gas it was given.", name=OUT_OF_GAS)
@@ -209,6 +232,8 @@ async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, recei
             reason = refusal(error)
             if isinstance(reason, ContractError):
                 return reason
+            if not isinstance(error, NodeRefused):
+                raise
     return ContractError(f"{call.title} was refused when it was mined, and would pass now.")
 
 

@@ -71,6 +71,8 @@ class HttpProvider(AsyncJSONBaseProvider):
         return {"jsonrpc": "2.0", "id": asked["id"], "result": answer.get("result")}
 
     async def _post(self, body: bytes) -> Any:
+        if self._session.closed:
+            raise ChainError(f"The connection to the chain's node at {self.host} was closed.", transient=False)
         try:
             async with self._session.post(self._url, data=body, allow_redirects=False) as response:
                 return self.decode_rpc_response(await response.read())

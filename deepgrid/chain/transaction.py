@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PLAIN_TRANSFER_GAS = 21_000
 # A replacement must pay at least a tenth more than what it replaces, by the rule of the common nodes.
-BUMP_NUMERATOR, BUMP_DENOMINATOR = 9, 8
+BUMP_NUMERATOR, BUMP_DENOMINATOR = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,22 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Fees:
-    """EIP-1559 fees in wei per gas."""
+    """EIP-1559 fees in wei per gas, as of a block."""
 
     base: int
     tip: int
     limit: int
+    block: int = 0
 
     @classmethod
-    def for_base(cls, base: int, tip: int) -> Fees:
+    def for_base(cls, base: int, tip: int, block: int = 0) -> Fees:
         """Fees that stay valid through several blocks of rising base fee."""
-        return cls(base, tip, 2 * base + tip)
+        return cls(base, tip, 2 * base + tip, block)
 
     def bumped(self, old: Fees) -> Fees:
         """These fees, raised so that they replace a transaction that offers `old`."""
         tip, limit = (-(-fee * BUMP_NUMERATOR // BUMP_DENOMINATOR) for fee in (old.tip, old.limit))
-        return Fees(self.base, max(self.tip, tip), max(self.limit, limit))
+        return Fees(self.base, max(self.tip, tip), max(self.limit, limit), self.block)
 
 
 @dataclass(eq=False)
@@ -85,7 +86,9 @@ class Outgoing:
     raw: str = ""
     hashes: list[str] = field(default_factory=list)
     reached: bool = False  # the node has answered that it has it
+    outbid: bool = False  # the node has another transaction of this number, which pays more
     missing_since: float | None = None
+    mined_at: float = 0.0
 
     @property
     def awaited(self) -> bool:
@@ -110,5 +113,6 @@ class Outgoing:
         if self.call.to is not None:
             fields["to"] = self.call.to
         signed = account.sign_transaction(fields)
+        self.outbid = False
         self.nonce, self.fees, self.raw = nonce, fees, f"0x{bytes(signed.raw_transaction).hex()}"
         self.hashes.append(f"0x{bytes(signed.hash).hex()}")

@@ -36,10 +36,10 @@ class Bare:
         call = Call("nothing", self.wallet.address, "0x")
         return asyncio.create_task((sender or self.sender).send(call, gas=21_000, timeout_s=timeout_s))
 
-    def send_raw(self, nonce: int, tip: int = GWEI) -> str:
-        """Send with this key behind the sender's back; returns the hash."""
+    def send_raw(self, nonce: int, tip: int = GWEI, base: int = 4000 * GWEI) -> str:
+        """Send with this key behind the sender's back, for fees in wei per gas; returns the hash."""
         outgoing = Outgoing(Call("foreign", self.wallet.address, "0x"), 21_000, None)
-        outgoing.sign(self.wallet.account, self.node.chain_id, nonce, Fees.for_base(4000 * GWEI, tip))
+        outgoing.sign(self.wallet.account, self.node.chain_id, nonce, Fees.for_base(base, tip))
         return str(self.anvil.call("eth_sendRawTransaction", outgoing.raw))
 
     def in_pool(self) -> list[int]:

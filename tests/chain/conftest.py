@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain import sender as sender_module
+from deepgrid.chain import flight
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node import Node
 from tests.chain.anvil import Anvil
@@ -75,8 +75,8 @@ def idle_anvil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anvil]:
 
 @pytest.fixture
 async def bare(idle_anvil: Anvil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bare]:
-    monkeypatch.setattr(sender_module, "STALL_S", 0.3)
-    monkeypatch.setattr(sender_module, "LOST_S", 0.5)
+    monkeypatch.setattr(flight, "STALL_S", 0.3)
+    monkeypatch.setattr(flight, "LOST_S", 0.5)
     async with await Node.at(idle_anvil.url) as node:
         found = Bare(idle_anvil, node, tmp_path)
         yield found

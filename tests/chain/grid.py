@@ -72,6 +72,11 @@ class People:
     provider: Writer
     operator: Writer
 
+    async def rest(self) -> None:
+        """Let the senders forget what they sent, or they would send again what a reorganisation drops."""
+        for one in (self.customer, self.provider, self.operator):
+            await one.sender.close()
+
     async def request(self, locked_wei: int = 200 * CREDIT) -> int:
         return await self.customer.request_job(DEFINITION, locked_wei, "a job", approve_first=locked_wei)
 

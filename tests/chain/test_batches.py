@@ -126,6 +126,7 @@ async def test_huge_definitions_are_claimed_in_smaller_batches(grid: Grid, peopl
     )
     wanted = [(job_id, people.provider.address) for (job_id,) in ids]
     assert await people.operator.meta_schedule_jobs(wanted) == []
+    assert {job.definition for job in await people.chain.jobs([job_id for (job_id,) in ids])} == {definition}
     sizes: list[int] = []
     while claims := await people.provider.claim_next_jobs(20):
         assert {one.definition for one in claims} == {definition}

@@ -152,6 +152,7 @@ async def test_reorganisation_of_depth_four(own_grid: Grid, index: JobIndex) -> 
             assert int(own_grid.anvil.call("eth_blockNumber"), 16) == fork + 4
             await watcher.sees(old, S.RUNNING)
             await watcher.sees(new, S.PENDING)
+            await people.rest()
             own_grid.anvil.call("anvil_reorg", 4, [])
             await watcher.sees(old, S.META_SCHEDULED)
             assert await chain.job_count() == old
@@ -174,6 +175,7 @@ async def test_reorganisation_while_down(own_grid: Grid, index: JobIndex) -> Non
         async with following(chain, index) as watcher:
             await until(lambda: bool(watcher.batches))
         assert index.hot() == []
+        await people.rest()
         own_grid.anvil.call("anvil_reorg", 1, [])
         async with following(chain, index) as watcher:
             await watcher.sees(job_id, S.RUNNING)
@@ -189,6 +191,7 @@ async def test_chain_that_only_went_back(own_grid: Grid, index: JobIndex) -> Non
             await watcher.sees(job_id, S.PENDING)
             await people.operator.meta_schedule(job_id, people.provider.address)
             await watcher.sees(job_id, S.META_SCHEDULED)
+            await people.rest()
             own_grid.anvil.call("anvil_rollback", 1)
             await watcher.sees(job_id, S.PENDING)
             assert index.pending() == [job_id]

@@ -24,22 +24,22 @@ async def _nonces(grid: Grid, receipts: list[Receipt]) -> list[int]:
     return [int(raw["nonce"], 16) for raw in raws]
 
 
-async def _fifty_transfers(grid: Grid, people: People) -> None:
+async def _transfers(grid: Grid, people: People) -> None:
     customer, to = people.customer, people.provider.address
-    receipts = await asyncio.gather(*(customer.transfer(to, number) for number in range(1, 51)))
+    receipts = await asyncio.gather(*(customer.transfer(to, number) for number in range(1, 201)))
     nonces = await _nonces(grid, receipts)
-    assert nonces == list(range(nonces[0], nonces[0] + 50))
-    assert await people.chain.balance(to) == sum(range(1, 51))
+    assert nonces == list(range(nonces[0], nonces[0] + 200))
+    assert await people.chain.balance(to) == sum(range(1, 201))
     amounts = [int(receipt.logs[0]["data"], 16) for receipt in receipts]
-    assert amounts == list(range(1, 51))
+    assert amounts == list(range(1, 201))
 
 
-async def test_fifty_at_once_land_in_order_when_each_is_mined_at_once(grid: Grid, people: People) -> None:
-    await _fifty_transfers(grid, people)
+async def test_two_hundred_at_once_land_in_order_when_each_is_mined_at_once(grid: Grid, people: People) -> None:
+    await _transfers(grid, people)
 
 
-async def test_fifty_at_once_land_in_order_in_timed_blocks(own_grid: Grid, own_people: People) -> None:
-    await _fifty_transfers(own_grid, own_people)
+async def test_two_hundred_at_once_land_in_order_in_timed_blocks(own_grid: Grid, own_people: People) -> None:
+    await _transfers(own_grid, own_people)
 
 
 async def test_refused_ones_leave_no_gap(people: People) -> None:
@@ -158,15 +158,40 @@ async def test_chain_that_goes_back_gets_everything_again(bare: Bare) -> None:
     assert bare.anvil.call("eth_getTransactionReceipt", first.tx_hash)["status"] == "0x1"
 
 
-async def test_number_voided_by_a_reorganisation_is_given_again(bare: Bare) -> None:
-    """A sender that lingered after its last receipt gave out the number after one that was void, and hung."""
+async def test_dropped_while_nothing_else_is_sent_is_sent_again(bare: Bare) -> None:
+    """Its waiter has the receipt already; the chain goes back, and the sender notices by itself."""
+    receipts = await bare.mine_until_done(*(bare.send() for _ in range(3)))
+    head = int(bare.anvil.call("eth_blockNumber"), 16)
+    bare.anvil.call("anvil_rollback", head - receipts[0].block + 1)
+    assert bare.mined() == 0
+    await until(lambda: bare.in_pool() == [0, 1, 2])
+    bare.anvil.mine()
+    assert bare.mined() == 3
+    for receipt in receipts:
+        assert bare.anvil.call("eth_getTransactionReceipt", receipt.tx_hash)["status"] == "0x1"
+
+
+async def test_numbers_voided_by_a_reorganisation_are_not_given_to_others(bare: Bare) -> None:
+    """A sender once gave out the number after one that was void, and hung; then the void one, which was lost."""
     (first,) = await bare.mine_until_done(bare.send())
     head = int(bare.anvil.call("eth_blockNumber"), 16)
     bare.anvil.call("anvil_rollback", head - first.block + 1)
     second = bare.send()
+    await until(lambda: bare.in_pool() == [0, 1])
+    await bare.mine_until_done(second)
+    assert bare.mined() == 2
+    assert bare.anvil.call("eth_getTransactionReceipt", first.tx_hash)["status"] == "0x1"
+
+
+async def test_another_chain_at_the_same_place_gets_nothing_of_the_old_one(bare: Bare, tmp_path: Path) -> None:
+    """A development chain started anew has none of the key's transactions, neither has it use for them."""
+    bare.anvil.call("anvil_setNonce", bare.wallet.address, hex(500))
+    await bare.mine_until_done(bare.send(), bare.send())
+    bare.anvil.call("anvil_setNonce", bare.wallet.address, "0x0")
+    task = bare.send()
     await until(lambda: bool(bare.in_pool()))
     assert bare.in_pool() == [0]
-    await bare.mine_until_done(second)
+    await bare.mine_until_done(task)
     assert bare.mined() == 1
 
 
