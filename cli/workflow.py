@@ -1,15 +1,22 @@
-"""`dps init`, `dps validate`, `dps render`, `dps schema`: workflow files, without any grid."""
+"""`dps init`, `dps validate`, `dps render`, `dps schema`: workflow files; only a quote needs a grid."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.border import runs
+from cli.grid import amount
+from cli.options import BookFile
+from cli.text import printable
 from deepgrid.errors import InputError
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Job
 
 FILE_NAME = "job.yaml"
 SCHEMA_NAME = "job.schema.json"
@@ -40,13 +47,27 @@ steps:
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file.")]
 
 
-def validate(file: WorkflowFile) -> None:
-    """Check a workflow file; everything that is wrong is said at once, with line and column."""
-    from deepgrid import workflow
+@runs
+async def validate(
+    file: WorkflowFile,
+    credits: Annotated[
+        str | None, typer.Option("--credits", metavar="AMOUNT", help="Say how long these credits would last.")
+    ] = None,
+    book: BookFile = None,
+) -> None:
+    """Check a workflow file and its modules; all that is wrong is said at once. Shows what the job would cost."""
+    from cli.quote import quoted
+    from deepgrid import modules
+    from deepgrid.services.script_check import check_script
 
-    for warning in workflow.load(file).warnings:
-        print(warning, file=sys.stderr)
+    locked_wei = None if credits is None else amount(credits, wei=False)
+    loaded = modules.load(file)
+    check_script(_script(loaded.model))
+    for warning in loaded.warnings:
+        print(printable(warning), file=sys.stderr)
     print("valid")
+    for line in await quoted(loaded.model, book, locked_wei):
+        print(line)
 
 
 def render(
@@ -56,11 +77,12 @@ def render(
     ] = "",
 ) -> None:
     """Show the batch script that a workflow file becomes."""
-    from deepgrid import sbatch, workflow
+    from deepgrid import modules
+    from deepgrid.services.script_check import check_script
 
-    job = workflow.load(file).model
-    volumes = sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths()
-    print(sbatch.render(job, volumes), end="")
+    script = _script(modules.load(file).model, storage)
+    check_script(script)
+    print(script, end="")
 
 
 def schema() -> None:
@@ -86,6 +108,12 @@ def init(
     if not described.exists():
         described.write_text(_schema_text())
     print(where)
+
+
+def _script(job: Job, storage: str = "") -> str:
+    from deepgrid import sbatch
+
+    return sbatch.render(job, sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths())
 
 
 def _schema_text() -> str:

@@ -138,6 +138,8 @@ class _Resolution:
         between = sorted(faults_in_steps(module.steps, ("steps",), self._job, inside.levels), key=inside.order)
         for where, what in between:
             self._fault(inside, where, what)
+        if use.export_env_as and not module.outputs:
+            self._warn(file, (*place, "exportEnvAs"), "has no effect: the module has no outputs")
         self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in advice_on(module)]
         return StepModule(
             source=use.source, commit=found.commit, inputs=arguments(use, declared),
@@ -159,9 +161,11 @@ class _Resolution:
             self._fault(file, place, str(error), transient=isinstance(error, Unavailable) and error.transient)
             return None
         if found.is_newest:
-            advice = f"takes what is newest, now {found.commit}; pin it with @TAG or @COMMIT"
-            self.warnings.append(f"{file.place(place)}: warning: {advice}{file.used}")
+            self._warn(file, place, f"takes what is newest, now {found.commit}; pin it with @TAG or @COMMIT")
         return found
+
+    def _warn(self, file: _File, place: Path, what: str) -> None:
+        self.warnings.append(f"{file.place(place)}: warning: {what}{file.used}")
 
     def _fault(self, file: _File, place: Path, what: str, *, transient: bool = False) -> None:
         self._transient = self._transient and transient

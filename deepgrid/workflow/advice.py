@@ -1,21 +1,33 @@
-"""What is allowed in a job definition and yet better said otherwise."""
+"""What is allowed in a file and yet better said otherwise: outdated fields, and those without effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepgrid.workflow.base import Model
+from deepgrid.workflow.base import EnvVar, Model
+from deepgrid.workflow.container import ContainerRun
+from deepgrid.workflow.job import Job
+from deepgrid.workflow.network import NetworkInterface
 from deepgrid.workflow.nodes import Path
-from deepgrid.workflow.steps import StepFor
+from deepgrid.workflow.steps import Step, StepFor
+from deepgrid.workflow.transport import TransportData
 from deepgrid.workflow.walk import models_in
 
 
-def advice_on(job: Model) -> Iterator[tuple[Path, str]]:
-    """Outdated fields that are used, and loops that never run, each with its place."""
-    for place, model in models_in(job):
+def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
+    """Each with its place."""
+    for place, model in models_in(root):
         yield from _outdated(place, model)
-        if isinstance(model, StepFor) and model.items is None and model.range is None:
-            yield place, "has neither items nor range, so it never runs"
+        yield from _set_again(place, model)
+        if isinstance(model, Job):
+            yield from _idle_in_job(model)
+        elif isinstance(model, StepFor) and not model.iterations:
+            what = "neither items nor range" if model.items is None and model.range is None else "no iterations"
+            yield place, f"has {what}, so it never runs"
+        elif isinstance(model, ContainerRun):
+            yield from _without_account(place, model)
+        elif isinstance(model, Step) and model == Step():
+            yield place, "is empty, so it does nothing"
 
 
 def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
@@ -23,3 +35,48 @@ def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
         instead = type(model).OUTDATED.get(field.alias or name)
         if instead and getattr(model, name) != field.default:
             yield (*place, field.alias or name), f"is outdated; use {instead}"
+
+
+def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
+    """Variables of a list of which a later entry has the same name."""
+    for name, field in type(model).model_fields.items():
+        variables = getattr(model, name)
+        if not (isinstance(variables, tuple) and variables and isinstance(variables[0], EnvVar)):
+            continue
+        last = {variable.key: index for index, variable in enumerate(variables)}
+        for index, variable in enumerate(variables):
+            if last[variable.key] != index:
+                yield (*place, field.alias or name, index), f"has no effect: {variable.key} is set again below"
+
+
+def _idle_in_job(job: Job) -> Iterator[tuple[Path, str]]:
+    if job.input_mode is not None and not _moves(job.input):
+        yield ("inputMode",), "has no effect without input"
+    if job.continuous_output_sync and not (job.output and job.output.s3):
+        yield ("continuousOutputSync",), "has no effect without output to S3; the output is sent at the end only"
+    for name, data in (("input", job.input), ("output", job.output)):
+        if data is not None and not _moves(data):
+            yield (name,), "has neither http nor s3, so nothing is moved"
+    if job.input and job.input.s3 and job.input.s3.delete_sync:
+        yield ("input", "s3", "deleteSync"), "has no effect on input"
+    joined = {interface.vnet.name for interface in _interfaces(job) if interface.vnet}
+    for index, network in enumerate(job.virtual_networks):
+        if network.name not in joined:
+            yield ("virtualNetworks", index), "has no effect: no step joins it"
+
+
+def _moves(data: TransportData | None) -> bool:
+    return bool(data and (data.http or data.s3))
+
+
+def _interfaces(job: Job) -> Iterator[NetworkInterface]:
+    return (model for _, model in models_in(job) if isinstance(model, NetworkInterface))
+
+
+def _without_account(place: Path, container: ContainerRun) -> Iterator[tuple[Path, str]]:
+    """Credentials are used when all three of these are there."""
+    account = {"registry": container.registry, "username": container.username, "password": container.password}
+    missing = [name for name, value in account.items() if not value]
+    for name in ("username", "password"):
+        if account[name] and missing:
+            yield (*place, name), f"has no effect without {' and '.join(missing)}"

@@ -1,0 +1,66 @@
+"""What a job would cost, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.grid import as_anyone
+from cli.story import cluster_name
+from cli.text import plural, printable
+from deepgrid.errors import ChainError, ConfigurationError
+
+if TYPE_CHECKING:
+    from deepgrid.billing.quote import Quote
+    from deepgrid.workflow import Job
+
+
+async def quoted(job: Job, book: Path | None, credits_wei: int | None) -> list[str]:
+    """What the clusters of the grid ask for, and how long `credits_wei` last; or that no prices are known, and why.
+
+    Raises ConfigurationError for a `book` that was named and is not right.
+    """
+    from deepgrid.billing.quote import quote
+    from deepgrid.roles.customer import Order
+
+    definition = Order(job, name="", locked_wei=0).definition("")
+    try:
+        async with as_anyone(book) as chain:
+            providers = await chain.providers()
+    except ConfigurationError as error:
+        if book is not None:
+            raise
+        return [f"No prices are known here: {error.message} With --book FILE, what the job costs is shown."]
+    except ChainError as error:
+        return [f"No prices are known now: {error.message}"]
+    return [printable(line) for line in _sentences(quote(definition, providers), credits_wei)]
+
+
+def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
+    from deepgrid.billing.credits import format_credits
+
+    if not found.offers:
+        yield "No cluster of the grid can run it." if found.misfits else "No cluster has joined the grid yet."
+        yield from (f"{cluster_name(one)}: {why}." for one, why in found.misfits)
+        return
+    (cheapest, least), (dearest, most) = found.offers[0], found.offers[-1]
+    count, low, high = plural(len(found.offers), "cluster"), cluster_name(cheapest), cluster_name(dearest)
+    minute, hour = format_credits(least), format_credits(60 * least)
+    if least == most:
+        where = f" ({low})" if len(found.offers) == 1 else ""
+        yield f"{count} can run it{where}: {minute} credits a minute, {hour} an hour."
+    else:
+        yield f"{count} can run it: from {minute} credits a minute ({low}) to {format_credits(most)} ({high})."
+        yield f"An hour costs {hour} to {format_credits(60 * most)}."
+    if credits_wei is not None:
+        yield f"{format_credits(credits_wei)} credits last {_duration(credits_wei, least, most)}."
+
+
+def _duration(credits_wei: int, least: int, most: int) -> str:
+    from deepgrid.billing.minutes import affordable_minutes
+
+    longest, shortest = affordable_minutes(credits_wei, least), affordable_minutes(credits_wei, most)
+    if longest == shortest:
+        return "without end" if longest is None else plural(longest, "minute")
+    return f"{shortest} minutes to {'without end' if longest is None else plural(longest, 'minute')}"
