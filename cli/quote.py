@@ -52,7 +52,7 @@ def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
         yield f"{count} can run it{where}: {minute} credits a minute, {hour} an hour."
     else:
         yield f"{count} can run it: from {minute} credits a minute ({low}) to {format_credits(most)} ({high})."
-        yield f"An hour costs {hour} to {format_credits(60 * most)}."
+        yield f"An hour costs {hour} to {format_credits(60 * most)} credits."
     if credits_wei is not None:
         yield f"{format_credits(credits_wei)} credits last {_duration(credits_wei, least, most)}."
 

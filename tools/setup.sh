@@ -8,9 +8,10 @@
 grid_packages=(
   slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
   python3 python3-venv hpcc openmpi-bin fio python3-mpi4py # the last four measure clusters
+  git shellcheck # fetch modules, and check every script before it is stored
 )
 test_packages=(
-  git shellcheck libatomic1 # the last for playwright's driver
+  libatomic1 # the last for playwright's driver
   docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and what runs them
   libpmix-dev # Slurm's PMIx plugin opens the library by the name that only this has
 )

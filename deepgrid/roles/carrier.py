@@ -21,6 +21,7 @@ from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.steering import extend_limit
 from deepgrid.sbatch import render
+from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import verify_resources
 
@@ -110,7 +111,13 @@ class Carrier:
             return None
         self._ship_output = model.enable_logging
         settings = self.session.settings
-        return render(model, settings.storage, settings.containers)
+        try:
+            script = render(model, settings.storage, settings.containers)
+            await asyncio.to_thread(check_grammar, script)
+        except InputError as error:
+            self._attempt = Attempt(unfit=error.message)
+            return None
+        return script
 
     async def submit(self, script: str) -> None:
         """Hand the script to Slurm, at most once per claim.

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.sbatch import StoragePaths, render
+from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.services.authentication import SignedEmpty, SignedSmall, SignedUpload
 from deepgrid.services.context import Context, JobId, Refusal, Services, chain_is_silent
 from deepgrid.services.database import Definition, ReleaseRecord, Use
@@ -88,9 +88,11 @@ async def _require_credits(context: Context, address: str) -> None:
 
 
 async def _check(context: Context, job: Job) -> None:
-    script = render(job, StoragePaths())
+    """The scripts that it becomes, whichever way a provider runs containers: one script when it has none."""
+    scripts = {render(job, StoragePaths(), containers) for containers in (Containers(), Containers(pyxis=True))}
     async with context.checking:  # one at a time: shellcheck can take half a GB
-        await asyncio.to_thread(check_script, script)
+        for script in scripts:
+            await asyncio.to_thread(check_script, script)
 
 
 async def _store(context: Context, session: AsyncSession, name: str, uploader: str, content: bytes, job: Job) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from deepgrid.errors import InputError, ServiceError
+from deepgrid.errors import ConfigurationError, InputError, ServiceError
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 WITHIN_S = 60.0
@@ -17,18 +17,32 @@ def check_script(text: str) -> None:
     Raises InputError that names lines and rules, never the script's text; ServiceError when a
     checker does not answer in time.
     """
+    check_grammar(text)
     content = text.encode()
-    if len(content) >= MAX_SCRIPT_BYTES:
-        raise InputError(f"the batch script is not smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
-    grammar = _run(["bash", "--norc", "--noprofile", "-n"], content)
-    if grammar.returncode != 0:
-        raise InputError("the batch script is not valid bash")
     if shutil.which("shellcheck") is None:
         return
     sense = _run(["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc", "-"], content)
     if sense.returncode != 0:
         findings = [line.removeprefix("-:") for line in sense.stdout.decode(errors="replace").splitlines()[:5]]
         raise InputError("shellcheck warns about the batch script: " + "; ".join(findings))
+
+
+def check_grammar(text: str) -> None:
+    """The quick half of it: that the script is valid bash, and not too large. Raises as `check_script`."""
+    content = text.encode()
+    if len(content) >= MAX_SCRIPT_BYTES:
+        raise InputError(f"the batch script is not smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
+    if _run(["bash", "--norc", "--noprofile", "-n"], content).returncode != 0:
+        raise InputError("the batch script is not valid bash")
+
+
+def require_shellcheck() -> None:
+    """Raise ConfigurationError where scripts would pass with only half a look."""
+    if shutil.which("shellcheck") is None:
+        raise ConfigurationError(
+            "shellcheck is not installed, and every script is checked by it before a job is taken.",
+            next_step="Install the package shellcheck.",
+        )
 
 
 def _run(command: list[str], content: bytes) -> subprocess.CompletedProcess[bytes]:

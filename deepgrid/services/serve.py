@@ -17,6 +17,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.protocol import Domain
+from deepgrid.services.script_check import require_shellcheck
 
 STOP_WITHIN_S = 3  # readers that wait for a log are cut off then; they ask again
 
@@ -26,8 +27,9 @@ logger = logging.getLogger(__name__)
 async def serve(settings: ServicesSettings) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 
-    Raises ConfigurationError (the book, the database, the secret file, the port) and ChainError.
+    Raises ConfigurationError (the book, the database, the secret file, the port, no shellcheck) and ChainError.
     """
+    require_shellcheck()
     book = AddressBook.load(settings.book)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -144,7 +144,7 @@ def test_init_writes_a_file_that_is_valid_and_never_replaces_one(dps: Invoke, tm
     ):
         result = dps("init", *options)
         assert (result.exit_code, result.stdout) == (0, f"{file}\n")
-        assert dps("validate", file).stdout == "valid\n"
+        assert dps("validate", file).stdout.startswith("valid\n")
     again = dps("init")
     assert (again.exit_code, "job.yaml exists" in again.stderr) == (2, True)
 

@@ -39,7 +39,9 @@ def test_validate_says_what_is_wrong_and_what_is_odd(dps: Invoke, tmp_path: Path
     assert "broken.yaml:3:6: steps[0].rum: unknown field (did you mean 'run'?)" in broken.stderr
     (tmp_path / "idle.yaml").write_text(IDLE)
     idle = dps("validate", "idle.yaml")
-    assert (idle.exit_code, idle.stdout) == (0, "valid\n")
+    assert idle.exit_code == 0
+    assert idle.stdout.splitlines()[0] == "valid"
+    assert idle.stdout.splitlines()[1].startswith("No prices are known here: There is no address book at ")
     assert idle.stderr == "idle.yaml:2:10: steps[0].for: warning: has neither items nor range, so it never runs\n"
 
 
@@ -51,3 +53,34 @@ def test_render_shows_the_script_that_would_run(dps: Invoke, tmp_path: Path, opt
     check_script(shown.stdout)
     assert yaml.safe_load((tmp_path / "job.yaml").read_text())["env"][0]["value"] in shown.stdout
     assert ("/srv/grid storage/shared" in shown.stdout) == bool(options)
+
+
+MODULE = """\
+name: greet
+description: Greets.
+minimumResources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}
+inputs: [{key: WHO, description: who is greeted}]
+steps: [{name: "for {{ inputs.WHO }}", run: {command: 'echo "Hello $WHO"'}}]
+"""
+
+
+def test_modules_are_resolved_where_they_are_used(dps: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "greet").mkdir()
+    (tmp_path / "greet" / "module.yaml").write_text(MODULE)
+    use = "steps: [{use: {source: ./greet, args: [{key: %s, value: Ada}], exportEnvAs: G}}]\n"
+    (tmp_path / "good.yaml").write_text(RESOURCES + use % "WHO")
+    (tmp_path / "bad.yaml").write_text(RESOURCES + use % "HWO")
+    good = dps("validate", "good.yaml")
+    assert (good.exit_code, good.stdout.splitlines()[0]) == (0, "valid")
+    assert good.stderr == (
+        "good.yaml:2:78: steps[0].use.exportEnvAs: warning: has no effect: the module has no outputs\n"
+    )
+    assert "for Ada" in dps("render", "good.yaml").stdout
+    bad = dps("validate", "bad.yaml")
+    assert bad.exit_code == 2
+    assert "the module has no input HWO (did you mean WHO?)" in bad.stderr
+
+
+def test_a_book_that_is_named_must_be_right(dps: Invoke, tmp_path: Path) -> None:
+    dps("init")
+    assert dps("validate", "job.yaml", "--book", tmp_path / "missing.json").exit_code == 2
