@@ -29,7 +29,7 @@ async def test_the_price_and_how_long_a_deposit_lasts_are_shown(
         assert valid == "valid"
         assert "can run it: from 2 credits a minute (alpha) to 9 (dear)." in prices
         assert (hour, lasts) == ("An hour costs 120 to 540 credits.", "90 credits last 10 minutes to 45 minutes.")
-        assert shown.err == "job.yaml:2:12: inputMode: warning: has no effect without input\n"
+        assert shown.err == "job.yaml:2:1: inputMode: warning: has no effect without input\n"
         large = await dps.run("validate", "large.yaml")
         assert large.out.splitlines()[:2] == ["valid", "No cluster of the grid can run it."]
         assert "alpha: asks for 200 CPUs, it has 8." in large.out
