@@ -119,3 +119,10 @@ def test_every_error_is_raised_by_some_test() -> None:
     tests = "".join(path.read_text() for path in (CONTRACTS / "test").glob("*.t.sol"))
     assert len(errors) > 30
     assert [error for error in errors if f"{error}.selector" not in tests] == []
+
+
+@pytest.mark.parametrize("contract", REFUSALS)
+def test_every_function_is_called_by_some_solidity_test(contract: str) -> None:
+    tests = "".join(path.read_text() for path in (CONTRACTS / "test").glob("*.sol"))
+    functions = {entry["name"] for entry in compiled(contract) if entry["type"] == "function"}
+    assert {name for name in functions if not re.search(rf"\.{name}\b", tests)} == set()
