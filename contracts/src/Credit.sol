@@ -7,6 +7,7 @@ import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20P
 
 /// The credits that pay for jobs: 18 decimals, minted by MINTER_ROLE.
 contract Credit is ERC20, ERC20Permit, AccessControl {
+    /// Creates credits.
     bytes32 public constant MINTER_ROLE = keccak256("MINTER_ROLE");
 
     /// The deployer is admin and minter.

@@ -5,8 +5,10 @@ import {JobDefinition, JobStatus} from "./Types.sol";
 
 /// All events of jobs. None is indexed, as existing clients expect.
 
+/// A job was asked for.
 event JobCreated(bytes32 jobId);
 
+/// The same, with who asked.
 event NewJobRequestEvent(bytes32 jobId, address customer);
 
 /// Every change of state.
@@ -17,6 +19,7 @@ event ClaimJobEvent(
     address customer, address provider, bytes32 jobId, uint64 maxDurationMinute, JobDefinition definition
 );
 
+/// The provider has heard of a cancel request.
 event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jobId);
 
 /// `maxDurationMinute` is the job's whole limit now, counted from its start.

@@ -66,9 +66,13 @@ contract ProviderManager is IProviderManager, AccessControl {
     mapping(uint64 listId => address) private _addressOf;
     IdList.List private _list;
 
+    /// A proposal waits for approval.
     event ProviderWaitingForApproval(address addr);
+    /// The proposal is in force.
     event ProviderApproved(address addr);
+    /// The provider is off the list.
     event ProviderRemoved(address addr);
+    /// The provider is banned, or no longer.
     event ProviderBanChanged(address addr, bool status);
 
     constructor() {
@@ -185,6 +189,7 @@ contract ProviderManager is IProviderManager, AccessControl {
         return _standing[provider].waiting;
     }
 
+    /// Whether the provider is banned, listed or not.
     function isBanned(address provider) external view returns (bool) {
         return _standing[provider].banned;
     }
@@ -199,14 +204,17 @@ contract ProviderManager is IProviderManager, AccessControl {
         return _view(provider, _standing[provider].waiting, _proposed[provider]);
     }
 
+    /// The approved hardware; empty when there are none.
     function getProviderHardware(address provider) external view returns (ProviderHardware memory) {
         return _approved[provider].hardware;
     }
 
+    /// The approved prices; empty when there are none.
     function getProviderPrices(address provider) external view returns (ProviderPrices memory) {
         return _approved[provider].prices;
     }
 
+    /// The approved labels; empty when there are none.
     function getProviderLabels(address provider) external view returns (Label[] memory) {
         return _approved[provider].labels;
     }

@@ -35,14 +35,17 @@ contract RareCalls is TopUps, ProviderQueues, JobViews {
 
     // ---------------------------------------------------------------- where clients find the rest
 
+    /// The job repository: this contract.
     function jobs() external view returns (address) {
         return address(this);
     }
 
+    /// The queues of the providers: this contract.
     function providerJobQueues() external view returns (address) {
         return address(this);
     }
 
+    /// The constants of the grid: this contract.
     function constants() external view returns (address) {
         return address(this);
     }

@@ -52,26 +52,32 @@ abstract contract Constants is Ownable {
         return _platformCut;
     }
 
+    /// Sets the least that a job must lock, in wei.
     function setMinimumAmount(uint256 amount) external onlyOwner {
         _minimumAmount = uint96(_within(amount, 0, type(uint96).max));
     }
 
+    /// Sets the platform's part of a cost, in percent, for assignments from now on.
     function setDeepsquareCut(uint256 percent) external onlyOwner {
         deepsquareCut = uint8(_within(percent, 0, 100));
     }
 
+    /// Sets from which excess on BilledTooMuchEvent is emitted.
     function setBillDurationDeltaMinute(uint256 durationMinute) external onlyOwner {
         billDurationDeltaMinute = uint32(_within(durationMinute, 0, 1 days / 60));
     }
 
+    /// Sets the least bill of a RUNNING job that its customer cancelled.
     function setCancellationFeeMinute(uint256 durationMinute) external onlyOwner {
         cancellationFeeMinute = uint32(_within(durationMinute, 0, 60));
     }
 
+    /// Sets how long a provider has to claim a job and to answer a cancel request.
     function setClaimJobTimeout(uint64 durationMinute) external onlyOwner {
         claimJobTimeout = uint32(_within(durationMinute, 1, 7 days / 60));
     }
 
+    /// Sets what one automatic top-up buys.
     function setTopUpSliceDurationMin(uint64 durationMinute) external onlyOwner {
         topUpSliceDurationMin = uint32(_within(durationMinute, 1, 1 days / 60));
     }

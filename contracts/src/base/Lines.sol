@@ -54,6 +54,7 @@ abstract contract Lines is JobStore {
         uint256 cutPercent;
     }
 
+    /// Who may run jobs, at which prices. It tells of each change (see `noteStanding`).
     IProviderManager public immutable providerManager;
 
     uint24 private _lastTerms;
@@ -73,6 +74,7 @@ abstract contract Lines is JobStore {
         return _terms[word.terms()].provider;
     }
 
+    /// What the job stands for now; provider, rate and cut are 0 while it is bound to nobody.
     function _dealOf(bytes32 jobId, JobWord word) internal view returns (Deal memory deal) {
         JobRecord.Core memory core = _coreOf(word);
         deal.customer = core.customer;
@@ -88,6 +90,7 @@ abstract contract Lines is JobStore {
         return _rate(sizes, _terms[word.terms()].tariff);
     }
 
+    /// Whole minutes that the job's credits buy.
     function _limitMinutes(Deal memory deal) internal pure returns (uint64) {
         return Billing.limitMinutes(deal.locked, deal.rate);
     }

@@ -29,22 +29,27 @@ abstract contract ProviderQueues is Lines {
     /// Whether `claimNextJob` has something for this provider.
     function hasNextClaimableJob(address provider) external view virtual returns (bool);
 
+    /// Whether `claimNextCancellingJob` has something for this provider.
     function hasCancellingJob(address provider) external view returns (bool) {
         return _cancelling[provider].size != 0;
     }
 
+    /// Whether `claimNextTopUpJob` has something for this provider.
     function hasTopUpJob(address provider) external view returns (bool) {
         return _toppedUp[provider].size != 0;
     }
 
+    /// How many jobs the provider can claim.
     function getClaimableJobQueueSize(address provider) external view returns (uint256) {
         return _lines[provider].claimable;
     }
 
+    /// Of how many cancel requests the provider has not been told.
     function getCancellingJobQueueSize(address provider) external view returns (uint256) {
         return _cancelling[provider].size;
     }
 
+    /// Of how many jobs with top-ups the provider has not been told.
     function getTopUpJobQueueSize(address provider) external view returns (uint256) {
         return _toppedUp[provider].size;
     }
