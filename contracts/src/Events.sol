@@ -19,7 +19,6 @@ event ClaimJobEvent(
     address customer, address provider, bytes32 jobId, uint64 maxDurationMinute, JobDefinition definition
 );
 
-/// The provider has heard of a cancel request.
 event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jobId);
 
 /// `maxDurationMinute` is the job's whole limit now, counted from its start.
