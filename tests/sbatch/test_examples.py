@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid import modules
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import check_script
@@ -45,6 +46,10 @@ PRINTS: dict[str, list[str]] = {
     "input-http": ["Input contains:", "./number", "./number.tar.gz", "the number is 42"],
     "launch-kept": ["the last step", "the launch ends last"],
     "launch-server": ["the server's answer", "the server is gone"],
+    "module": [
+        "Hello, Ada Lovelace", "Hello, Ada Lovelace", "2 greetings, to nobody that is known here",
+        "work", "it was measured, and BEGAN is unknown",
+    ],
     "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", test_transport.SHOWN, "-" * 25],
     "retry": ["attempt 1", "attempt 1 failed", "attempt 2"],
     "s3": ["Input contains:", "./word", "HELLO", "Output contains:", "./word"],
@@ -93,7 +98,8 @@ def example(name: str, servers: Servers) -> Job:
         archive.addfile(member, io.BytesIO(b"42\n"))
     servers.store.files["/number.tar.gz"] = buffer.getvalue()
     text = (FOLDER / f"{name}.yaml").read_text().replace("http://127.0.0.1:8000", servers.store.url)
-    return parse(text.replace("http://127.0.0.1:9000", servers.bucket.url), name).model
+    loaded = parse(text.replace("http://127.0.0.1:9000", servers.bucket.url), name)
+    return modules.resolve(loaded, str(FOLDER)).model
 
 
 def check_servers(name: str, servers: Servers) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid import modules
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.sbatch import GUARD_MARK, Containers, StoragePaths, render
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job, load, parse
+from deepgrid.workflow import Job, parse
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
@@ -98,7 +99,7 @@ def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Job:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_scripts_of_the_examples_pass_bash_and_shellcheck(path: Path) -> None:
-    script = render(load(path).model, StoragePaths())
+    script = render(modules.load(path).model, StoragePaths())
     check_script(script)
     assert script.splitlines()[:2] == ["#!/bin/bash", GUARD_MARK]
 
