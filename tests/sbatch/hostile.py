@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from deepgrid.workflow import EnvVar, Job, JobResources, Step, StepRun, canonical, from_canonical
-from deepgrid.workflow.models import S3Data, StepAsyncLaunch, StepFor, TransportData
+from deepgrid.workflow.models import S3Data, StepAsyncLaunch, StepFor, StepModule, TransportData
 from tests.sbatch.test_script import Bench, Call
 
 PIECES = [
@@ -101,7 +101,24 @@ def steps(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
         | st.builds(lambda name, steps, after: Step(name=name, steps=steps, finally_=after), names, bodies, bodies)
         | st.builds(lambda name, loop, after: Step(name=name, for_=loop, catch=after), names, loop, bodies)
         | st.builds(lambda name, launch: Step(name=name, launch=launch), names, kept)
+        | st.builds(
+            lambda name, module, after: Step(name=name, module=module, finally_=after),
+            names,
+            modules(texts, bodies),
+            bodies,
+        )
     )
+
+
+def modules(
+    texts: st.SearchStrategy[str], bodies: st.SearchStrategy[tuple[Step, ...]]
+) -> st.SearchStrategy[StepModule]:
+    outputs = st.lists(st.sampled_from(NAMES), max_size=3).map(tuple)
+    prefixes = st.none() | st.just("P")
+    return st.builds(
+        StepModule, source=texts, commit=st.none(), inputs=environments(texts), outputs=outputs,
+        export_env_as=prefixes, steps=bodies,
+    )  # fmt: skip
 
 
 def buckets(texts: st.SearchStrategy[str]) -> st.SearchStrategy[S3Data]:
@@ -135,6 +152,9 @@ def expected(steps: tuple[Step, ...], variables: dict[str, str]) -> list[Expecte
         if step.run:
             own = {variable.key: variable.value for variable in step.run.env}
             calls.append(Expected(step.run.command, step.name, step.run.work_dir, {**variables, **own}))
+        if step.module:
+            inputs = {variable.key: variable.value for variable in step.module.inputs}
+            calls += expected(step.module.steps, {**variables, **inputs})
         if step.for_:
             for value in step.for_.items or ():
                 calls += expected(step.for_.steps, {**variables, "item": value})
