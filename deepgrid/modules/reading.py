@@ -16,6 +16,7 @@ from deepgrid.workflow.faults import all_faults
 from deepgrid.workflow.fields import EMPTY_LIST
 from deepgrid.workflow.loading import located
 from deepgrid.workflow.models import Module, ModuleInput
+from deepgrid.workflow.partial import Rule
 
 M = TypeVar("M", bound=Model)
 
@@ -62,13 +63,17 @@ def declared_inputs(text: str) -> tuple[ModuleInput, ...]:
     return inputs.inputs
 
 
-def read_module(text: str, values: Mapping[str, Any], inputs: tuple[ModuleInput, ...]) -> ReadModule:
-    """The module that the text becomes with these values; `inputs` are those declared. Raises ModuleFaults."""
+def read_module(text: str, values: Mapping[str, Any], inputs: tuple[ModuleInput, ...], rule: Rule) -> ReadModule:
+    """The module that the text becomes with these values; `inputs` are those declared.
+
+    Raises ModuleFaults, also for breaches of `rule` when something else is wrong too; not for those alone.
+    """
     try:
         filled = fill_in(text, values)
     except TemplateFault as error:
         raise ModuleFaults([(error.line, 1, error.what)]) from None
-    module, document = _parsed(Module, filled.text, lambda line: filled.lines[min(line, len(filled.lines)) - 1])
+    lines = filled.lines
+    module, document = _parsed(Module, filled.text, lambda line: lines[min(line, len(lines)) - 1], rule)
     if module.inputs != inputs:
         raise ModuleFaults(
             [(*document.place(("inputs",), of_key=True), f"inputs: {_PLAIN}, with its name at the margin")]
@@ -76,7 +81,9 @@ def read_module(text: str, values: Mapping[str, Any], inputs: tuple[ModuleInput,
     return ReadModule(module, document)
 
 
-def _parsed(model: type[M], text: str, line_of: Callable[[int], int]) -> tuple[M, nodes.Document]:
+def _parsed(
+    model: type[M], text: str, line_of: Callable[[int], int], rule: Rule | None = None
+) -> tuple[M, nodes.Document]:
     try:
         document = nodes.read(text).moved(line_of)
     except nodes.Unreadable as error:
@@ -84,4 +91,5 @@ def _parsed(model: type[M], text: str, line_of: Callable[[int], int]) -> tuple[M
     try:
         return model.model_validate(document.value, by_alias=True, by_name=False), document
     except ValidationError as error:
-        raise ModuleFaults(located(all_faults(error, model, document.value), document, "the module")) from None
+        found = all_faults(error, model, document.value, rule)
+        raise ModuleFaults(located(found, document, "the module")) from None

@@ -25,6 +25,7 @@ _OPTIONS = (
     "fetch.unpackLimit=1",  # one file, which the limit of a file's size bounds
     "http.lowSpeedLimit=1000", "http.lowSpeedTime=20",
 )  # fmt: skip
+_KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CONFIG_GLOBAL")  # how to reach hosts
 # The shell's unit is 512 bytes; the limit is inherited by what git starts.
 _LIMITED = ["/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(limits.MOST_REPOSITORY_BYTES // 512)]
 
@@ -108,12 +109,14 @@ class Repositories:
 
 
 def _environment() -> dict[str, str]:
-    """The person's own, for their credential helpers and SSH keys, without what redirects git or asks questions."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {
+    """The person's own, for their credential helpers and keys, without what redirects git or asks questions.
+
+    ssh asks nothing either: it has no terminal here, and may start no program that asks.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    return own | {
         "GIT_ALLOW_PROTOCOL": "https:ssh:file", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false",
-        "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never", "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-        "LC_ALL": "C",
+        "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C",
     }  # fmt: skip
 
 

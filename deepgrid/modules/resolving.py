@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os.path
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
@@ -25,7 +25,7 @@ from deepgrid.workflow import load as load_file
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.faults import MOST_SHOWN, all_faults, dotted
 from deepgrid.workflow.loading import fault_lines
-from deepgrid.workflow.models import StepModule, StepUse
+from deepgrid.workflow.models import Module, StepModule, StepUse
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.rules import faults_in_steps, level
 from deepgrid.workflow.walk import steps_in
@@ -127,7 +127,8 @@ class _Resolution:
             if wrong:
                 return None
             handed = self.steps(use.steps, (*place, "steps"), file)
-            read = read_module(found.text, values_for(self._job, step, use, declared, handed), declared)
+            values = values_for(self._job, step, use, declared, handed)
+            read = read_module(found.text, values, declared, lambda module: self._between(module, inside))
         except ModuleFaults as error:
             self._transient = False
             self._faults += [f"{inside.name}:{line}:{column}: {what}{used}" for line, column, what in error.found]
@@ -135,8 +136,7 @@ class _Resolution:
         inside, module = replace(inside, document=read.document), read.module
         for where, what in faults_of_call(self._job, use, module):
             self._fault(file, (*place, *where), what)
-        between = sorted(faults_in_steps(module.steps, ("steps",), self._job, inside.levels), key=inside.order)
-        for where, what in between:
+        for where, what in sorted(self._between(module, inside), key=inside.order):
             self._fault(inside, where, what)
         if use.export_env_as and not module.outputs:
             self._warn(file, (*place, "exportEnvAs"), "has no effect: the module has no outputs")
@@ -146,6 +146,10 @@ class _Resolution:
             outputs=tuple(output.key for output in module.outputs), export_env_as=use.export_env_as,
             steps=self.steps(module.steps, ("steps",), inside),
         )  # fmt: skip
+
+    def _between(self, module: Module, file: _File) -> Iterator[tuple[Path, str]]:
+        """What does not go together in a module, and with the job."""
+        return faults_in_steps(module.steps, ("steps",), self._job, file.levels)
 
     def _found(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:
         self._uses += 1

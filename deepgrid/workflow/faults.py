@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from deepgrid.workflow.base import Model, field_of, model_in, yaml_names
 from deepgrid.workflow.job import Job
 from deepgrid.workflow.nodes import Path
-from deepgrid.workflow.partial import disagreements
+from deepgrid.workflow.partial import Rule, disagreements
 
 Fault = tuple[Path, str, bool]  # where, what, and whether the field's name (not its value) is at fault
 
@@ -42,12 +42,15 @@ def faults_of(error: ValidationError, model: type[Model] = Job) -> Iterator[Faul
         yield (), f"has {more} more faults", False
 
 
-def all_faults(error: ValidationError, model: type[Model], value: object) -> list[Fault]:
-    """What is wrong with `value`: its fields, and what does not go together among those that are right."""
+def all_faults(error: ValidationError, model: type[Model], value: object, rule: Rule | None = None) -> list[Fault]:
+    """What is wrong with `value`: its fields, and what does not go together among those that are right.
+
+    A `rule` is one more that the model is to follow.
+    """
     told = list(_all_of(error, model))
     if isinstance(value, Mapping):
         places = {path for path, _, _ in told}
-        between = disagreements(model, value, places)
+        between = disagreements(model, value, places, rule)
         told += [(path, what, False) for path, what in between if path not in places]
     return told
 

@@ -6,7 +6,8 @@ well-formed is applied, one that needs something else raises NotKnown and is lef
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import PydanticCustomError
@@ -15,10 +16,20 @@ from deepgrid.workflow.base import Model, NotKnown, model_in
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.walk import models_in
 
+Rule = Callable[[Any], Iterable[tuple[Path, str]]]
 
-def disagreements(model: type[Model], value: Mapping[str, Any], wrong: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Faults between the parts of `value`, a mapping meant as `model` of which the `wrong` places are at fault."""
-    for place, part in models_in(_partial(model, value, wrong, ())):
+
+def disagreements(
+    model: type[Model], value: Mapping[str, Any], wrong: Collection[Path], rule: Rule | None = None
+) -> Iterator[tuple[Path, str]]:
+    """Faults between the parts of `value`, a mapping meant as `model` of which the `wrong` places are at fault.
+
+    A `rule` is applied besides those that the models have.
+    """
+    whole = _partial(model, value, wrong, ())
+    with suppress(NotKnown):
+        yield from rule(whole) if rule else ()
+    for place, part in models_in(whole):
         for validator in type(part).__pydantic_decorators__.model_validators.values():
             try:
                 validator.func(part)

@@ -125,10 +125,12 @@ def test_faults_of_all_modules_name_file_line_and_use(cache: Path) -> None:
     unknown = "a/module.yaml:7:5: steps[0].run.shel: unknown field (did you mean 'shell'?)"
     assert faults("- use: {source: ./a}\n- use: {source: ./b}\n- use: {source: ./c}\n", cache) == [
         f"{unknown} ({first})",
+        f"a/module.yaml:9:15: steps[1].dependsOn[0]: no step launches nobody ({first})",
         f"b/module.yaml:6:15: steps[0].dependsOn[0]: no step launches nobody ({second})",
         f"b/module.yaml:7:32: steps[1].run.resources: asks for 3 CPUs in all, the job has 2 ({second})",
         f"b/module.yaml:7:32: steps[1].run.resources: asks for 300 MB of memory in all, the job has 200 ({second})",
         f"{unknown} ({third})",
+        f"a/module.yaml:9:15: steps[1].dependsOn[0]: no step launches nobody ({third})",
     ]
 
 

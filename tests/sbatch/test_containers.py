@@ -218,6 +218,16 @@ def test_apptainer_is_told_everything(room: Room) -> None:
     ]  # fmt: skip
 
 
+def test_a_module_shows_its_containers_its_own_env_file(room: Room) -> None:
+    container = "{run: {command: x, container: {image: a, apptainer: true}}}"
+    outcome = room.run_in(
+        Containers(), f"[{container}, {{module: {{source: x, exportEnvAs: P, outputs: [A], steps: [{container}]}}}}]"
+    )
+    shared, own = (call.env[b"DEEPSQUARE_ENV"] for call in outcome.calls)
+    assert shared == b"/deepsquare/env"
+    assert own.startswith(b"/deepsquare/env.")
+
+
 def test_credentials_reach_the_command_that_fetches_and_nothing_else(room: Room) -> None:
     room.run_in(Containers(), APPTAINER_STEP)
     holders = [
