@@ -21,7 +21,7 @@ def task(run: StepRun) -> list[str]:
     options += ["--home"] if c.mount_home else []
     mounts = [word for mount in c.mounts for word in ("--mount", *_mount(mount))]
     storage = Quoted('"$__dg_storage" "$__dg_image"')
-    volumes = Quoted('"${__dg_volumes[@]}"')
+    volumes = Quoted(" ".join(f'"${{__dg_volumes[{number}]}}"' for number in range(10)))  # one by one, whatever IFS is
     return ["/bin/bash", "-p", "-c", _FUNCTION, "bash", storage, start, own, folder, volumes, *options, *mounts, "--"]
 
 

@@ -78,8 +78,8 @@ def _layer(variable: EnvVar) -> Quoted:
 
 
 def _export_again(variable: EnvVar, prefix: str) -> Quoted:
-    """`PREFIX_KEY=$KEY`: a variable that is set, under another name as well."""
-    return Quoted(f"{prefix}{variable.key}=${variable.key}")
+    """`PREFIX_KEY="$KEY"`: a variable that is set, under another name as well."""
+    return Quoted(f'{prefix}{variable.key}="${variable.key}"')
 
 
 def _elements(texts: Iterable[str]) -> Quoted:

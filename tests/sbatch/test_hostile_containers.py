@@ -1,0 +1,153 @@
+"""Whatever text stands in the fields of a container, it arrives whole, and nothing of it is executed on the way.
+
+`apptainer` and `enroot` are stand-ins as in `test_containers`; Enroot's runs the start-up script that it is
+given, so that quoting is tried to its end: by a plain shell inside of what would be the container.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deepgrid.workflow import EnvVar, Job, Step, StepRun, canonical, from_canonical
+from deepgrid.workflow.models import ContainerRun, Mount
+from tests.sbatch.hostile import CANARY, FIGURES, environments, hostile
+from tests.sbatch.test_script import Bench
+
+# Each notes what it got; a name that is no file's is taken literally, so nothing is made of it.
+STAND_INS = {
+    "apptainer": """#!/bin/sh
+cat /proc/$$/environ >{root}/$2.env
+cat /proc/$$/cmdline >{root}/$2.argv
+[ "$2" != pull ] || : >"$5"
+""",
+    "enroot": """#!/bin/sh
+cat /proc/$$/environ >{root}/$1.env
+cat /proc/$$/cmdline >{root}/$1.argv
+case $1 in
+import) cat "$ENROOT_CONFIG_PATH/.credentials" >{root}/credentials; printf hsqs >"$3" ;;
+start)
+  printf %s "$__dg_mounts" >{root}/mounts
+  exec env -i PATH=/usr/bin:/bin /bin/sh -c '. "${{0%/*}}/rc"; PATH=/usr/bin:/bin; exec env -0 >{root}/inside.env' "$3"
+  ;;
+esac
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    made = Bench(tmp_path_factory.mktemp("containers"))
+    for name, text in STAND_INS.items():
+        program = made.root / "bin" / name
+        program.write_text(text.format(root=made.root))
+        program.chmod(0o755)
+    return made
+
+
+@st.composite
+def containers(draw: st.DrawFn) -> ContainerRun:
+    texts = hostile().filter(bool)
+    paths = texts.map(lambda text: "/" + text)
+    mounts = draw(
+        st.lists(st.tuples(paths, paths).map(lambda two: Mount(host_dir=two[0], container_dir=two[1])), max_size=2)
+    )
+    return ContainerRun(
+        image="a/b:1", mounts=tuple(mounts), apptainer=draw(st.booleans()),
+        registry="registry.example.org", username=draw(texts), password=draw(texts),
+    )  # fmt: skip
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Job:
+    texts = hostile()
+    container, folder = draw(containers()), draw(st.none() | texts.map(lambda text: f"/proc/{text}"))
+    env, command = draw(environments(texts)), draw(texts.filter(bool))
+    run = StepRun(command="", container=container, env=env)  # the entry point, so the stand-in goes on
+    if container.apptainer:
+        run = StepRun(command=command, work_dir=folder, container=container, env=env)
+    return Job(resources=FIGURES, env=draw(environments(texts)), steps=(Step(name=draw(texts), run=run),))
+
+
+def check(bench: Bench, job: Job) -> None:
+    for old in bench.root.glob("*.*"):
+        old.unlink()
+    (run,) = (step.run for step in job.steps)
+    assert run
+    assert run.container
+    outcome = bench.run(from_canonical(canonical(job)), SLURM_STEP_ID="3", SLURM_PROCID="0")
+    assert outcome.status == 0, outcome.output
+    assert not (bench.root / CANARY).exists()
+    assert bench.left_behind() == []
+    if run.container.apptainer:
+        check_apptainer(bench.root, run, run.container)
+    else:
+        check_enroot(bench.root, job.env, run, run.container)
+
+
+def check_apptainer(root: Path, run: StepRun, container: ContainerRun) -> None:
+    env, argv = noted(root / "exec.env"), (root / "exec.argv").read_bytes().split(b"\0")[:-1]
+    assert argv[-1] == run.command.encode()
+    assert run.work_dir is None or argv[-3] == run.work_dir.encode()
+    for variable in run.env:
+        assert env[variable.key] == env[f"APPTAINERENV_{variable.key}"] == variable.value.encode()
+    told = [argv[index + 1].decode() for index, word in enumerate(argv) if word == b"--mount"]
+    fields = [next(csv.reader([text], strict=True)) if "\n" not in text and "\r" not in text else None for text in told]
+    for mount, found in zip(container.mounts, fields, strict=True):
+        assert found in (None, ["type=bind", f"source={mount.host_dir}", f"destination={mount.container_dir}"])
+    account = noted(root / "pull.env")
+    assert account["APPTAINER_DOCKER_USERNAME"] == (container.username or "").encode()
+    assert account["APPTAINER_DOCKER_PASSWORD"] == (container.password or "").encode()
+
+
+def check_enroot(root: Path, job_env: tuple[EnvVar, ...], run: StepRun, container: ContainerRun) -> None:
+    assert not {"BASH_ENV", "ENV"} & noted(root / "start.env").keys()
+    inside = noted(root / "inside.env")
+    for variable in run.env:  # the stand-in of srun is a shell, which keeps an IFS of its own
+        assert variable.key == "IFS" or inside[variable.key] == variable.value.encode()
+    above = {variable.key for variable in run.env} | {"STORAGE_PATH", "DEEPSQUARE_ENV", "SHLVL", "PWD", "OLDPWD"}
+    above |= {"IFS", "PS4"}  # which a shell has before
+    for variable in job_env:
+        assert variable.key in above or inside[variable.key] == variable.value.encode()
+    line = (root / "credentials").read_bytes().decode().removesuffix("\n")
+    match = re.fullmatch(r'machine registry\.example\.org login "((?:[^"\\]|\\.)*)" password "((?:[^"\\]|\\.)*)"', line)
+    assert match, line
+    assert [netrc(part) for part in match.groups()] == [container.username, container.password]
+    mounts = (root / "mounts").read_bytes().decode().removesuffix("\n").split("\n")[5:-1]
+    told = [tuple(octal(part) for part in mount.split(" ")[:2]) for mount in mounts]
+    assert told == [(mount.host_dir, mount.container_dir) for mount in container.mounts]
+
+
+def noted(path: Path) -> dict[str, bytes]:
+    pairs = [entry.partition(b"=") for entry in path.read_bytes().split(b"\0")[:-1]]
+    return {os.fsdecode(key): value for key, _, value in pairs}
+
+
+def netrc(text: str) -> str:
+    """As curl reads a quoted word of netrc."""
+    return re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m[1], m[1]), text)
+
+
+def octal(text: str) -> str:
+    """As glibc reads a field of fstab."""
+    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(jobs())
+def test_hostile_containers_change_nothing_but_themselves(bench: Bench, job: Job) -> None:
+    check(bench, job)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(0)
+@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(jobs())
+def test_two_thousand_hostile_containers(bench: Bench, job: Job) -> None:
+    check(bench, job)
