@@ -2,7 +2,7 @@
 # Installs what a command needs and this machine lacks; silent and quick when nothing is missing.
 #
 # Debian packages become the machine's (tools/install-packages keeps their services from starting),
-# Python packages lie in .venv, npm packages in contracts/node_modules; uv and the log in .grid.
+# Python packages lie in .venv, npm packages in contracts/node_modules; uv, the provers and the log in .grid.
 # Sourced by `run`, in the root of the checkout.
 
 grid_packages=(
@@ -106,6 +106,35 @@ install_python() {
   } >>"$setup_log" 2>&1 ||
     die "the Python packages could not be installed: is there a network, or a package index? The log is $setup_log"
   python_stamp >.venv/stamp
+}
+
+# ensure_prover halmos|slither: each in an environment of its own, .grid/NAME, since they pin other versions than .venv.
+# Their locks are made with: uv pip compile --no-header --generate-hashes --no-emit-index-url --universal
+# --python-version 3.11 --index-strategy unsafe-best-match - -o tools/NAME.txt <<<halmos (or slither-analyzer)
+ensure_prover() {
+  mkdir -p .grid/log
+  (
+    flock 9
+    prover_is_current "$1" || install_prover "$1"
+  ) 9>.grid/setup.lock
+}
+
+prover_stamp() { { cat "tools/$1.txt" && pwd; } | sha256sum; }
+
+prover_is_current() { [ "$(cat ".grid/$1/stamp" 2>/dev/null)" = "$(prover_stamp "$1")" ]; }
+
+install_prover() {
+  local uv=.grid/uv/bin/uv
+  [ -x "$uv" ] || die "nothing was set up here yet; ./run setup does that"
+  say "installing $1 into .grid/$1"
+  {
+    adopt_pip_index &&
+      "$uv" venv --clear --python /usr/bin/python3 ".grid/$1" &&
+      "$uv" pip sync --python ".grid/$1/bin/python" --index-strategy unsafe-best-match --require-hashes \
+        --only-binary :all: "tools/$1.txt"
+  } >>"$setup_log" 2>&1 ||
+    die "$1 could not be installed: is there a network, or a package index? The log is $setup_log"
+  prover_stamp "$1" >".grid/$1/stamp"
 }
 
 # A copied or moved checkout, or another Python, needs a new one.

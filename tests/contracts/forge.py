@@ -1,0 +1,21 @@
+"""forge as the tests of the contracts call it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+CONTRACTS = Path(__file__).parents[2] / "contracts"
+
+
+def forge(*args: str, builds: str) -> str:
+    """What `forge ARGS` printed; what it compiles lies in `out/BUILDS`, apart from what other settings make there.
+
+    Raises AssertionError with forge's last lines when it fails.
+    """
+    places = {"FOUNDRY_OUT": f"out/{builds}", "FOUNDRY_CACHE_PATH": f"cache/{builds}"}
+    command = ["nice", "node_modules/.bin/forge", *args]
+    ran = subprocess.run(command, cwd=CONTRACTS, env=os.environ | places, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"forge {args[0]} failed:\n" + "\n".join((ran.stdout + ran.stderr).splitlines()[-20:])
+    return ran.stdout

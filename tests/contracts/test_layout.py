@@ -1,0 +1,55 @@
+"""Two contracts work on one storage: the MetaScheduler hands what it does not do to RareCalls, by delegatecall."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.contracts.forge import CONTRACTS, forge
+
+PAIR = ("MetaScheduler", "RareCalls")
+
+
+def variables(contract: str) -> list[dict[str, Any]]:
+    """Its stored variables with slot, offset, type (without the compiler's running numbers) and who declares them."""
+    layout = json.loads(forge("inspect", contract, "storageLayout", "--json", builds="layout"))
+    types = layout["types"]
+
+    def shape(name: str) -> object:
+        known = types[name]
+        parts = [
+            (part["label"], part["slot"], part["offset"], shape(part["type"])) for part in known.get("members", [])
+        ]
+        nested = [shape(known[key]) for key in ("key", "value", "base") if key in known]
+        return known["label"], known["numberOfBytes"], parts, nested
+
+    return [
+        {
+            "name": entry["label"],
+            "place": (int(entry["slot"]), entry["offset"]),
+            "shape": shape(entry["type"]),
+        }
+        for entry in layout["storage"]
+    ]
+
+
+def declared(contract: str) -> list[str]:
+    """Names of the stored variables that the contract's own source declares."""
+    built = json.loads((CONTRACTS / f"out/layout/{contract}.sol/{contract}.json").read_text())
+    (body,) = (node for node in built["ast"]["nodes"] if node.get("name") == contract)
+    return [
+        node["name"]
+        for node in body["nodes"]
+        if node["nodeType"] == "VariableDeclaration" and node["mutability"] == "mutable"
+    ]
+
+
+@pytest.mark.long
+def test_both_see_the_same_storage_and_declare_none_of_their_own() -> None:
+    forge("build", "src", "--ast", "--extra-output", "storageLayout", builds="layout")
+    mine, others = (variables(contract) for contract in PAIR)
+    assert len(mine) > 10
+    assert mine == others
+    assert [declared(contract) for contract in PAIR] == [[], []]
