@@ -20,7 +20,7 @@ from jinja2 import StrictUndefined, TemplateError, TemplateRuntimeError, Templat
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _MARK = re.compile("(?:\\s*\0[0-9]+\0)*?\\s*\0([0-9]+)\0(?!\\s*\0)")  # the last one before the text of a line
-_TOLD = (TemplateError, ArithmeticError, LookupError, TypeError, ValueError)
+_TOLD = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class Templates(ImmutableSandboxedEnvironment):
@@ -93,6 +93,8 @@ def explained(error: BaseException) -> dict[str, Any]:
         return {"fault": "template: calls itself too often", "line": line}
     if isinstance(error, MemoryError):
         return {"fault": "template: takes too much memory", "line": line}
+    if isinstance(error, TemplateError):
+        return {"fault": f"template: {error}"[:300], "line": line}
     said = f": {error}" if isinstance(error, _TOLD) else ""
     return {"fault": f"template: {type(error).__name__}{said}"[:300], "line": line}
 

@@ -145,10 +145,10 @@ WRONG = [
     ("{% if true %}\n  inputs: [{key: A, description: d, default: x}]\n{% endif %}\nsteps: []\n", "m/module.yaml:5:"),
     ("inputs: [{key: A, description: d}, {key: A, description: d}]\nsteps: []\n", "of another input already"),
     ("inputs:\n- {kei: A, description: d}\nsteps: []\n", "m/module.yaml:5:4: inputs[0].kei: unknown field"),
-    ("steps: [{{ fail('choose x') }}]\n", "m/module.yaml:4:1: template: TemplateRuntimeError: choose x"),
+    ("steps: [{{ fail('choose x') }}]\n", "m/module.yaml:4:1: template: choose x"),
     (
         "\nsteps: [{{ inputs.NO }}]\n",
-        "m/module.yaml:5:1: template: UndefinedError: 'dict object' has no attribute 'NO'",
+        "m/module.yaml:5:1: template: 'dict object' has no attribute 'NO'",
     ),
     ("steps: []\n{% endif %}\n", "m/module.yaml:5:1: template: "),
 ]
