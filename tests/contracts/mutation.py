@@ -1,0 +1,161 @@
+"""Plants the mistakes of `mutants.toml` one by one in a private copy of the contracts and tells which
+test caught which.
+
+    python -m tests.contracts.mutation [WORDS]    all of them, or those whose description has these words
+
+The tests are those of `forge test` but for the random histories (the one without chance is among them) and the gas
+figures, compiled without optimisation, since each mutant is compiled anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from queue import SimpleQueue
+
+CONTRACTS = Path(__file__).parents[2] / "contracts"
+WORKERS = 2
+# A mistake may make a test run for ever.
+LIMIT_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake: `old`, which stands once in a source, becomes `new`."""
+
+    why: str
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The tests that failed with a mutant, as `Suite.test`; none: it was not caught."""
+
+    mutant: Mutant
+    caught_by: tuple[str, ...]
+
+
+class Unfit(Exception):
+    """The list of mutants or the contracts as they are do not allow the trial."""
+
+
+def read_mutants() -> list[Mutant]:
+    """All mutants; raises Unfit when one of them no longer fits the sources."""
+    listed = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text())["mutant"]
+    mutants = [Mutant(**entry) for entry in listed]
+    for mutant in mutants:
+        found = (CONTRACTS / "src" / mutant.file).read_text().count(mutant.old)
+        if found != 1:
+            raise Unfit(f"mutant '{mutant.why}': its old text stands {found} times in {mutant.file}, not once")
+    return mutants
+
+
+def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
+    """Plants each mutant. Raises Unfit when the contracts fail without one, or a mutant does not compile."""
+    by_file = [list(group) for _, group in groupby(sorted(mutants, key=attrgetter("file")), key=attrgetter("file"))]
+    halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
+    with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
+        first = _copied(CONTRACTS, Path(folder) / "0")
+        if failed := _failures(first):
+            raise Unfit(f"without any mutant these fail already: {', '.join(failed)}")
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(1, WORKERS):
+            copies.put(shutil.copytree(first, Path(folder) / str(number), symlinks=True))
+        copies.put(first)
+
+        def plant_all(group: list[Mutant]) -> list[Outcome]:
+            copy = copies.get()
+            try:
+                return [_planted(copy, mutant) for mutant in group]
+            finally:
+                copies.put(copy)
+
+        with ThreadPoolExecutor(WORKERS) as pool:
+            found = {outcome.mutant: outcome for group in pool.map(plant_all, halves) for outcome in group}
+    return [found[mutant] for mutant in mutants]
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """One line a mutant: what was wrong, where, and what caught it."""
+    lines = [f"{'mutant':72}  {'file':24}  caught by"]
+    for outcome in outcomes:
+        caught = outcome.caught_by[0] if outcome.caught_by else "NOTHING"
+        more = f" and {len(outcome.caught_by) - 1} more" if len(outcome.caught_by) > 1 else ""
+        lines.append(f"{outcome.mutant.why:72}  {outcome.mutant.file:24}  {caught}{more}")
+    return "\n".join(lines)
+
+
+def _copied(contracts: Path, to: Path) -> Path:
+    ignored = shutil.ignore_patterns("node_modules", "out", "cache", "__pycache__")
+    shutil.copytree(contracts, to, ignore=ignored)
+    (to / "node_modules").symlink_to(contracts / "node_modules")
+    return to
+
+
+def _planted(copy: Path, mutant: Mutant) -> Outcome:
+    with _changed(copy / "src" / mutant.file, mutant.old, mutant.new):
+        try:
+            return Outcome(mutant, tuple(_failures(copy)))
+        except Unfit as error:
+            raise Unfit(f"mutant '{mutant.why}': {error}") from None
+
+
+@contextmanager
+def _changed(source: Path, old: str, new: str) -> Iterator[None]:
+    before = source.read_text()
+    source.write_text(before.replace(old, new))
+    try:
+        yield
+    finally:
+        source.write_text(before)
+
+
+def _failures(copy: Path) -> list[str]:
+    """The tests that fail in this copy, the unit tests before the history."""
+    forge = copy / "node_modules" / ".bin" / "forge"
+    command = ["nice", str(forge), "test", "--json", "--threads", "1", "--fuzz-seed", "1"]
+    command += ["--no-match-contract", "GasTest|GiftsInvariants", "--no-match-test", "invariant_"]
+    environment = os.environ | {"FOUNDRY_PROFILE": "mutants", "FOUNDRY_FUZZ_RUNS": "32"}
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return [f"the limit of {LIMIT_SECONDS} s"]
+    try:
+        suites = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise Unfit(f"forge test did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}") from None
+    failed = [
+        f"{suite.rpartition(':')[2]}.{test.partition('(')[0]}"
+        for suite, results in suites.items()
+        for test, result in results["test_results"].items()
+        if result["status"] == "Failure"
+    ]
+    return sorted(failed, key=lambda test: (test.startswith("Invariants"), test))
+
+
+def main(words: Sequence[str]) -> int:
+    """Prints the table; 1 when a mutant was not caught."""
+    wanted = " ".join(words)
+    outcomes = trial([mutant for mutant in read_mutants() if wanted in mutant.why])
+    print(table(outcomes))
+    return 0 if all(outcome.caught_by for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""The contracts proven at length: fuzz tests, random histories against a second model, planted mistakes.
+
+`./run test --long` runs them with the profile `long` of contracts/foundry.toml, `./run test --deep` with `deep`, ten
+times that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from eth_utils.abi import function_abi_to_4byte_selector
+
+from tests.contracts.mutation import CONTRACTS, read_mutants, table, trial
+
+# A night's profile takes an hour or two.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
+
+PROFILE = os.environ.get("FOUNDRY_PROFILE", "long")
+# Those who rule over roles are not part of the play: with other rulers there are other rules.
+RULERS = {"grantRole", "revokeRole", "renounceRole", "transferOwnership", "renounceOwnership"}
+# What only the MetaScheduler calls.
+INTERNAL = {"incJobCount", "incFaultCount"}
+COLD = {"4": "CANCELLED", "5": "FINISHED", "6": "FAILED", "7": "OUT_OF_CREDITS", "8": "PANICKED"}
+
+
+@pytest.fixture
+def notes() -> Iterator[Path]:
+    """A file that forge may write, with a line for each history."""
+    file = CONTRACTS / "cache" / f"reach-{os.getpid()}.jsonl"
+    yield file
+    file.unlink(missing_ok=True)
+
+
+def forge_test(*arguments: str, **environment: str) -> str:
+    """Runs tests of the contracts with the profile at hand; returns what forge printed, and fails as it does."""
+    command = ["nice", "node_modules/.bin/forge", "test", *arguments]
+    settings = os.environ | {"FOUNDRY_PROFILE": PROFILE} | environment
+    done = subprocess.run(command, cwd=CONTRACTS, env=settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def functions_that_change_something() -> dict[str, str]:
+    """Name by selector, of all functions that clients can send transactions to."""
+    found = {}
+    for contract in ("MetaScheduler", "ProviderManager"):
+        for entry in json.loads((CONTRACTS / "abi" / f"{contract}.json").read_text())["abi"]:
+            if entry["type"] == "function" and entry["stateMutability"] == "nonpayable":
+                found["0x" + function_abi_to_4byte_selector(entry).hex()] = entry["name"]
+    return {selector: name for selector, name in found.items() if name not in RULERS | INTERNAL}
+
+
+def test_fuzz_tests_hold_at_length() -> None:
+    assert "0 failed" in forge_test("--match-test", "^testFuzz")
+
+
+def test_random_histories_follow_the_model_and_reach_everything(
+    notes: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forge_test("--match-test", "^invariant_", DEEPGRID_REACH=f"cache/{notes.name}")
+    passed: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for line in notes.read_text().splitlines():
+        for what, counts in json.loads(line).items():
+            passed[what] += counts[0]
+            refused[what] += sum(counts[1:])
+    names = functions_that_change_something()
+    with capsys.disabled():
+        print(f"\nreached by random histories ({PROFILE}):")
+        for what in sorted(passed, key=lambda what: (what not in names, names.get(what, what))):
+            name = names.get(what) or COLD.get(what) or what
+            refusals = f"{refused[what]:9} refused" if what in names else ""
+            print(f"  {name:28} {passed[what]:9}{refusals}")
+    assert [name for selector, name in names.items() if not passed[selector]] == []
+    assert [state for number, state in COLD.items() if not passed[number]] == []
+    assert passed["back in time"]
+    assert passed["by years"]
+    assert passed["skipped items"]
+    assert passed["gifts"]
+
+
+def test_planted_mistakes_are_caught(capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes = trial(read_mutants())
+    with capsys.disabled():
+        print("\n" + table(outcomes))
+    assert len(outcomes) >= 25
+    assert [outcome.mutant.why for outcome in outcomes if not outcome.caught_by] == []
