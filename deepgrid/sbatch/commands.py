@@ -1,7 +1,7 @@
 """The words of one `srun`: its options, and what it starts in each task.
 
-A task is layers, each a command that starts the next one: user mapping, then container, then
-the step's own command. Its environment is that of the shell that calls srun.
+A task is layers, each a command that starts the next one: network or user mapping, then container,
+then the step's own command. Its environment is that of the shell that calls srun.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from deepgrid.sbatch import apptainer, enroot, pyxis
 from deepgrid.sbatch.containers import Images
+from deepgrid.sbatch.network import namespace_words
 from deepgrid.sbatch.quoting import Quoted, quote
 from deepgrid.workflow.models import Job, StepRun
 
@@ -52,16 +53,19 @@ def srun_options(job: Job, run: StepRun, name: str | None, images: Images) -> Qu
 
 def task(run: StepRun, images: Images) -> Quoted:
     """The words that srun starts in each task."""
-    return words([*_mapping(run), *_container(run, images), *_command(run)])
+    return words([*_surroundings(run), *_container(run, images), *_command(run)])
 
 
-def _mapping(run: StepRun) -> list[str]:
-    """A user namespace in which the command sees itself as somebody else."""
-    if not run.mapped:
-        return []
+def _surroundings(run: StepRun) -> list[str]:
+    """Around the task: a network of its own, which maps users as well, or a user namespace, or nothing."""
+    if run.apart:
+        return [Quoted('"${__dg_network[@]}"'), *namespace_words(run, _mapped_ids(run)), "--"]
+    return ["unshare", "--map-current-user", *_mapped_ids(run), "--mount", "--"] if run.mapped else []
+
+
+def _mapped_ids(run: StepRun) -> list[str]:
     own = [f"--map-user={run.map_uid}"] if run.map_uid is not None else []
-    own += [f"--map-group={run.map_gid}"] if run.map_gid is not None else []
-    return ["unshare", "--map-current-user", *own, "--mount", "--"]
+    return own + ([f"--map-group={run.map_gid}"] if run.map_gid is not None else [])
 
 
 def _container(run: StepRun, images: Images) -> Sequence[str]:

@@ -56,9 +56,8 @@ class Containers:
 def _fits_pyxis(run: StepRun) -> bool:
     """Pyxis enters the container before anything else, and lists mounts with commas and colons."""
     assert run.container is not None
-    apart = run.mapped or run.network not in (None, "host")
     paths = [path for mount in run.container.mounts for path in (mount.host_dir, mount.container_dir)]
-    return not apart and not any(mark in path for path in paths for mark in ",:")
+    return not run.mapped and not run.apart and not any(mark in path for path in paths for mark in ",:")
 
 
 @dataclass(frozen=True, slots=True)

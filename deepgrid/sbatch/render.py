@@ -17,6 +17,7 @@ import jinja2
 from deepgrid.sbatch.blocks import blocks_of
 from deepgrid.sbatch.commands import srun_options, task
 from deepgrid.sbatch.containers import Containers, Images, place_of
+from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.models import SHELL_NAMES, EnvVar, HTTPData, Job, S3Data, StepFor
@@ -32,12 +33,11 @@ def render(job: Job, storage: StoragePaths, containers: Containers = USUAL) -> s
     """
     blocks, names = blocks_of(job)
     images = Images([block.step for block in blocks], containers)
-    modules = any(block.step.module for block in blocks)
-    return (
-        _environment()
-        .get_template("job.sh.j2")
-        .render(job=job, storage=storage, blocks=blocks, names=names, images=images, has_modules=modules)
-    )
+    parts = {
+        "blocks": blocks, "names": names, "images": images, "has_modules": any(block.step.module for block in blocks),
+        "networks": uses_networks(job), "hubs": hubs(job),
+    }  # fmt: skip
+    return _environment().get_template("job.sh.j2").render(job=job, storage=storage, **parts)
 
 
 @cache
@@ -61,6 +61,7 @@ def _environment() -> jinja2.Environment:
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
     environment.globals.update(task=task, place_of=place_of)
+    environment.globals.update(interface_secrets=interface_secrets, memberships=memberships)
     return environment
 
 

@@ -34,6 +34,7 @@ _IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
 _URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # what RFC 3986 lets stand in an address, and no more
+_KEY = re.compile(r"[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")  # 32 bytes in base64
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 
 
@@ -105,9 +106,15 @@ def _bucket(text: str) -> str:
     return text
 
 
+def _wireguard_key(text: str) -> str:
+    if not _KEY.match(text):
+        raise _refuse("must be a WireGuard key: 44 characters, as `wg genkey` and `wg pubkey` print them")
+    return text
+
+
 def _ip(text: str) -> str:
     try:
-        ipaddress.ip_address(text)
+        ipaddress.ip_address(text if "%" not in text else "")  # a scope could be any text
     except ValueError:
         raise _refuse("must be an IP address") from None
     return text
@@ -115,7 +122,7 @@ def _ip(text: str) -> str:
 
 def _cidr(text: str) -> str:
     try:
-        ipaddress.ip_interface(text)
+        ipaddress.ip_interface(text if "%" not in text else "")
     except ValueError:
         raise _refuse("must be an address with a prefix length, like 10.0.0.1/24") from None
     if "/" not in text:
@@ -185,4 +192,5 @@ Ip = Annotated[Text, AfterValidator(_ip)]
 Cidr = Annotated[Text, AfterValidator(_cidr), _shown("^[0-9a-fA-F.:]+/[0-9]+$")]
 Hostname = Annotated[Text, AfterValidator(_hostname), _shown("^[A-Za-z][A-Za-z0-9.-]*$")]
 HostPort = Annotated[Text, AfterValidator(_host_port), _shown("^.+:[0-9]+$")]
+WireguardKey = Annotated[Text, AfterValidator(_wireguard_key), _shown("^[A-Za-z0-9+/]{43}=$")]
 IpOrDomain = Annotated[Text, AfterValidator(_ip_or_domain)]

@@ -36,7 +36,7 @@ class Job(Model):
     steps: tuple[Step, ...] = Field(max_length=MOST_STEPS)
     """What the job does, one step after another."""
     virtual_networks: Annotated[tuple[VirtualNetwork, ...], EMPTY_LIST] = ()
-    """Networks inside the job that steps can join. Not supported yet."""
+    """Networks inside the job that steps can join."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> Job:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import EMPTY_LIST, Cidr, CountOrNone, HostPort, IpOrDomain, Port, Text
+from deepgrid.workflow.fields import EMPTY_LIST, Cidr, CountOrNone, HostPort, IpOrDomain, Port, Text, WireguardKey
 
 
 class VirtualNetwork(Model):
@@ -23,9 +23,9 @@ class VirtualNetwork(Model):
 class WireguardPeer(Model):
     """The other end of a WireGuard tunnel."""
 
-    public_key: Text
+    public_key: WireguardKey
     """Its public key."""
-    pre_shared_key: Text | None = Field(default=None, repr=False)
+    pre_shared_key: WireguardKey | None = Field(default=None, repr=False)
     """A secret that both ends know, on top of the keys."""
     allowed_ips: Annotated[tuple[Cidr, ...], EMPTY_LIST] = Field(default=(), alias="allowedIPs")
     """Ranges that are routed to this peer."""
@@ -38,7 +38,7 @@ class WireguardPeer(Model):
 class Wireguard(Model):
     """A WireGuard interface; needs mapUid 0."""
 
-    private_key: Text = Field(repr=False)
+    private_key: WireguardKey = Field(repr=False)
     """Private key of this end."""
     address: Annotated[tuple[Cidr, ...], EMPTY_LIST] = ()
     """Addresses of the interface."""
@@ -61,7 +61,7 @@ class Bore(Model):
     OUTDATED = {"address": "boreAddress: HOST:PORT", "port": "boreAddress: HOST:PORT"}  # noqa: RUF012 - as declared
 
     bore_address: HostPort | None = None
-    """host:port of the bore server."""
+    """host:port of the bore server; its port is 7835."""
     target_port: Port
     """Port of the step that the tunnel leads to."""
     secret: Text | None = Field(default=None, repr=False)

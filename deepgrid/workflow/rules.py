@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepgrid.workflow.base import NotKnown
 from deepgrid.workflow.handles import misplaced_waits
+from deepgrid.workflow.interfaces import misplaced_interfaces, misplaced_networks
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import steps_in
@@ -27,9 +28,8 @@ Fault = tuple[Path, str]
 def faults_in(job: Job) -> Iterator[Fault]:
     """Everything that does not go together in a job; of one that is only partly known, what is sure."""
     yield from _where_known(_too_many(job))
-    yield from _where_known(_named_twice(job))
+    yield from _where_known(misplaced_networks(job))
     yield from _where_known(_in_steps(job))
-    yield from _where_known(_unsupported(job))
 
 
 def faults_in_steps(steps: Sequence[Step], path: Path, job: Job, above: int = 0) -> Iterator[Fault]:
@@ -37,7 +37,7 @@ def faults_in_steps(steps: Sequence[Step], path: Path, job: Job, above: int = 0)
     for place, step in steps_in(steps, path):
         if level(place) + above > MOST_NESTED:
             yield place, f"is nested deeper than {MOST_NESTED} steps"
-        for rule in (_oversized, _too_parallel, _unknown_networks):
+        for rule in (_oversized, _too_parallel, misplaced_interfaces):
             yield from _where_known(rule(step, job, place))
     yield from _where_known(islice(misplaced_waits(steps, path), MOST_SHOWN))
 
@@ -81,30 +81,3 @@ def _oversized(step: Step, job: Job, place: Path) -> Iterator[Fault]:
 def _too_parallel(step: Step, _job: Job, place: Path) -> Iterator[Fault]:
     if step.for_ and step.for_.parallel and step.for_.iterations > MOST_PARALLEL:
         yield (*place, "for"), f"must not start more than {MOST_PARALLEL} iterations at once"
-
-
-def _unknown_networks(step: Step, job: Job, place: Path) -> Iterator[Fault]:
-    """Where a step names a network that the job has not."""
-    for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
-        if interface.vnet and interface.vnet.name not in {network.name for network in job.virtual_networks}:
-            where = (*place, "run", "customNetworkInterfaces", index, "vnet", "name")
-            yield where, "missing virtual network: virtualNetworks has no network of this name"
-
-
-def _named_twice(job: Job) -> Iterator[Fault]:
-    names: set[str] = set()
-    for index, network in enumerate(job.virtual_networks):
-        if network.name in names:
-            yield ("virtualNetworks", index, "name"), "is the name of another network already"
-        names.add(network.name)
-
-
-def _unsupported(job: Job) -> Iterator[Fault]:
-    """What the language has and no renderer carries out yet."""
-    used: list[tuple[Path, bool]] = [(("virtualNetworks",), bool(job.virtual_networks))]
-    for place, step in steps_in(job.steps, ("steps",)):
-        if step.run:
-            used.append(((*place, "run", "network"), step.run.network not in (None, "host")))
-    for place, is_used in used:
-        if is_used:
-            yield place, "is not supported yet"

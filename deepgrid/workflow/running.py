@@ -75,7 +75,7 @@ class StepRun(Model):
     container: ContainerRun | None = None
     """The container to run in; on the node itself by default."""
     network: Literal["host", "slirp4netns", "pasta"] | None = None
-    """host by default, or a network namespace of the step's own, which is not supported yet."""
+    """host by default, or a network namespace of each task's own, with a way out to the Internet and none in."""
     dns: Annotated[tuple[Ip, ...], EMPTY_LIST] = ()
     """Name servers, in a network namespace."""
     custom_network_interfaces: Annotated[tuple[NetworkInterface, ...], EMPTY_LIST] = ()
@@ -109,6 +109,11 @@ class StepRun(Model):
     def starts_entry_point(self) -> bool:
         """Whether the image's own program runs, with the command's words as its arguments if there are any."""
         return self.container is not None and (self.shell == "ENTRYPOINT" or not self.command)
+
+    @property
+    def apart(self) -> bool:
+        """Whether each task has a network of its own."""
+        return self.network not in (None, "host")
 
     @property
     def mapped(self) -> bool:

@@ -6,13 +6,14 @@ nothing; `if` is left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
 
 from deepgrid.workflow import EnvVar, Job, JobResources, Step, StepRun, canonical, from_canonical
-from deepgrid.workflow.models import S3Data, StepAsyncLaunch, StepFor, StepModule, TransportData
+from deepgrid.workflow.models import Bore, NetworkInterface, S3Data, StepAsyncLaunch, StepFor, StepModule, TransportData
 from tests.sbatch.test_script import Bench, Call
 
 PIECES = [
@@ -87,7 +88,12 @@ def environments(texts: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[EnvVa
 def runs(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
     names, folders = st.none() | texts, st.none() | texts.map(lambda text: "/" + text)
     run = st.builds(StepRun, command=texts, env=environments(texts), work_dir=folders)
-    return st.builds(Step, name=names, run=run)
+    tunnels = texts.map(lambda text: (NetworkInterface(bore=Bore(bore_address="b:7835", target_port=1, secret=text)),))
+    apart = st.builds(
+        StepRun, command=texts, env=environments(texts), work_dir=folders,
+        network=st.sampled_from(["slirp4netns", "pasta"]), custom_network_interfaces=st.just(()) | tunnels,
+    )  # fmt: skip
+    return st.builds(Step, name=names, run=run | apart)
 
 
 def steps(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
@@ -151,6 +157,7 @@ def expected(steps: tuple[Step, ...], variables: dict[str, str]) -> list[Expecte
     for step in steps:
         if step.run:
             own = {variable.key: variable.value for variable in step.run.env}
+            own |= {f"__dg_interface_{number}": secret for number, secret in _secrets(step.run)}
             calls.append(Expected(step.run.command, step.name, step.run.work_dir, {**variables, **own}))
         if step.module:
             inputs = {variable.key: variable.value for variable in step.module.inputs}
@@ -161,6 +168,13 @@ def expected(steps: tuple[Step, ...], variables: dict[str, str]) -> list[Expecte
         calls += expected(step.steps, variables) + expected(step.finally_, variables)
         calls += expected(step.launch.steps, variables) if step.launch else []
     return calls
+
+
+def _secrets(run: StepRun) -> Iterator[tuple[int, str]]:
+    """What only the start of a task knows, by interface."""
+    for number, interface in enumerate(run.custom_network_interfaces):
+        if interface.bore and interface.bore.secret is not None:
+            yield number, interface.bore.secret
 
 
 def check(bench: Bench, case: Case) -> None:

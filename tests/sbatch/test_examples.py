@@ -65,6 +65,7 @@ ON_SLURM = {
     "tasks": ["task 0 of 4", "task 1 of 4", "task 2 of 4", "task 3 of 4", "unbound", "unbound"],
 }
 ELSEWHERE = {"hello-world", "two-nodes", "sleep", "impossible"}  # run by the tests of the whole grid
+ELSEWHERE |= {path.stem for path in FOLDER.glob("network-*.yaml")}  # and of networks
 UNORDERED = {"tasks", "launch-kept"}  # steps at the same time print as Slurm brings it
 
 

@@ -107,19 +107,6 @@ steps:
 
 
 @pytest.mark.parametrize(
-    ("field", "place"),
-    [
-        ("virtualNetworks: [{name: a, gatewayAddress: 10.0.0.1/24}]\nsteps: []", "2:18: virtualNetworks"),
-        ("steps: [{run: {command: x, network: pasta}}]", "2:37: steps[0].run.network"),
-    ],
-)
-def test_what_no_renderer_carries_out_yet_is_refused(field: str, place: str) -> None:
-    assert faults(RESOURCES + field + "\n" + ("" if "steps" in field else "steps: []\n")) == [
-        f"job.yaml:{place}: is not supported yet"
-    ]
-
-
-@pytest.mark.parametrize(
     "key", ["", "a b", "a'b", "1a", "é", "PATH", "LD_LIBRARY_PATH", "UID", "RANDOM", "_", "__dg_x"]
 )
 def test_env_names_that_cannot_reach_a_process_are_refused(key: str) -> None:

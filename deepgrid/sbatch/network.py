@@ -1,0 +1,97 @@
+"""Networks: what a step's namespace is made of, and the hubs of a job's virtual networks.
+
+Secrets reach a task as variables `__dg_interface_N` of its one `srun`; the templates take them out again before
+the command starts. Words of a command line say the rest.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deepgrid.sbatch.quoting import Quoted, quote
+from deepgrid.workflow.models import Bore, Job, StepRun, VNet, Wireguard
+from deepgrid.workflow.walk import steps_in
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """The router of one virtual network; `peers` are the addresses of its steps, each with a key of its own."""
+
+    number: int
+    gateway: Quoted
+    peers: tuple[Quoted, ...]
+
+
+def uses_networks(job: Job) -> bool:
+    """Whether a script needs the code for network namespaces at all."""
+    return bool(job.virtual_networks) or any(step.run and step.run.apart for _, step in steps_in(job.steps, ()))
+
+
+def hubs(job: Job) -> list[Hub]:
+    """The hubs of all virtual networks, numbered from 0 in the order of the file."""
+    peers: dict[str, set[str]] = {network.name: set() for network in job.virtual_networks}
+    for _, step in steps_in(job.steps, ()):
+        for interface in step.run.custom_network_interfaces if step.run else ():
+            if interface.vnet:
+                peers[interface.vnet.name].add(_ip(interface.vnet))
+    return [
+        Hub(
+            number,
+            quote(ipaddress.ip_interface(network.gateway_address).with_prefixlen),
+            tuple(map(quote, sorted(peers[network.name]))),
+        )
+        for number, network in enumerate(job.virtual_networks)
+    ]
+
+
+def namespace_words(run: StepRun, mapping: list[str]) -> list[str]:
+    """The words before `--` that tell a task what its namespace is made of."""
+    interfaces = [
+        f"bore{number}={_bore_host(interface.bore)}:{interface.bore.target_port}"
+        if interface.bore
+        else f"{'wg' if interface.wireguard else 'vnet'}{number}"
+        for number, interface in enumerate(run.custom_network_interfaces)
+    ]
+    return [str(run.network), *mapping, *(f"dns={server}" for server in run.dns), *interfaces]
+
+
+def interface_secrets(run: StepRun) -> Iterator[tuple[int, Quoted]]:
+    """What is known of interfaces beforehand and nobody else may see, with their numbers."""
+    for number, interface in enumerate(run.custom_network_interfaces):
+        if interface.wireguard:
+            yield number, quote(_configuration(interface.wireguard))
+        elif interface.bore and interface.bore.secret is not None:
+            yield number, quote(interface.bore.secret)
+
+
+def memberships(job: Job, run: StepRun) -> Iterator[tuple[int, Quoted]]:
+    """The interfaces in virtual networks: the arguments of `vnet_configuration`, which knows the keys."""
+    hubs = {network.name: number for number, network in enumerate(job.virtual_networks)}
+    for number, interface in enumerate(run.custom_network_interfaces):
+        if interface.vnet:
+            own = ipaddress.ip_interface(interface.vnet.address)
+            words = (own.with_prefixlen, str(own.network), str(own.ip))
+            yield number, Quoted(" ".join([str(hubs[interface.vnet.name]), *map(quote, words)]))
+
+
+def _configuration(interface: Wireguard) -> str:
+    """The file that wg-quick reads; the models let no line end into any of its values."""
+    lines = ["[Interface]", f"PrivateKey = {interface.private_key}", *(f"Address = {a}" for a in interface.address)]
+    for peer in interface.peers:
+        lines += ["", "[Peer]", f"PublicKey = {peer.public_key}"]
+        lines += [f"PresharedKey = {peer.pre_shared_key}"] if peer.pre_shared_key else []
+        lines += [f"AllowedIPs = {', '.join(peer.allowed_ips)}"] if peer.allowed_ips else []
+        lines += [f"Endpoint = {peer.endpoint}"] if peer.endpoint else []
+        lines += [f"PersistentKeepalive = {peer.persistent_keepalive}"] if peer.persistent_keepalive else []
+    return "\n".join(lines) + "\n"
+
+
+def _ip(interface: VNet) -> str:
+    return str(ipaddress.ip_interface(interface.address).ip)
+
+
+def _bore_host(bore: Bore) -> str:
+    """As `bore` wants it: an address of IPv6 without brackets."""
+    return bore.address or (bore.bore_address or "").rpartition(":")[0].strip("[]")

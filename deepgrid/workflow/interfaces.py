@@ -1,0 +1,83 @@
+"""Whether the interfaces of steps can come up, and their networks be told apart."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deepgrid.workflow.fields import LONGEST_BYTES
+from deepgrid.workflow.network import Bore, NetworkInterface, VNet
+from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.running import StepRun
+from deepgrid.workflow.steps import Step
+from deepgrid.workflow.walk import steps_in
+
+if TYPE_CHECKING:
+    from deepgrid.workflow.job import Job
+
+BORE_PORT = 7835  # of every bore server: the client has no option for another one
+MOST_PEERS = 250  # steps' addresses in one virtual network: their keys are one variable of its hub
+MOST_NETWORKS = 16  # each is two processes beside the steps
+
+Fault = tuple[Path, str]
+
+
+def misplaced_networks(job: Job) -> Iterator[Fault]:
+    """Virtual networks that cannot be told apart, or would be too large."""
+    addresses: dict[str, set[str]] = {}
+    if len(job.virtual_networks) > MOST_NETWORKS:
+        yield ("virtualNetworks",), f"must not be more than {MOST_NETWORKS}"
+    for index, network in enumerate(job.virtual_networks):
+        if network.name in addresses:
+            yield ("virtualNetworks", index, "name"), "is the name of another network already"
+        addresses[network.name] = set()
+    for _, step in steps_in(job.steps, ("steps",)):
+        for interface in step.run.custom_network_interfaces if step.run else ():
+            if interface.vnet:
+                addresses.get(interface.vnet.name, set()).add(_ip(interface.vnet.address))
+    for index, network in enumerate(job.virtual_networks):
+        if len(addresses[network.name]) > MOST_PEERS:
+            yield ("virtualNetworks", index), f"must not have more than {MOST_PEERS} addresses of steps"
+
+
+def misplaced_interfaces(step: Step, job: Job, place: Path) -> Iterator[Fault]:
+    """Interfaces that this step could not have."""
+    for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
+        where = (*place, "run", "customNetworkInterfaces", index)
+        assert step.run
+        if interface.bore:
+            yield from _tunnel(interface.bore, (*where, "bore"))
+        else:
+            yield from _wireguard(interface, step.run, where)
+        if interface.vnet:
+            yield from _member(interface.vnet, job, (*where, "vnet"))
+
+
+def _tunnel(bore: Bore, place: Path) -> Iterator[Fault]:
+    port = int(bore.bore_address.rpartition(":")[2]) if bore.bore_address else bore.port
+    if port != BORE_PORT:
+        field = "boreAddress" if bore.bore_address else "port"
+        yield (*place, field), f"must be port {BORE_PORT}, the only one that bore knows"
+
+
+def _wireguard(interface: NetworkInterface, run: StepRun, place: Path) -> Iterator[Fault]:
+    kind = "wireguard" if interface.wireguard else "vnet"
+    if run.map_uid != 0:
+        yield (*place, kind), "needs mapUid: 0 of the run, or the step may not bring it up"
+    if interface.vnet and run.resources and (run.resources.tasks or 1) > 1:
+        yield (*place, kind), "needs resources.tasks: 1, or several tasks would have this address"
+    if len(interface.model_dump_json()) > LONGEST_BYTES:
+        yield (*place, kind), f"must not be longer than {LONGEST_BYTES} bytes in all"
+
+
+def _member(member: VNet, job: Job, place: Path) -> Iterator[Fault]:
+    gateways = {network.name: _ip(network.gateway_address) for network in job.virtual_networks}
+    if member.name not in gateways:
+        yield (*place, "name"), "missing virtual network: virtualNetworks has no network of this name"
+    elif _ip(member.address) == gateways[member.name]:
+        yield (*place, "address"), "is the address of the network's gateway"
+
+
+def _ip(address: str) -> str:
+    return str(ipaddress.ip_interface(address).ip)
