@@ -49,9 +49,8 @@ def grants(grid: Deployment, duties: Duties) -> list[Grant]:
     """The roles of a grid: the contracts' own, and those of `duties`."""
     scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
     role = "METASCHEDULER_ROLE"
-    wiring = Grant(
-        *manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler, "The MetaScheduler counts jobs and faults"
-    )
+    linked = "MetaScheduler and ProviderManager work together"
+    wiring = Grant(*manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler, linked)
     who = dict.fromkeys((*duties.assign, *duties.panic))  # each once, in order
     assigning = [Grant(*scheduler, role, account, f"{account} assigns and panics jobs") for account in who]
     approving = [
