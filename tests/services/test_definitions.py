@@ -12,7 +12,8 @@ from coincurve import PrivateKey
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services import definitions, messages, protocol
-from deepgrid.workflow import canonical, location_hash
+from deepgrid.workflow import Step, StepRun, canonical, location_hash
+from deepgrid.workflow.models import ContainerRun, StepUse
 from tests.services.conftest import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
 
 SALT = bytes(range(32))
@@ -147,6 +148,19 @@ async def test_a_customer_stores_a_bounded_number(grid: Grid, monkeypatch: pytes
     with pytest.raises(ServiceError, match="stored already"):
         await grid.customer.upload(a_job())
     await grid.rival.upload(a_job())
+
+
+async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use = Step(use=StepUse(source="example.org/a/b"))
+    with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
+        await grid.customer.upload(a_job().model_copy(update={"steps": (use,)}))
+    seen: list[str] = []
+    monkeypatch.setattr(definitions, "check_script", seen.append)
+    contained = Step(run=StepRun(command="x", container=ContainerRun(image="a")))
+    await grid.customer.upload(a_job().model_copy(update={"steps": (contained,)}))
+    assert sorted("--container-image" in script for script in seen) == [False, True]
 
 
 async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,3 +103,9 @@ async def test_a_port_in_use_and_a_missing_book_are_clear_errors(real: Grid, tmp
             await serve(settings)
     with pytest.raises(ConfigurationError, match="no address book"):
         await serve(ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", book=tmp_path / "none.json"))
+
+
+async def test_without_shellcheck_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="shellcheck is not installed"):
+        await serve(ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", book=tmp_path / "none.json"))
