@@ -45,6 +45,13 @@ contract BillingTest is Grid {
         vm.assertEq(Billing.ratePerMinute(job, p), nothing ? 0 : type(uint128).max, "saturated");
     }
 
+    function test_a_rate_of_more_than_128_bits_is_the_highest_and_not_what_is_left_of_it() external pure {
+        ProviderPrices memory p = ProviderPrices(2 ** 79, 0, 0);
+        vm.assertEq(Billing.ratePerMinute(sized(2 ** 48, 1, 1, 1), p), 2 ** 127, "still as it is");
+        vm.assertEq(Billing.ratePerMinute(sized(2 ** 49, 1, 1, 1), p), type(uint128).max, "2^128");
+        vm.assertEq(Billing.ratePerMinute(sized(2 ** 50 + 1, 1, 1, 1), p), type(uint128).max, "beyond");
+    }
+
     function test_the_limit_is_whole_minutes_up_to_a_year() external pure {
         vm.assertEq(Billing.limitMinutes(199, 100), 1, "floor");
         vm.assertEq(Billing.limitMinutes(99, 100), 0, "less than a minute");
