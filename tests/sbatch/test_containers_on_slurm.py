@@ -23,7 +23,7 @@ from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
-from tests.sbatch import test_on_slurm, test_transport
+from tests.sbatch import test_networks_on_slurm, test_on_slurm, test_transport
 from tests.sbatch.images import apptainer_in, make_image, registry
 from tests.sbatch.test_transport import Store
 from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
@@ -32,6 +32,7 @@ from tests.slurm.support import Box
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 store = test_transport.store
 storage, programs = test_on_slurm.storage, test_on_slurm.programs
+node = test_networks_on_slurm.node
 
 FOLDER = Path(__file__).parents[2] / "examples"
 GREETING = "hello from the image"
@@ -185,3 +186,20 @@ def await_end_of(mark: str) -> None:
     while subprocess.run(["pgrep", "-f", mark], check=False, stdout=subprocess.DEVNULL).returncode == 0:
         assert time.monotonic() < deadline, "the container still runs"
         time.sleep(0.1)
+
+
+@pytest.mark.parametrize("mapping", ["mapUid: null", "mapUid: 0"])
+async def test_a_container_in_a_network_of_its_own(here: Here, node: list[str], mapping: str) -> None:
+    """The container has the step's interfaces and name servers."""
+    status, lines = await here.run_steps(f"""
+  - run:
+      command: "cut -d : -f 1 -s /proc/net/dev | tr -d ' '; grep nameserver /etc/resolv.conf"
+      network: slirp4netns
+      dns: [192.0.2.53]
+      {mapping}
+      {BOX}
+""")
+    if node[0]:
+        assert (status, node[0] in lines) == (69, True)
+    else:
+        assert (status, sorted(lines)) == (0, ["lo", "nameserver 192.0.2.53", "net0"])

@@ -83,9 +83,15 @@ steps:
         assert state.exit_status >> 8 == UNAVAILABLE
         return
     await until(lambda: len(list(Path(storage.job).glob("*/*/up-*"))) == 2)
+    assert len(stacks_of(key.name)) == 2
     box.slurm("scancel", *map(str, box.ids(key)))
     await ended(monitor, key)
     await until(lambda: not with_variable(f"MARK={mark}"))
     await until(lambda: not list(Path(storage.job).glob("*/*")))
-    running = subprocess.run(["pgrep", "-x", "slirp4netns"], check=False, capture_output=True, text=True).stdout.split()
-    assert not [pid for pid in running if f"/{key.name}." in (Path("/proc") / pid / "cwd").resolve().as_posix()]
+    await until(lambda: not stacks_of(key.name))
+
+
+def stacks_of(job: str) -> list[int]:
+    """Ids of the programs that carry the traffic of a Slurm job of this name; they have nothing of its environment."""
+    found = subprocess.run(["pgrep", "-x", "slirp4netns"], check=False, capture_output=True, text=True).stdout
+    return [int(pid) for pid in found.split() if f"/{job}." in str((Path("/proc") / pid / "cwd").resolve())]
