@@ -9,13 +9,14 @@ from pathlib import Path
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 
 
-def forge(*args: str, builds: str) -> str:
-    """What `forge ARGS` printed; what it compiles lies in `out/BUILDS`, apart from what other settings make there.
+def places(builds: str) -> dict[str, str]:
+    """The environment in which forge keeps what it compiles in `out/BUILDS`, apart from what other settings make."""
+    return {**os.environ, "FOUNDRY_OUT": f"out/{builds}", "FOUNDRY_CACHE_PATH": f"cache/{builds}"}
 
-    Raises AssertionError with forge's last lines when it fails.
-    """
-    places = {"FOUNDRY_OUT": f"out/{builds}", "FOUNDRY_CACHE_PATH": f"cache/{builds}"}
+
+def forge(*args: str, builds: str) -> str:
+    """What `forge ARGS` printed. Raises AssertionError with forge's last lines when it fails."""
     command = ["nice", "node_modules/.bin/forge", *args]
-    ran = subprocess.run(command, cwd=CONTRACTS, env=os.environ | places, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=CONTRACTS, env=places(builds), capture_output=True, text=True, check=False)
     assert ran.returncode == 0, f"forge {args[0]} failed:\n" + "\n".join((ran.stdout + ran.stderr).splitlines()[-20:])
     return ran.stdout

@@ -1,0 +1,64 @@
+"""slither's findings in the contracts are those that `slither.toml` explains, one by one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contracts.forge import CONTRACTS, places
+
+PROVER = Path(__file__).parents[2] / "tools/prover"
+# Matters of taste, which the formatter and the reviewer decide; the assembly has tests of its own.
+TASTE = "assembly,naming-convention,pragma,solc-version,too-many-digits"
+
+
+def findings(report: Path) -> Iterator[tuple[str, str, str]]:
+    """Each finding's check, where it is (`Contract.name`) and what slither says."""
+    command = [PROVER, "slither", ".", "--skip-clean", "--foundry-out-directory", "out/slither", "--json", report]
+    command += ["--exclude-dependencies", "--filter-paths", "node_modules", "--exclude", TASTE]
+    ran = subprocess.run(command, env=places("slither"), capture_output=True, text=True, check=False)
+    assert report.exists(), f"slither did not run:\n{ran.stderr[-1500:]}"
+    results = json.loads(report.read_text())
+    assert results["success"], f"slither failed: {results['error']}"
+    for finding in results["results"]["detectors"]:
+        yield finding["check"], name_of(finding["elements"][0]), finding["description"].strip()
+
+
+def name_of(element: dict[str, Any]) -> str:
+    """`Contract.function`, `Contract.function.variable`, or the name alone of what stands outside contracts."""
+    names = []
+    at: dict[str, Any] | None = element
+    while at and at["type"] in ("function", "variable", "event", "contract", "node"):
+        names.append(at["name"])
+        at = at["type_specific_fields"].get("parent") if at.get("type_specific_fields") else None
+    return ".".join(reversed(names))
+
+
+def analysed() -> set[str]:
+    """The sources that slither had compiled: without OpenZeppelin inside forge's root it silently sees nothing."""
+    (built,) = (CONTRACTS / "out/slither/build-info").glob("*.json")
+    return set(json.loads(built.read_text())["output"]["sources"])
+
+
+@pytest.mark.long
+def test_every_finding_is_explained(tmp_path: Path) -> None:
+    explained = tomllib.loads((Path(__file__).parent / "slither.toml").read_text())["explained"]
+    found = list(findings(tmp_path / "slither.json"))
+    assert {str(path.relative_to(CONTRACTS)) for path in CONTRACTS.glob("src/**/*.sol")} <= analysed()
+    assert found, "slither finds nothing at all, not even what is known to be there"
+    open_ = [
+        f"{check} in {where}: {says.splitlines()[0]}"
+        for check, where, says in found
+        if not any(
+            check == reason["check"] and any(fnmatchcase(where, place) for place in reason["where"])
+            for reason in explained
+        )
+    ]
+    assert not open_, "mend these, or explain them in tests/contracts/slither.toml:\n" + "\n".join(open_)
