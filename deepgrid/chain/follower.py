@@ -1,10 +1,10 @@
 """Follows the chain and tells which jobs changed; being down costs it time, never a job.
 
-Each new head is only a hint to look. What happened since the cursor is asked of the event log,
-what became of the jobs is read from the contract at that same head, and only then does the cursor
-move. When the hashes of known blocks differ from the chain's, the follower goes back to the last
-common block and reads again whatever changed after it. Claimed jobs are also read every few
-seconds, because a cancel request and a top-up leave no event.
+Each new head is only a hint to look. What happened since the cursor is asked of the event log, what
+became of the jobs is read from the contract at that same head. Only when that was told and taken does
+the cursor move: a process that dies in between is told again. When the hashes of known blocks differ
+from the chain's, the follower goes back to the last common block and reads again whatever changed after
+it. Claimed jobs are also read every few seconds, because a cancel request and a top-up leave no event.
 
 Heads are polled, not subscribed to: one small request every `poll_s` works through restarted
 nodes and proxies, and a subscription would need it all the same as its safety net.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import job_of_event
@@ -32,6 +32,9 @@ LONGEST_PAUSE_S = 15.0
 LONGEST_LOG_SPAN = 1000  # blocks; further behind, all hot jobs are read instead of the log
 HASHES_A_STEP = 64
 JOBS_A_SLICE = 1000
+ENDS_KEPT = 10_000
+
+Step = tuple[int, Sequence[Block]]  # where the cursor leaves from, and the blocks that it goes over
 
 
 class Follower:
@@ -43,7 +46,9 @@ class Follower:
         self._poll_s = poll_s
         self._sweep_s = sweep_s
         self._swept_at = 0.0
+        self._swept = ""  # hash of the block at which that was
         self._known: dict[int, Job] = {}  # hot jobs as last told
+        self._ended: dict[int, Job] = {}  # the last ones that ended, as told
 
     async def changes(self) -> AsyncIterator[list[Job]]:
         """Batches of changed jobs, for ever.
@@ -55,7 +60,7 @@ class Follower:
         started, failures = False, 0
         while True:
             try:
-                changed = await self._step(first=not started)
+                changed, step = await self._step(first=not started)
             except (ChainError, NotFound) as error:  # NotFound: the chain went back under our feet
                 failures += 1
                 pause_s = min(LONGEST_PAUSE_S, self._poll_s * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
@@ -66,20 +71,23 @@ class Follower:
             if changed or not started:
                 started = True
                 yield changed
-            else:
+            if step is not None:
+                self._index.advance(*step)
+            if not changed:
                 await asyncio.sleep(self._poll_s)
 
-    async def _step(self, *, first: bool) -> list[Job]:
-        """Go to the present head; returns the jobs that changed."""
+    async def _step(self, *, first: bool) -> tuple[list[Job], Step | None]:
+        """Look at the present head; returns the jobs that changed, and the way there."""
         if first:
             await self._identify()
         head = await self._chain.head()
         known = self._index.blocks()
-        if known.get(head.number) == head.hash and max(known) == head.number and not first:
-            return []
+        sweep = self._is_sweep_due(head)
+        if known.get(head.number) == head.hash and max(known) == head.number and not (first or sweep):
+            return [], None
         ancestor = await self._common(known, head)
         if ancestor is None:
-            return await self._read_everything(head, again=bool(known))
+            return await self._read_everything(head, known), (-1, [head])
         blocks = await self._blocks_after(ancestor, known, head)
         ids = set(self._index.touched_after(ancestor))
         if head.number - ancestor <= LONGEST_LOG_SPAN:
@@ -89,10 +97,12 @@ class Follower:
             ids.update(self._index.hot(), range(self._index.last_id() + 1, count + 1))
         if first:
             ids.update(self._index.hot())
-        ids |= self._due_for_sweep()
+        if sweep:
+            ids.update(self._index.claimed())
         changed = await self._read(ids, head)
-        self._index.advance(ancestor, blocks)
-        return changed
+        if sweep:
+            self._swept, self._swept_at = head.hash, asyncio.get_running_loop().time()
+        return changed, (ancestor, blocks)
 
     async def _identify(self) -> None:
         """Make sure that the index is of this grid, in this life of its chain."""
@@ -137,12 +147,9 @@ class Follower:
         jobs = (job_of_event(event) for event in await self._chain.events(first, last))
         return {job_id for job_id in jobs if job_id is not None}
 
-    def _due_for_sweep(self) -> set[int]:
-        now = asyncio.get_running_loop().time()
-        if now - self._swept_at < self._sweep_s:
-            return set()
-        self._swept_at = now
-        return set(self._index.claimed())
+    def _is_sweep_due(self, head: Block) -> bool:
+        """Whether claimed jobs are to be read: some seconds after the last time, if there was a block since."""
+        return head.hash != self._swept and asyncio.get_running_loop().time() - self._swept_at >= self._sweep_s
 
     async def _read(self, ids: Iterable[int], head: Block) -> list[Job]:
         """Read these jobs at `head` and store them; returns those that are news."""
@@ -152,41 +159,50 @@ class Follower:
         count = await self._chain.job_count(head.number)
         self._forget([job_id for job_id in wanted if job_id > count])
         jobs = await self._chain.jobs([job_id for job_id in wanted if job_id <= count], head.number)
-        changed = [job for job in jobs if self._known.get(job.id) != job]
+        changed = [job for job in jobs if self._told(job.id) != job]
         self._index.put(jobs, head.number)
         for job in changed:
             self._remember(job)
         return changed
 
-    async def _read_everything(self, head: Block, *, again: bool) -> list[Job]:
-        """A new index, or a chain that went back beyond all known blocks: read every job there is."""
-        if again:
-            log.warning("no known block is on the chain any more; reading all jobs")
-            await self._identify()
-        was_hot = set(self._index.hot())
+    async def _read_everything(self, head: Block, known: dict[int, str]) -> list[Job]:
+        """A new index, or a chain that went back beyond all `known` blocks: read every job there is."""
         count = await self._chain.job_count(head.number)
-        self._forget([job_id for job_id in was_hot if job_id > count])
+        watched = set(self._index.hot())
+        if known:
+            log.warning("no known block is on the chain any more; reading all jobs")
+            watched |= {*self._index.touched_after(min(known) - 1), *self._ended}
+            watched.update(range(self._index.last_id() + 1, count + 1))
+            await self._identify()
+        self._forget([job_id for job_id in {*watched, *self._known} if job_id > count])
         news: list[Job] = []
         for start in range(1, count + 1, JOBS_A_SLICE):
             ids = list(range(start, min(count, start + JOBS_A_SLICE - 1) + 1))
             jobs = await self._chain.jobs(ids, head.number)
-            news += [job for job in jobs if job.status.hot or job.id in was_hot]
-            self._index.put((job for job in jobs if job.id not in was_hot), head.number)
+            news += [job for job in jobs if job.status.hot or job.id in watched]
+            self._index.put((job for job in jobs if job.id not in watched), head.number)
         self._index.put(news, head.number)
-        self._known.clear()
-        for job in news:
+        changed = [job for job in news if self._told(job.id) != job]
+        for job in changed:
             self._remember(job)
-        self._index.advance(-1, [head])
-        return news
+        return changed
+
+    def _told(self, job_id: int) -> Job | None:
+        """The job as it was told last."""
+        return self._known.get(job_id) or self._ended.get(job_id)
 
     def _remember(self, job: Job) -> None:
-        if job.status.hot:
-            self._known[job.id] = job
-        else:
-            self._known.pop(job.id, None)
+        self._forget_told(job.id)
+        (self._known if job.status.hot else self._ended)[job.id] = job
+        if len(self._ended) > ENDS_KEPT:
+            del self._ended[next(iter(self._ended))]
 
     def _forget(self, job_ids: list[int]) -> None:
         """Jobs that a reorganisation took away."""
         self._index.drop(job_ids)
         for job_id in job_ids:
-            self._known.pop(job_id, None)
+            self._forget_told(job_id)
+
+    def _forget_told(self, job_id: int) -> None:
+        self._known.pop(job_id, None)
+        self._ended.pop(job_id, None)

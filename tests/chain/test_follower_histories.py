@@ -1,0 +1,227 @@
+"""Random histories of a chain that goes back and restarts, told by a follower that is killed now and then.
+
+Whatever happened: the last word on every job is the truth, no word is repeated, and the index knows what is hot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepgrid.chain.abi import interface
+from deepgrid.chain.batches import Report, Request, report_args, request_args
+from deepgrid.chain.client import Chain
+from deepgrid.chain.follower import Follower
+from deepgrid.chain.index import JobIndex
+from deepgrid.chain.values import coded_id
+from deepgrid.errors import ChainError, NotFound
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people, until
+
+S = JobStatus
+DEEPEST = 8
+EVENTS = 60
+GAS = 3_000_000
+
+
+@dataclass
+class Reader:
+    """A follower that may be killed and started again; what it told, life by life."""
+
+    chain: Chain
+    file: Path
+    chance: random.Random
+    lives: list[list[Job]] = field(default_factory=list)
+    last: dict[int, Job] = field(default_factory=dict)
+
+    def start(self) -> None:
+        self.index = JobIndex(self.file)
+        self.lives.append([])
+        self.task = asyncio.create_task(self._follow(Follower(self.chain, self.index, poll_s=0.01, sweep_s=0.1)))
+
+    async def _follow(self, follower: Follower) -> None:
+        async for jobs in follower.changes():
+            for _ in range(self.chance.randrange(3)):
+                await asyncio.sleep(0)  # may be killed in the midst of a batch
+            self.lives[-1] += jobs
+            self.last.update((job.id, job) for job in jobs)
+
+    async def kill(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        self.index.close()
+
+    def repeated(self) -> list[int]:
+        """Jobs of which the same was told twice in a row in one life."""
+        found = []
+        for life in self.lives:
+            seen: dict[int, Job] = {}
+            found += [job.id for job in life if seen.get(job.id) == job or seen.update({job.id: job})]
+        return found
+
+
+class World:
+    """The chain and the people on it: something happens each time."""
+
+    def __init__(self, grid: Grid, people: People, chance: random.Random) -> None:
+        self.grid = grid
+        self.people = people
+        self.chance = chance
+        self.chain = people.chain
+        self.anvil = grid.anvil
+        self.requests = 0
+        self.settle_down()
+
+    def settle_down(self) -> None:
+        """From here on the chain may go back, but not beyond."""
+        self.anvil.call("anvil_autoImpersonateAccount", True)
+        self.floor = self.head()
+
+    def head(self) -> int:
+        return int(self.anvil.call("eth_blockNumber"), 16)
+
+    def send(self, sender: str, function: str, *args: Any) -> None:
+        """A transaction in a block of its own; one that is refused is a block all the same."""
+        data = interface("MetaScheduler").encode(function, *args)
+        call = {"from": sender, "to": self.chain.book.meta_scheduler, "data": data, "gas": hex(GAS)}
+        before = self.head()
+        self.anvil.call("eth_sendTransaction", call)
+        while self.head() == before:  # mined at once, in a thread of its own
+            pass
+
+    async def event(self) -> None:
+        """A step of some job's life, mostly; else blocks, or the chain goes back."""
+        kind = self.chance.random()
+        if kind < 0.12:
+            self.go_back(self.chance.randint(1, DEEPEST))
+        elif kind < 0.2:
+            self.anvil.mine(self.chance.randint(1, 3))
+        else:
+            await self.step_of_a_job()
+
+    def go_back(self, depth: int) -> None:
+        depth = min(depth, self.head() - self.floor)
+        if depth:
+            self.anvil.call(*(("anvil_rollback", depth) if self.chance.random() < 0.3 else ("anvil_reorg", depth, [])))
+
+    async def step_of_a_job(self) -> None:
+        customer, provider, operator = (one.address for one in (self.people.customer, self.people.provider,
+                                                                self.people.operator))  # fmt: skip
+        hot = [job for job in await self.jobs() if job.status.hot]
+        if not hot or self.chance.random() < 0.3:
+            self.requests += 1
+            wanted = Request(DEFINITION, 100 * CREDIT, f"request {self.requests}")
+            self.send(customer, "requestNewJob", *request_args(wanted))
+            return
+        job = self.chance.choice(hot)
+        coded, other = coded_id(job.id), self.chance.random() < 0.2
+        match job.status:
+            case _ if other and job.status is S.PENDING:
+                self.send(customer, "cancelJob", coded)
+            case S.PENDING:
+                self.send(operator, "metaSchedule", coded, provider)
+            case _ if other and job.status is not S.RUNNING:
+                self.send(provider, "refuseJob", coded)
+            case S.META_SCHEDULED:
+                self.send(provider, "claimNextJobs", self.chance.randint(1, 3))
+            case S.SCHEDULED:
+                self.send(provider, "providerSetJobStatus", *report_args(Report(job.id, S.RUNNING, 0)))
+            case _ if other and not job.has_cancel_request:
+                self.send(customer, "cancelJob", coded)  # a request, which leaves no event
+            case _:
+                end = self.chance.choice([S.FINISHED, S.FAILED, S.PANICKED])
+                self.send(provider, "providerSetJobStatus", *report_args(Report(job.id, end, 1, "told", 256)))
+
+    async def jobs(self) -> list[Job]:
+        return await self.chain.jobs(range(1, await self.chain.job_count() + 1))
+
+    async def agrees_with(self, reader: Reader) -> None:
+        """Wait until the reader is at the head; then what it told is what is."""
+        truth = await self.jobs()
+        head = await self.chain.head()
+        with contextlib.suppress(TimeoutError):  # the asserts say more
+            await until(
+                lambda: (
+                    reader.index.blocks().get(head.number) == head.hash
+                    and all(reader.last.get(job.id) == job for job in truth)
+                ),
+                10,
+            )
+        assert [job for job in truth if reader.last.get(job.id) != job] == []
+        assert reader.index.hot() == [job.id for job in truth if job.status.hot]
+        assert reader.index.pending() == [job.id for job in truth if job.status is S.PENDING]
+        assert reader.index.last_id() == len(truth)
+        assert max(reader.index.blocks()) == head.number
+        assert reader.repeated() == []
+        assert not reader.task.done(), reader.task
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 13))])
+async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    async with await Chain.connect(own_grid.book) as chain:
+        people = await gather_people(own_grid, chain, "h")
+        await people.customer.approve(10**30)
+        await people.rest()
+        world = World(own_grid, people, chance)
+        reader = Reader(chain, tmp_path / "index.db", chance)
+        reader.start()
+        for number in range(EVENTS):
+            with contextlib.suppress(ChainError, NotFound):
+                await world.event()
+            if chance.random() < 0.1:
+                await reader.kill()
+                for _ in range(chance.randint(0, 3)):
+                    await world.event()
+                reader.start()
+            if number % 10 == 9:
+                await world.agrees_with(reader)
+            if number == EVENTS // 2:
+                own_grid.anvil.restart()
+                world.settle_down()
+        await world.agrees_with(reader)
+        await reader.kill()
+        assert len(reader.lives) > 2
+        assert world.requests > 5
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, told: bool) -> None:
+    """Eight blocks with seven steps of two jobs are void, while the follower looks on or is down."""
+    chance = random.Random(0)
+    async with await Chain.connect(own_grid.book) as chain:
+        people = await gather_people(own_grid, chain, "h")
+        await people.customer.approve(10**30)
+        old = await people.assigned()
+        await people.rest()
+        world = World(own_grid, people, chance)
+        reader = Reader(chain, tmp_path / "index.db", chance)
+        reader.start()
+        await world.agrees_with(reader)
+        customer, provider = people.customer.address, people.provider.address
+        world.send(provider, "claimNextJobs", 1)
+        world.send(provider, "providerSetJobStatus", *report_args(Report(old, S.RUNNING, 0)))
+        world.send(customer, "requestNewJob", *request_args(Request(DEFINITION, 100 * CREDIT, "doomed")))
+        world.send(people.operator.address, "metaSchedule", coded_id(old + 1), provider)
+        world.send(provider, "claimNextJobs", 1)
+        world.send(provider, "providerSetJobStatus", *report_args(Report(old + 1, S.RUNNING, 0)))
+        world.send(provider, "providerSetJobStatus", *report_args(Report(old, S.FINISHED, 1)))
+        world.anvil.mine()
+        assert world.head() == world.floor + DEEPEST
+        await world.agrees_with(reader)
+        assert reader.last[old].status is S.FINISHED
+        if not told:
+            await reader.kill()
+        own_grid.anvil.call("anvil_reorg", DEEPEST, [])
+        if not told:
+            reader.start()
+        await world.agrees_with(reader)
+        assert (reader.last[old].status, reader.index.hot()) == (S.META_SCHEDULED, [old])
+        await reader.kill()
