@@ -44,6 +44,7 @@ class Provider(GridBlock):
             login=self.login.settings(),
             storage=self.login.storage(),
             containers=self.login.containers(),
+            registries=tuple(self.login.registries),
             prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,

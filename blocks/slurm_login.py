@@ -39,6 +39,10 @@ class SlurmLogin(GridBlock):
         default_factory=dict,
         description="Where nodes reach a registry, if not under its name: docker.io to https://HOST[:PORT] or http://.",
     )
+    registries: list[str] = Field(
+        default_factory=list,
+        description="Registries that the supervisor may ask for working folders of images; otherwise nodes look.",
+    )
 
     def settings(self) -> LoginSettings:
         """The same as values for `deepgrid.slurm`."""

@@ -111,8 +111,9 @@ class Carrier:
             return None
         self._ship_output = model.enable_logging
         settings = self.session.settings
+        folders = await self.session.registries.folders(model, settings.containers)
         try:
-            script = render(model, settings.storage, settings.containers)
+            script = render(model, settings.storage, settings.containers, folders)
             await asyncio.to_thread(check_grammar, script)
         except InputError as error:
             self._attempt = Attempt(unfit=error.message)

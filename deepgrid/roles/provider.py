@@ -23,6 +23,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.registry import Registries
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.logs import LogShipper
 from deepgrid.roles.wakeups import Wakeups
@@ -52,6 +53,7 @@ class ProviderSettings:
     services_url: str = ""  # empty for the address book's
     benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
     containers: Containers = field(default_factory=Containers)
+    registries: tuple[str, ...] = ()  # those that may be asked about images
 
 
 class ProviderSession:
@@ -66,6 +68,7 @@ class ProviderSession:
         self.cluster = cluster
         self.monitor = SlurmMonitor(cluster)
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
+        self.registries = Registries(settings.registries, settings.containers.mirrors)
         self.logs = LogShipper(cluster, self.services)
         self.wakeups = Wakeups()
         self._carried: set[JobKey] = set()

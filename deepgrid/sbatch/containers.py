@@ -14,6 +14,9 @@ from deepgrid.workflow.models import ContainerRun, Step, StepRun
 
 Form = Literal["apptainer", "enroot", "pyxis"]
 
+Folders = dict[tuple[str | None, str], str]
+"""Working folders of images, by registry and name."""
+
 DOCKER_HUB = "docker.io"
 _MIRROR = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 
@@ -68,6 +71,11 @@ class Image:
     form: Form
     container: ContainerRun
     mirror: str | None = None
+    folder: str | None = None  # where it starts, if that is known
+
+    @property
+    def name(self) -> tuple[str | None, str]:
+        return self.container.registry, self.container.image
 
     @property
     def fetched(self) -> bool:
@@ -124,14 +132,15 @@ def place_of(container: ContainerRun, containers: Containers) -> Quoted:
 class Images:
     """The images of a job's steps, each distinct one once, in the order of their steps."""
 
-    def __init__(self, steps: Sequence[Step], containers: Containers) -> None:
+    def __init__(self, steps: Sequence[Step], containers: Containers, folders: Folders | None = None) -> None:
         self._found: dict[object, Image] = {}
         self.containers = containers
         for step in steps:
             c = step.run.container if step.run else None
             if step.run and c:
-                key = self._key(step.run)
-                self._found.setdefault(key, Image(len(self._found) + 1, key[0], c, containers.mirror_of(c)))
+                key, folder = self._key(step.run), (folders or {}).get((c.registry, c.image))
+                image = Image(len(self._found) + 1, key[0], c, containers.mirror_of(c), folder)
+                self._found.setdefault(key, image)
 
     def __iter__(self) -> Iterator[Image]:
         return iter(self._found.values())

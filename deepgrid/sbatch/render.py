@@ -16,7 +16,7 @@ import jinja2
 
 from deepgrid.sbatch.blocks import blocks_of
 from deepgrid.sbatch.commands import srun_options, task
-from deepgrid.sbatch.containers import Containers, Images, place_of
+from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
 from deepgrid.sbatch.storage import StoragePaths
@@ -26,13 +26,14 @@ GUARD_MARK = "# deepgrid:guard"
 USUAL = Containers()
 
 
-def render(job: Job, storage: StoragePaths, containers: Containers = USUAL) -> str:
+def render(job: Job, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None) -> str:
     """The batch script of a job on a cluster with these storage volumes, and this way of running containers.
 
+    `folders` are the working folders of images, where they are known; others are looked up on the node.
     Raises InputError for a job with a module that was not resolved.
     """
     blocks, names = blocks_of(job)
-    images = Images([block.step for block in blocks], containers)
+    images = Images([block.step for block in blocks], containers, folders)
     parts = {
         "blocks": blocks, "names": names, "images": images, "has_modules": any(block.step.module for block in blocks),
         "networks": uses_networks(job), "hubs": hubs(job),

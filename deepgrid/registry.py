@@ -1,0 +1,154 @@
+"""What registries say of images: the folder that a container starts in.
+
+Only registries that the provider allows are asked, within limits of time and size; each answer is kept for
+a while. A registry that is silent is a warning: the node reads the same from the image when it has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from deepgrid.errors import ServiceError
+from deepgrid.sbatch.containers import DOCKER_HUB, Containers, Folders, Images
+from deepgrid.workflow import Job
+from deepgrid.workflow.models import ContainerRun
+from deepgrid.workflow.walk import steps_in
+
+TIMEOUT_S = 10.0  # for all that is asked about one image
+MAX_BYTES = 1 << 20  # of an answer
+KEPT_S = 600.0
+MOST_KEPT = 1000
+
+_HUB_HOST = "registry-1.docker.io"
+_INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+_MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+
+logger = logging.getLogger(__name__)
+
+
+class Registries:
+    """The registries that may be asked, by name; `mirrors` as in `Containers`."""
+
+    def __init__(
+        self,
+        allowed: Collection[str] = (),
+        mirrors: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._allowed, self._mirrors, self._clock = frozenset(allowed), mirrors or {}, clock
+        self._kept: dict[ContainerRun, tuple[float, str | None]] = {}
+
+    async def folders(self, job: Job, containers: Containers) -> Folders:
+        """Working folders of a job's images for Apptainer, as far as registries are allowed and say one."""
+        steps = [step for _, step in steps_in(job.steps, ())]
+        found: Folders = {}
+        for image in Images(steps, containers):
+            if image.form == "apptainer" and image.fetched:
+                try:
+                    folder = await self.working_folder(image.container)
+                except ServiceError as error:
+                    logger.warning("%s", error)
+                else:
+                    found.update({image.name: folder} if folder else {})
+        return found
+
+    async def working_folder(self, container: ContainerRun) -> str | None:
+        """The image's WORKDIR; None if it has none, or its registry is not allowed. Raises ServiceError."""
+        name = container.registry or DOCKER_HUB
+        if name not in self._allowed:
+            return None
+        until, folder = self._kept.get(container, (0.0, None))
+        if self._clock() < until:
+            return folder
+        try:
+            async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S) as client:
+                config = await _Conversation(client, self._address(name), container).configuration()
+        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, AttributeError) as error:
+            what = f"The registry {name} says nothing of {container.image} ({type(error).__name__})."
+            raise ServiceError(what) from None
+        folder = (config.get("config") or {}).get("WorkingDir")
+        folder = folder if isinstance(folder, str) and folder.startswith("/") and "\0" not in folder else None
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        self._kept[container] = (self._clock() + KEPT_S, folder)
+        return folder
+
+    def _address(self, name: str) -> str:
+        return self._mirrors.get(name) or f"https://{_HUB_HOST if name == DOCKER_HUB else name}"
+
+
+class _Conversation:
+    """Questions about one image, with the token that the registry gave."""
+
+    def __init__(self, client: httpx.AsyncClient, address: str, container: ContainerRun) -> None:
+        path, _, tag = container.image.partition(":")
+        if "/" not in path and DOCKER_HUB in (container.registry or DOCKER_HUB):
+            path = f"library/{path}"
+        self._client, self._base, self._tag = client, f"{address}/v2/{path}", tag or "latest"
+        self._account: httpx.Auth | None = None
+        if container.registry and container.username and container.password:
+            self._account = httpx.BasicAuth(container.username, container.password)
+        self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
+
+    async def configuration(self) -> dict[str, Any]:
+        """The image's configuration, that for linux/amd64 where there are several."""
+        manifest = await self._get(f"manifests/{self._tag}")
+        if "manifests" in manifest:
+            wanted = {"os": "linux", "architecture": "amd64"}
+            fitting = [m for m in manifest["manifests"] if wanted.items() <= (m.get("platform") or {}).items()]
+            if not fitting:
+                raise ValueError("has it for other machines only")
+            manifest = await self._get(f"manifests/{fitting[0]['digest']}")
+        return await self._get(f"blobs/{manifest['config']['digest']}")
+
+    async def _get(self, what: str) -> dict[str, Any]:
+        url = f"{self._base}/{what}"
+        status, headers, content = await self._ask(url, self._headers, None)
+        if status == 401:
+            account = await self._authenticate(headers.get("WWW-Authenticate", ""))
+            status, headers, content = await self._ask(url, self._headers, account)
+        if status in (301, 302, 303, 307, 308):  # to where the blobs lie; the token stays here
+            target = headers.get("Location", "")
+            if urlsplit(target).scheme != "https":
+                raise ValueError("leads to an address without TLS")
+            status, headers, content = await self._ask(target, {}, None)
+        if status != 200:
+            raise ValueError(f"answered {status}")
+        found = json.loads(content)
+        if not isinstance(found, dict):
+            raise ValueError("is no object")
+        return found
+
+    async def _authenticate(self, challenge: str) -> httpx.Auth | None:
+        """What a registry wants: the account itself, or a token for it, from an address with TLS."""
+        if challenge.lower().startswith("basic"):
+            return self._account
+        asked = dict(_CHALLENGE.findall(challenge))
+        realm = asked.pop("realm", "")
+        if urlsplit(realm).scheme != "https" and not self._base.startswith("http://"):
+            raise ValueError("wants a token from an address without TLS")
+        status, _, content = await self._ask(f"{realm}?{httpx.QueryParams(asked)}", {}, self._account)
+        answer = json.loads(content) if status == 200 else {}
+        self._headers["Authorization"] = f"Bearer {answer.get('token') or answer['access_token']}"
+        return None
+
+    async def _ask(
+        self, url: str, headers: dict[str, str], account: httpx.Auth | None
+    ) -> tuple[int, httpx.Headers, bytes]:
+        content = b""
+        async with self._client.stream("GET", url, headers=headers, auth=account or httpx.USE_CLIENT_DEFAULT) as answer:
+            async for chunk in answer.aiter_bytes():
+                content += chunk
+                if len(content) > MAX_BYTES:
+                    raise ValueError("says too much")
+            return answer.status_code, answer.headers, content
