@@ -93,7 +93,7 @@ def test_ids_are_mapped_once(sandbox: Sandbox, stack: str) -> None:
     does(sandbox, step(stack, command, "mapUid: 0\n    mapGid: 5"), 0, ["0", "5", f" 0 {ACCOUNT} 1"])
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EITHER)
 def test_after_term_the_network_lasts_as_long_as_the_command(sandbox: Sandbox, stack: str) -> None:
     """Slurm signals all processes of a step. Nothing is left of it, which the sandbox looks after."""
     command = f"""trap 'cat <>/dev/tcp/198.51.100.1/8080; echo bye; exit 3' TERM
@@ -103,7 +103,7 @@ while :; do sleep 0.1; done 2>/dev/null"""
     does(sandbox, step(stack, command), 143, ["world", "bye"], meanwhile=end)
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", EITHER)
 def test_when_a_step_is_killed_its_stack_goes_with_it(sandbox: Sandbox, stack: str) -> None:
     """Only the outermost process is killed; what it started would never end by itself."""
     command = f"(trap '' TERM; : >{sandbox.root}/up; exec sleep 1000) & exec sleep 1000"
@@ -121,7 +121,7 @@ def test_a_node_without_the_device_says_so(sandbox: Sandbox) -> None:
     ("program", "more"),
     [
         ("slirp4netns", ""),
-        ("ip", ""),
+        pytest.param("ip", "", marks=pytest.mark.long),
         ("wg-quick", "customNetworkInterfaces: [{wireguard: {privateKey: %s}}]\n    mapUid: 0" % ("A" * 43 + "=")),
         ("bore", "customNetworkInterfaces: [{bore: {boreAddress: 'b:7835', targetPort: 1}}]"),
     ],
@@ -213,6 +213,25 @@ def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
     made = job(MEET.replace("STACK", stack))
     check_script(render(made, sandbox.storage))
     does(sandbox, made, 0, ["lo", "net0", "vnet0", "vnet1", ".vnet0", ".vnet1", "env", "input", "output"])
+
+
+@pytest.mark.long
+def test_a_virtual_network_leads_nowhere_else(sandbox: Sandbox) -> None:
+    """Not even for a step that sends into it what is for the world; without that route the name server answers."""
+    made = job("""virtualNetworks: [{name: lab, gatewayAddress: 10.7.0.1/24}]
+steps:
+- run:
+    network: slirp4netns
+    mapUid: 0
+    dns: [198.51.100.2]
+    customNetworkInterfaces: [{vnet: {name: lab, address: 10.7.0.3/24}}]
+    command: |
+      getent ahostsv4 some.test | cut -d ' ' -f 1 | uniq
+      wg set vnet0 peer "$(wg show vnet0 peers)" allowed-ips 0.0.0.0/0
+      ip route add 198.51.100.2/32 dev vnet0
+      timeout 5 getent ahostsv4 some.test || echo nothing
+""")
+    does(sandbox, made, 0, ["203.0.113.2", "nothing"])
 
 
 def test_a_virtual_network_that_cannot_come_up_fails_the_job_at_its_start(sandbox: Sandbox) -> None:
