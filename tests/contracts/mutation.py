@@ -33,12 +33,13 @@ LIMIT_SECONDS = 240
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: `old`, which stands once in a source, becomes `new`."""
+    """One mistake: `old`, which stands once in a source, becomes `new`. `deep`: one for a night."""
 
     why: str
     file: str
     old: str
     new: str
+    deep: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _changed(source: Path, old: str, new: str) -> Iterator[None]:
 def _failures(copy: Path) -> list[str]:
     """The tests that fail in this copy, the unit tests before the history."""
     forge = copy / "node_modules" / ".bin" / "forge"
-    command = ["nice", str(forge), "test", "--json", "--threads", "1", "--fuzz-seed", "1"]
+    command = ["nice", str(forge), "test", "--json", "--threads", "1", "--fail-fast", "--fuzz-seed", "1"]
     command += ["--no-match-contract", "GasTest|GiftsInvariants", "--no-match-test", "invariant_"]
     environment = os.environ | {"FOUNDRY_PROFILE": "mutants", "FOUNDRY_FUZZ_RUNS": "32"}
     try:

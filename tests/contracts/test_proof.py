@@ -86,7 +86,7 @@ def test_random_histories_follow_the_model_and_reach_everything(
 
 
 def test_planted_mistakes_are_caught(capsys: pytest.CaptureFixture[str]) -> None:
-    outcomes = trial(read_mutants())
+    outcomes = trial([mutant for mutant in read_mutants() if PROFILE == "deep" or not mutant.deep])
     with capsys.disabled():
         print("\n" + table(outcomes))
     assert len(outcomes) >= 25
