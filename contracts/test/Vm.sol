@@ -12,6 +12,7 @@ interface Vm {
     function prank(address sender) external;
     function warp(uint256 timestamp) external;
     function roll(uint256 height) external;
+    function etch(address place, bytes calldata code) external;
     function snapshotState() external returns (uint256);
     function revertToState(uint256 snapshot) external returns (bool);
     function getBlockTimestamp() external view returns (uint256);

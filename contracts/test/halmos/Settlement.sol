@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {JobStatus} from "../../src/Types.sol";
+import {vm} from "../Vm.sol";
+import {World} from "./World.sol";
+
+/// Never pays above the lock: however a job ends, its provider, the platform and its customer together get what it
+/// locked, to the wei.
+contract Settlement is World {
+    uint256 private constant DEPOSIT = 1000 ether;
+
+    function checkDivided(uint256 locked) private view {
+        uint256 paid = credit.balanceOf(address(this));
+        uint256 cut = grid.platformCut();
+        unchecked {
+            assert(paid <= locked && cut <= locked && paid + cut <= locked);
+            assert(credit.balanceOf(CUSTOMER) == SUPPLY - paid - cut);
+        }
+        assert(credit.balanceOf(address(grid)) == cut);
+    }
+
+    function runningJob(uint256 locked) private returns (bytes32 id) {
+        id = request(locked);
+        claim(id);
+        report(id, JobStatus.RUNNING, 0);
+    }
+
+    function check_any_deposit_and_report(uint256 locked, uint64 reported) external {
+        bytes32 id = runningJob(locked);
+        vm.warp(block.timestamp + 365 days);
+        report(id, JobStatus.FINISHED, reported);
+        checkDivided(locked);
+    }
+
+    function check_any_time(uint64 elapsed) external {
+        bytes32 id = runningJob(DEPOSIT);
+        vm.warp(block.timestamp + elapsed);
+        report(id, JobStatus.OUT_OF_CREDITS, type(uint64).max);
+        checkDivided(DEPOSIT);
+    }
+
+    function check_any_answer_to_a_cancel_request(uint64 reported) external {
+        bytes32 id = runningJob(DEPOSIT);
+        cancel(id);
+        vm.warp(block.timestamp + 5 minutes);
+        report(id, JobStatus.CANCELLED, reported);
+        checkDivided(DEPOSIT);
+    }
+
+    function check_any_top_up(uint96 more) external {
+        bytes32 id = runningJob(DEPOSIT);
+        vm.prank(CUSTOMER);
+        rare.topUpJob(id, more);
+        vm.warp(block.timestamp + 365 days);
+        report(id, JobStatus.FAILED, 100_000);
+        checkDivided(DEPOSIT + uint256(more));
+    }
+
+    function wrong_half_the_deposit_always_comes_back(uint64 reported) external {
+        bytes32 id = runningJob(DEPOSIT);
+        vm.warp(block.timestamp + 365 days);
+        report(id, JobStatus.FINISHED, reported);
+        assert(credit.balanceOf(CUSTOMER) >= SUPPLY - DEPOSIT / 2);
+    }
+}

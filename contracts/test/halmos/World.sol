@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Credit} from "../../src/Credit.sol";
+import {MetaScheduler} from "../../src/MetaScheduler.sol";
+import {ProviderManager} from "../../src/ProviderManager.sol";
+import {RareCalls} from "../../src/RareCalls.sol";
+import {JobDefinition, JobStatus, Label, ProviderHardware, ProviderPrices} from "../../src/Types.sol";
+import {Blob} from "../../src/libraries/Blob.sol";
+import {vm} from "../Vm.sol";
+
+/// The real contracts, as halmos runs them: what a check_ function asserts holds for all values of its arguments, or
+/// halmos names some for which it does not. It must find such for the wrong_ ones: they show that it can.
+/// This contract is operator, admin, owner and provider at once, so that no role stands in the way of a proof.
+abstract contract World {
+    Credit internal credit = new Credit();
+    ProviderManager internal manager = new ProviderManager();
+    MetaScheduler internal grid = new MetaScheduler(credit, manager);
+    RareCalls internal rare = RareCalls(address(grid));
+
+    address internal constant CUSTOMER = address(0x3000);
+    uint256 internal constant SUPPLY = 1e30;
+    /// Wei per minute of the job, and the platform's part of that in percent; such that nothing divides evenly.
+    uint256 internal constant RATE = 0.7 ether + 1;
+    uint256 internal constant CUT = 33;
+
+    /// Contracts that the grid made: its other half, then blobs.
+    uint256 private made = 1;
+
+    function setUp() public virtual {
+        manager.grantRole(manager.METASCHEDULER_CONTRACT_ROLE(), address(grid));
+        manager.grantRole(manager.METASCHEDULER_ROLE(), address(this));
+        grid.grantRole(grid.METASCHEDULER_ROLE(), address(this));
+        grid.setDeepsquareCut(CUT);
+        manager.register(node(), ProviderPrices(0, RATE, 0), new Label[](0));
+        manager.approve(address(this));
+        credit.mint(CUSTOMER, SUPPLY);
+        vm.prank(CUSTOMER);
+        credit.approve(address(grid), type(uint256).max);
+    }
+
+    /// A new PENDING job, whose customer put this much in.
+    function request(uint256 locked) internal returns (bytes32 id) {
+        JobDefinition memory asked;
+        (asked.ntasks, asked.cpusPerTask, asked.memPerCpu) = (1, 1, 1);
+        vm.prank(CUSTOMER);
+        id = grid.requestNewJob(asked, locked, "job", true);
+        keepBlob();
+    }
+
+    function claim(bytes32 id) internal {
+        grid.metaSchedule(id, address(this));
+        grid.claimNextJob();
+    }
+
+    function report(bytes32 id, JobStatus status, uint64 minutesRan) internal {
+        grid.providerSetJobStatus(id, status, minutesRan, "", 0);
+    }
+
+    function cancel(bytes32 id) internal {
+        vm.prank(CUSTOMER);
+        rare.cancelJob(id);
+    }
+
+    /// halmos gives new contracts running numbers for addresses; the grid computes them as the chain does. So the blob
+    /// that was just made gets a second home there.
+    function keepBlob() private {
+        address blob = address(uint160(address(new Mark())) - 1);
+        assert(blob.code.length != 0);
+        vm.etch(Blob.addressOf(address(grid), ++made), blob.code);
+    }
+
+    function node() private pure returns (ProviderHardware memory hardware) {
+        hardware.nodes = 1;
+        hardware.gpusPerNode = new uint64[](1);
+        hardware.cpusPerNode = new uint64[](1);
+        hardware.memPerNode = new uint64[](1);
+        (hardware.cpusPerNode[0], hardware.memPerNode[0]) = (8, 8);
+    }
+}
+
+contract Mark {}
