@@ -29,7 +29,16 @@ def claims(contract: str) -> set[str]:
 
 def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
     """How halmos judged each function of a contract that claims something, and what it printed."""
-    command = [PROVER, "halmos", "--contract", contract, "--forge-build-out", "out/halmos", "--json-output", report]
+    command: list[str | Path] = [
+        PROVER,
+        "halmos",
+        "--contract",
+        contract,
+        "--forge-build-out",
+        "out/halmos",
+        "--json-output",
+        report,
+    ]
     settings = places("halmos") | {"FOUNDRY_TEST": "test/halmos"}
     ran = subprocess.run([*command, *OPTIONS], env=settings, capture_output=True, text=True, check=False)
     assert report.exists(), f"halmos did not run:\n{(ran.stdout + ran.stderr)[-1500:]}"

@@ -21,7 +21,16 @@ TASTE = "assembly,naming-convention,pragma,solc-version,too-many-digits"
 
 def findings(report: Path) -> Iterator[tuple[str, str, str]]:
     """Each finding's check, where it is (`Contract.name`) and what slither says."""
-    command = [PROVER, "slither", ".", "--skip-clean", "--foundry-out-directory", "out/slither", "--json", report]
+    command: list[str | Path] = [
+        PROVER,
+        "slither",
+        ".",
+        "--skip-clean",
+        "--foundry-out-directory",
+        "out/slither",
+        "--json",
+        report,
+    ]
     command += ["--exclude-dependencies", "--filter-paths", "node_modules", "--exclude", TASTE]
     ran = subprocess.run(command, env=places("slither"), capture_output=True, text=True, check=False)
     assert report.exists(), f"slither did not run:\n{ran.stderr[-1500:]}"
