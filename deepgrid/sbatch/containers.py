@@ -151,6 +151,10 @@ class Images:
     def of(self, run: StepRun) -> Image:
         return self._found[self._key(run)]
 
+    def starts_with_srun(self, run: StepRun) -> bool:
+        """Whether srun itself starts the step's container, so that there is none without it."""
+        return run.container is not None and self.of(run).form == "pyxis"
+
     def uses(self, *forms: Form) -> bool:
         """Whether any step runs in one of these forms."""
         return any(image.form in forms for image in self)

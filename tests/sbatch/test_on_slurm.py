@@ -144,7 +144,7 @@ steps:
     assert with_variable(f"MARK={mark}") == []
 
 
-async def test_a_cancelled_job_leaves_nothing(
+async def test_a_cancelled_job_runs_its_finally_and_leaves_nothing(
     cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
 ) -> None:  # fmt: skip
     mark = f"cancelled-{key.job_id}"
@@ -167,7 +167,4 @@ steps:
     await until(lambda: with_variable(f"MARK={mark}") == [])
     await until(lambda: list(Path(storage.job).glob("*/*")) == [])
     own = [line for line in log.read_text().splitlines() if not line.startswith(("srun", "slurmstepd"))]
-    assert (state.state, own) == (
-        "CANCELLED",
-        ["begun"],
-    )  # Slurm starts no step for a cancelled job, see docs/workflow.md
+    assert (state.state, own) == ("CANCELLED", ["begun", "tidied up"])
