@@ -41,6 +41,10 @@ esac
 }
 
 
+# What the stand-in of srun, a shell, has or makes of its own.
+OF_A_SHELL = {"IFS", "PS4", "SHLVL", "PWD", "OLDPWD"}
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     made = Bench(tmp_path_factory.mktemp("containers"))
@@ -96,7 +100,8 @@ def check_apptainer(root: Path, run: StepRun, container: ContainerRun) -> None:
     assert argv[-1] == run.command.encode()
     assert run.work_dir is None or argv[-3] == run.work_dir.encode()
     for variable in run.env:
-        assert env[variable.key] == env[f"APPTAINERENV_{variable.key}"] == variable.value.encode()
+        assert env[f"APPTAINERENV_{variable.key}"] == variable.value.encode()
+        assert variable.key in OF_A_SHELL or env[variable.key] == variable.value.encode()
     told = [argv[index + 1].decode() for index, word in enumerate(argv) if word == b"--mount"]
     fields = [next(csv.reader([text], strict=True)) if "\n" not in text and "\r" not in text else None for text in told]
     for mount, found in zip(container.mounts, fields, strict=True):
@@ -109,10 +114,9 @@ def check_apptainer(root: Path, run: StepRun, container: ContainerRun) -> None:
 def check_enroot(root: Path, job_env: tuple[EnvVar, ...], run: StepRun, container: ContainerRun) -> None:
     assert not {"BASH_ENV", "ENV"} & noted(root / "start.env").keys()
     inside = noted(root / "inside.env")
-    for variable in run.env:  # the stand-in of srun is a shell, which keeps an IFS of its own
-        assert variable.key == "IFS" or inside[variable.key] == variable.value.encode()
-    above = {variable.key for variable in run.env} | {"STORAGE_PATH", "DEEPSQUARE_ENV", "SHLVL", "PWD", "OLDPWD"}
-    above |= {"IFS", "PS4"}  # which a shell has before
+    for variable in run.env:
+        assert variable.key in OF_A_SHELL or inside[variable.key] == variable.value.encode()
+    above = {variable.key for variable in run.env} | {"STORAGE_PATH", "DEEPSQUARE_ENV"} | OF_A_SHELL
     for variable in job_env:
         assert variable.key in above or inside[variable.key] == variable.value.encode()
     line = (root / "credentials").read_bytes().decode().removesuffix("\n")
