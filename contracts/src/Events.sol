@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {JobDefinition, JobStatus} from "./Types.sol";
+import {JobStatus} from "./Types.sol";
 
-/// All events of jobs. None is indexed, as existing clients expect.
+/// All events of jobs but ClaimJobEvent, which the MetaScheduler declares. None is indexed, as existing clients expect.
 
 /// A job was asked for.
 event JobCreated(bytes32 jobId);
@@ -13,11 +13,6 @@ event NewJobRequestEvent(bytes32 jobId, address customer);
 
 /// Every change of state.
 event JobTransitionEvent(bytes32 jobId, JobStatus from, JobStatus to);
-
-/// The provider has taken the job; it may run `maxDurationMinute`.
-event ClaimJobEvent(
-    address customer, address provider, bytes32 jobId, uint64 maxDurationMinute, JobDefinition definition
-);
 
 event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jobId);
 

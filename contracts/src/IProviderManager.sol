@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Fault, HardwareTotals, ProviderPrices} from "./Types.sol";
+import {HardwareTotals, ProviderPrices} from "./Types.sol";
 
 /// What the MetaScheduler asks of the provider registry.
 interface IProviderManager {
@@ -17,10 +17,4 @@ interface IProviderManager {
 
     /// The approved prices and the sums of the approved hardware.
     function offer(address provider) external view returns (ProviderPrices memory prices, HardwareTotals memory totals);
-
-    /// Counts a job that the provider started.
-    function incJobCount(address provider) external;
-
-    /// Counts a fault of the provider.
-    function incFaultCount(address provider, Fault fault) external;
 }

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {
@@ -14,22 +15,29 @@ import {
     ProviderNotJoined,
     RunningColdStatusOnly
 } from "./Errors.sol";
-import {BatchItemSkippedEvent, BilledTooMuchEvent, ClaimJobEvent, NewJobRequestEvent} from "./Events.sol";
+import {BatchItemSkippedEvent, BilledTooMuchEvent, NewJobRequestEvent} from "./Events.sol";
 import {IProviderManager} from "./IProviderManager.sol";
 import {RareCalls} from "./RareCalls.sol";
-import {Assignment, HardwareTotals, JobDefinition, JobRequest, JobStatus, StatusReport} from "./Types.sol";
+import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
 import {Billing} from "./libraries/Billing.sol";
 import {JobRecord} from "./libraries/JobRecord.sol";
 import {JobWord} from "./libraries/JobWord.sol";
+import {LineWord} from "./libraries/LineWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
+import {Terms} from "./libraries/Terms.sol";
 
 /// The market of jobs: takes a customer's job and credits, lets the meta-scheduler assign it to a provider, the
 /// provider claim it, report it and be paid for what ran. Also serves as the job repository, the provider queues
 /// and the constants of the grid, which clients find from here.
 contract MetaScheduler is Endings {
     using Address for address;
+
+    /// The provider has taken the job; it may run `maxDurationMinute`. Written by JobRecord, straight from the record.
+    event ClaimJobEvent(
+        address customer, address provider, bytes32 jobId, uint64 maxDurationMinute, JobDefinition definition
+    );
 
     address private immutable _rare;
 
@@ -53,26 +61,37 @@ contract MetaScheduler is Endings {
         uint256 lockedCredits,
         bytes32 jobName,
         bool delegateSpendingAuthority
-    ) external returns (bytes32 jobId) {
-        bytes memory record = _checkedRecord(definition, lockedCredits, jobName);
+    ) public returns (bytes32 jobId) {
+        _checkOpen();
+        _checkRequest(definition, lockedCredits);
         _lock(msg.sender, lockedCredits);
-        jobId = _createOne(record, delegateSpendingAuthority);
+        jobId = _createOne(definition, lockedCredits, jobName, delegateSpendingAuthority);
         emit NewJobRequestEvent(jobId, msg.sender);
+    }
+
+    /// The same, by a signature instead of an allowance that was given before. Whoever sees the signature can use it
+    /// before this call; the allowance is there then all the same, so that does not matter here.
+    function requestNewJobWithPermit(
+        JobDefinition calldata definition,
+        uint256 lockedCredits,
+        bytes32 jobName,
+        bool delegateSpendingAuthority,
+        Permit calldata permit
+    ) external returns (bytes32 jobId) {
+        _usePermit(permit);
+        return requestNewJob(definition, lockedCredits, jobName, delegateSpendingAuthority);
     }
 
     /// Asks for many jobs at once, all or none; their ids follow each other.
     function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds) {
-        bytes[] memory records = new bytes[](requests.length);
-        bool[] memory delegateSpending = new bool[](requests.length);
+        _checkOpen();
         uint256 locked;
         for (uint256 i; i < requests.length; ++i) {
-            JobRequest calldata request = requests[i];
-            records[i] = _checkedRecord(request.definition, request.lockedCredits, request.jobName);
-            delegateSpending[i] = request.delegateSpendingAuthority;
-            locked += request.lockedCredits;
+            _checkRequest(requests[i].definition, requests[i].lockedCredits);
+            locked += requests[i].lockedCredits;
         }
         _lock(msg.sender, locked);
-        jobIds = _createMany(records, delegateSpending);
+        jobIds = _createMany(requests);
         for (uint256 i; i < jobIds.length; ++i) {
             emit NewJobRequestEvent(jobIds[i], msg.sender);
         }
@@ -102,12 +121,16 @@ contract MetaScheduler is Endings {
 
     /// Takes up to `most` jobs, in the order of their assignment; at least one.
     function claimNextJobs(uint256 most) public {
-        if (!providerManager.isValidForScheduling(msg.sender)) revert ProviderNotJoined();
-        uint256 claimable = _lines[msg.sender].claimable;
-        if (claimable == 0 || most == 0) revert NoJob();
-        for (uint256 left = Math.min(most, claimable); left != 0; --left) {
-            _claim();
+        LineWord line = _lines[msg.sender];
+        if (!line.valid()) revert ProviderNotJoined();
+        uint256 count = Math.min(most, line.claimable());
+        if (count == 0) revert NoJob();
+        bytes32 jobId = _toId(line.nextToClaim());
+        line = line.withClaimable(line.claimable() - count).withClaimed(line.claimed() + count);
+        for (; count != 0; --count) {
+            jobId = _claim(jobId);
         }
+        _lines[msg.sender] = line.withNextToClaim(uint256(jobId));
     }
 
     /// Reports that a job runs (since `durationMinute` minutes) or how it ended (after `durationMinute` minutes),
@@ -136,42 +159,57 @@ contract MetaScheduler is Endings {
         if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
     }
 
-    function _checkedRecord(JobDefinition calldata definition, uint256 lockedCredits, bytes32 jobName)
-        private
-        view
-        returns (bytes memory)
-    {
+    function _checkOpen() private view {
         if (_closed) revert NewJobRequestDisabled();
+    }
+
+    function _checkRequest(JobDefinition calldata definition, uint256 lockedCredits) private view {
         if (lockedCredits < minimumAmount()) revert InsufficientFunds(lockedCredits, minimumAmount());
         if (definition.ntasks == 0 || definition.cpusPerTask == 0 || definition.memPerCpu == 0) {
             revert InvalidJobDefinition();
         }
-        return JobRecord.encode(definition, _lockable(0, lockedCredits), jobName);
+        _lockable(0, lockedCredits);
+    }
+
+    /// Uses the permit if it can still be used; whether the allowance is there shows when it is taken.
+    function _usePermit(Permit calldata permit) private {
+        (uint256 value, uint256 deadline) = (permit.value, permit.deadline);
+        try IERC20Permit(address(credit))
+            .permit(msg.sender, address(this), value, deadline, permit.v, permit.r, permit.s) {}
+            catch {}
     }
 
     function _assign(bytes32 jobId, address provider) private returns (bytes memory refusal) {
         JobWord word = _word(jobId);
         refusal = States.refusal(word.status(), JobStatus.META_SCHEDULED);
         if (refusal.length != 0) return refusal;
-        (bool valid, uint32 version, HardwareTotals memory totals) = providerManager.standingOf(provider);
-        if (!valid) return Refusals.plain(ProviderNotJoined.selector);
+        LineWord line = _lines[provider];
+        if (!line.valid()) return Refusals.plain(ProviderNotJoined.selector);
+        uint256 number = line.terms();
+        Terms memory terms = _terms[number];
         JobRecord.Core memory core = _coreOf(word);
-        if (!Billing.fits(core.sizes, totals)) return abi.encodeWithSelector(InsufficientHardware.selector, provider);
-        (uint256 terms, uint256 rate) = _termsFor(provider, version, core.sizes);
+        if (!terms.seller.holds(core.sizes)) return abi.encodeWithSelector(InsufficientHardware.selector, provider);
+        uint256 rate = terms.tariff.rateOf(core.sizes);
         uint256 locked = _lockedOf(jobId, word, core.deposit);
         if (locked < rate) return abi.encodeWithSelector(InsufficientFunds.selector, locked, rate);
-        word = _moved(jobId, word, JobStatus.META_SCHEDULED).assigned(terms);
-        _words[jobId] = _enter(provider, jobId, word);
+        if (terms.tariff.cutPercent() != deepsquareCut) {
+            terms.tariff = terms.tariff.withCut(deepsquareCut);
+            number = _newTerms(terms);
+            line = line.withTerms(number, line.version());
+        }
+        word = _moved(jobId, word, JobStatus.META_SCHEDULED).assigned(number, Billing.limitMinutes(locked, rate));
+        (_lines[provider], _words[jobId]) = _enter(line, jobId, word);
     }
 
-    function _claim() private {
-        (bytes32 jobId, JobWord word) = _pass(msg.sender);
+    /// Claims the job that waits first, and tells the one behind it; the caller moves the mark.
+    function _claim(bytes32 jobId) private returns (bytes32 nextJob) {
+        JobWord word = _words[jobId];
+        nextJob = _toId(word.next());
         _words[jobId] = _moved(jobId, word, JobStatus.SCHEDULED).claimed();
-        JobRecord.Core memory core = _coreOf(word);
-        uint256 locked = _lockedOf(jobId, word, core.deposit);
-        uint64 limit = Billing.limitMinutes(locked, _rateOf(word, core.sizes));
-        (JobDefinition memory definition,) = JobRecord.definitionOf(_blobOf(word), word.position(), core);
-        emit ClaimJobEvent(core.customer, msg.sender, jobId, limit, definition);
+        address blob = _blobOf(word);
+        (address customer,) = JobRecord.headerOf(blob);
+        uint256[4] memory fields = [uint160(customer), uint160(msg.sender), uint256(jobId), word.limitMinutes()];
+        JobRecord.logDefinition(ClaimJobEvent.selector, fields, blob, word.position());
     }
 
     function _report(StatusReport memory report) private returns (bytes memory refusal) {
@@ -186,7 +224,7 @@ contract MetaScheduler is Endings {
         if (next == JobStatus.RUNNING) {
             uint256 start = Billing.startOf(report.durationMinute, word.claimedAt());
             _words[jobId] = _moved(jobId, word, next).startedFrom(start);
-            providerManager.incJobCount(msg.sender);
+            _lines[msg.sender] = _lines[msg.sender].withOneMoreStarted();
             return "";
         }
         Deal memory deal = _dealOf(jobId, word);

@@ -12,9 +12,9 @@ import {
     NoProvider,
     WaitingApprovalOnly
 } from "./Errors.sol";
+import {IMetaScheduler} from "./IMetaScheduler.sol";
 import {IProviderManager} from "./IProviderManager.sol";
 import {
-    Fault,
     HardwareTotals,
     Label,
     Provider,
@@ -32,7 +32,7 @@ contract ProviderManager is IProviderManager, AccessControl {
 
     /// Approves, removes and bans providers.
     bytes32 public constant METASCHEDULER_ROLE = keccak256("METASCHEDULER_ROLE");
-    /// The MetaScheduler contract, which counts jobs and faults.
+    /// The MetaScheduler contract, which is told of each change; of several, the one that got the role last.
     bytes32 public constant METASCHEDULER_CONTRACT_ROLE = keccak256("METASCHEDULER_CONTRACT_ROLE");
     /// Registration is free.
     uint256 public constant PROVIDER_REGISTRATION_TAX = 0;
@@ -55,6 +55,8 @@ contract ProviderManager is IProviderManager, AccessControl {
         Label[] labels;
     }
 
+    /// Who is told of each change of a provider's standing, and counts what providers do; 0 for nobody.
+    IMetaScheduler public metaScheduler;
     /// Number of the last provider that entered the list; numbers start at 1.
     uint64 public idCounter;
 
@@ -62,7 +64,6 @@ contract ProviderManager is IProviderManager, AccessControl {
     mapping(address provider => uint64) private _listIdOf;
     mapping(address provider => Offer) private _approved;
     mapping(address provider => Offer) private _proposed;
-    mapping(address provider => ProviderRecord) private _record;
     mapping(uint64 listId => address) private _addressOf;
     IdList.List private _list;
 
@@ -121,6 +122,7 @@ contract ProviderManager is IProviderManager, AccessControl {
             banned: false
         });
         emit ProviderApproved(provider);
+        _tell(provider);
     }
 
     /// Takes a provider off the list, proposal and approved version alike. Its running jobs are settled as usual.
@@ -135,6 +137,7 @@ contract ProviderManager is IProviderManager, AccessControl {
         Standing storage standing = _standing[provider];
         (standing.approved, standing.waiting) = (false, false); // its version goes on, should it come back
         emit ProviderRemoved(provider);
+        _tell(provider);
     }
 
     /// Bars an address from registering, from new jobs and from claims. Its running jobs are settled as usual.
@@ -145,19 +148,6 @@ contract ProviderManager is IProviderManager, AccessControl {
     /// Lifts a ban; what was approved before is in force again.
     function unban(address provider) external onlyRole(METASCHEDULER_ROLE) {
         _setBanned(provider, false);
-    }
-
-    /// @inheritdoc IProviderManager
-    function incJobCount(address provider) external onlyRole(METASCHEDULER_CONTRACT_ROLE) {
-        ++_record[provider].started;
-    }
-
-    /// @inheritdoc IProviderManager
-    function incFaultCount(address provider, Fault fault) external onlyRole(METASCHEDULER_CONTRACT_ROLE) {
-        ProviderRecord storage record = _record[provider];
-        if (fault == Fault.REFUSED) ++record.refused;
-        else if (fault == Fault.PANICKED) ++record.panicked;
-        else ++record.timedOut;
     }
 
     /// @inheritdoc IProviderManager
@@ -221,12 +211,12 @@ contract ProviderManager is IProviderManager, AccessControl {
 
     /// Jobs that the provider started.
     function getJobCount(address provider) external view returns (uint64) {
-        return _record[provider].started;
+        return getRecord(provider).started;
     }
 
     /// Jobs that the provider started, refused, panicked and let time out. Survives `remove` and `ban`.
-    function getRecord(address provider) external view returns (ProviderRecord memory) {
-        return _record[provider];
+    function getRecord(address provider) public view returns (ProviderRecord memory record) {
+        if (address(metaScheduler) != address(0)) record = metaScheduler.recordOf(provider);
     }
 
     /// How many providers are listed, approved or waiting.
@@ -265,7 +255,7 @@ contract ProviderManager is IProviderManager, AccessControl {
             page[i].provider = _view(addr, true, standing.approved ? _approved[addr] : _proposed[addr]);
             page[i].approved = standing.approved;
             page[i].waitingForApproval = standing.waiting;
-            page[i].record = _record[addr];
+            page[i].record = getRecord(addr);
         }
     }
 
@@ -278,11 +268,28 @@ contract ProviderManager is IProviderManager, AccessControl {
         provider.labels = version.labels;
     }
 
+    /// Who gets the role of the MetaScheduler contract is told of changes from then on.
+    function _grantRole(bytes32 role, address account) internal override returns (bool granted) {
+        granted = super._grantRole(role, account);
+        if (granted && role == METASCHEDULER_CONTRACT_ROLE) metaScheduler = IMetaScheduler(account);
+    }
+
+    /// Who loses it is told no longer.
+    function _revokeRole(bytes32 role, address account) internal override returns (bool revoked) {
+        revoked = super._revokeRole(role, account);
+        if (role == METASCHEDULER_CONTRACT_ROLE && account == address(metaScheduler)) delete metaScheduler;
+    }
+
+    function _tell(address provider) private {
+        if (address(metaScheduler) != address(0)) metaScheduler.noteStanding(provider);
+    }
+
     function _setBanned(address provider, bool banned) private {
         Standing storage standing = _standing[provider];
         if (standing.banned == banned) revert AlreadyDone();
         standing.banned = banned;
         emit ProviderBanChanged(provider, banned);
+        _tell(provider);
     }
 
     function _totals(ProviderHardware memory hardware) private pure returns (HardwareTotals memory totals) {

@@ -12,10 +12,11 @@ import {
 } from "./Errors.sol";
 import {JobRefusedEvent} from "./Events.sol";
 import {IProviderManager} from "./IProviderManager.sol";
-import {Fault, JobStatus} from "./Types.sol";
+import {JobStatus} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
 import {JobViews} from "./base/JobViews.sol";
 import {ProviderQueues} from "./base/ProviderQueues.sol";
+import {Standings} from "./base/Standings.sol";
 import {TopUps} from "./base/TopUps.sol";
 import {IdList} from "./libraries/IdList.sol";
 import {JobWord} from "./libraries/JobWord.sol";
@@ -25,7 +26,7 @@ import {States} from "./libraries/States.sol";
 /// itself, since both together are longer than one contract may be. This code then works on the storage of the
 /// MetaScheduler: none of the two has a variable of its own, all are in the base contracts, which are the same. Called
 /// directly it has no jobs, no roles and no credits.
-contract RareCalls is TopUps, ProviderQueues, JobViews {
+contract RareCalls is TopUps, ProviderQueues, Standings, JobViews {
     using IdList for IdList.List;
 
     /// After bought time and this much more, a customer may take a job back from a provider that vanished.
@@ -69,7 +70,7 @@ contract RareCalls is TopUps, ProviderQueues, JobViews {
             _extras[jobId].cancelRequestedAt = uint40(block.timestamp);
             _words[jobId] = word.withExtra().withCancelRequest().withDelegateSpending(false);
         } else if (block.timestamp >= _extras[jobId].cancelRequestedAt + _claimTimeout()) {
-            providerManager.incFaultCount(deal.provider, Fault.TIMED_OUT);
+            ++_faults[deal.provider].timedOut;
             return _end(jobId, word, deal, JobStatus.CANCELLED, 0);
         }
         _cancelling[deal.provider].push(uint64(uint256(jobId)));
@@ -93,7 +94,7 @@ contract RareCalls is TopUps, ProviderQueues, JobViews {
         Deal memory deal = _dealOf(jobId, word);
         uint256 notBefore = _mayTimeOutFrom(jobId, word, deal);
         if (block.timestamp < notBefore) revert TimeoutTooEarly(notBefore);
-        providerManager.incFaultCount(deal.provider, Fault.TIMED_OUT);
+        ++_faults[deal.provider].timedOut;
         if (status != JobStatus.RUNNING) return _giveBack(jobId, word, deal);
         word = _noteError(jobId, word, "the provider did not report in time");
         _end(jobId, word, deal, JobStatus.PANICKED, 0);
@@ -103,7 +104,7 @@ contract RareCalls is TopUps, ProviderQueues, JobViews {
 
     /// Whether `claimNextJob` has something for this provider.
     function hasNextClaimableJob(address provider) external view override returns (bool) {
-        return _lines[provider].claimable != 0 && providerManager.isValidForScheduling(provider);
+        return _lines[provider].valid() && _lines[provider].claimable() != 0;
     }
 
     /// Gives an assigned or claimed job back, at no cost; it is PENDING again, or CANCELLED if that was asked for.
@@ -115,7 +116,7 @@ contract RareCalls is TopUps, ProviderQueues, JobViews {
         if (status != JobStatus.META_SCHEDULED && status != JobStatus.SCHEDULED) {
             revert MetaScheduledScheduledStatusOnly(status);
         }
-        if (!word.cancelRequested()) providerManager.incFaultCount(msg.sender, Fault.REFUSED);
+        if (!word.cancelRequested()) ++_faults[msg.sender].refused;
         _giveBack(jobId, word, deal);
     }
 
@@ -137,7 +138,7 @@ contract RareCalls is TopUps, ProviderQueues, JobViews {
         uint256 boughtUntil = since + uint256(_limitMinutes(deal)) * 1 minutes;
         if (msg.sender == deal.customer) return boughtUntil + TIMEOUT_GRACE;
         _checkRole(METASCHEDULER_ROLE);
-        if (!providerManager.isValidForScheduling(deal.provider)) return 0;
+        if (!_lines[deal.provider].valid()) return 0;
         uint256 requested = _extras[jobId].cancelRequestedAt;
         uint256 silentFrom = word.cancelRequested() ? Math.min(requested, boughtUntil) : boughtUntil;
         return silentFrom + _claimTimeout();

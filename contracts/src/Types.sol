@@ -25,13 +25,6 @@ enum StorageType {
     NONE
 }
 
-/// What is counted against a provider.
-enum Fault {
-    REFUSED,
-    PANICKED,
-    TIMED_OUT
-}
-
 struct Label {
     string key;
     string value;
@@ -53,6 +46,14 @@ struct JobDefinition {
     StorageType storageType;
     Label[] uses;
     Affinity[] affinity;
+}
+
+/// What of a definition its price and its place depend on.
+struct Sizes {
+    uint64 gpus;
+    uint64 memPerCpu;
+    uint64 cpusPerTask;
+    uint64 ntasks;
 }
 
 /// `maxCost` is what the job holds locked (top-ups included), `finalCost` what it cost in the end.
@@ -164,4 +165,13 @@ struct StatusReport {
     uint64 durationMinute;
     string lastError;
     int64 exitCode;
+}
+
+/// The customer's signature by which the MetaScheduler may take up to `value` wei until `deadline` (EIP-2612).
+struct Permit {
+    uint256 value;
+    uint256 deadline;
+    uint8 v;
+    bytes32 r;
+    bytes32 s;
 }

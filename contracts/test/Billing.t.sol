@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {HardwareTotals, JobDefinition, ProviderPrices} from "../src/Types.sol";
+import {HardwareTotals, ProviderPrices, Sizes} from "../src/Types.sol";
 import {Billing} from "../src/libraries/Billing.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
@@ -11,7 +11,7 @@ import {Reference} from "./proof/Reference.sol";
 contract BillingTest is Grid {
     function test_the_check_value_of_the_rate() external pure {
         ProviderPrices memory p = ProviderPrices(8.5 ether, 0.95 ether, 0.00008 ether);
-        vm.assertEq(Billing.ratePerMinute(definition(), p), 14.68 ether, "1 GPU, 3 tasks, 2 CPUs, 1000 MB");
+        vm.assertEq(Billing.ratePerMinute(sized(1, 3, 2, 1000), p), 14.68 ether, "1 GPU, 3 tasks, 2 CPUs, 1000 MB");
     }
 
     function testFuzz_the_rate_is_the_plain_formula(
@@ -23,7 +23,7 @@ contract BillingTest is Grid {
         uint32 cpuPrice,
         uint32 memPrice
     ) external pure {
-        JobDefinition memory job = sized(gpus, ntasks, cpus, mem);
+        Sizes memory job = sized(gpus, ntasks, cpus, mem);
         uint256 expected =
             uint256(gpus) * gpuPrice + uint256(ntasks) * (uint256(cpus) * cpuPrice + uint256(mem) * cpus * memPrice);
         vm.assertEq(Billing.ratePerMinute(job, ProviderPrices(gpuPrice, cpuPrice, memPrice)), expected, "rate");
@@ -37,7 +37,7 @@ contract BillingTest is Grid {
         ProviderPrices memory p,
         HardwareTotals memory totals
     ) external pure {
-        JobDefinition memory job = sized(gpus, ntasks, cpus, mem);
+        Sizes memory job = sized(gpus, ntasks, cpus, mem);
         Billing.ratePerMinute(job, p);
         Billing.fits(job, totals);
         p = ProviderPrices(type(uint256).max, type(uint256).max, type(uint256).max);
@@ -110,14 +110,14 @@ contract BillingTest is Grid {
     }
 
     function test_the_exact_hardware_fits_and_one_less_does_not() external pure {
-        JobDefinition memory job = sized(2, 3, 4, 5);
+        Sizes memory job = sized(2, 3, 4, 5);
         vm.assertTrue(Billing.fits(job, HardwareTotals(2, 12, 60)), "exact");
         vm.assertTrue(!Billing.fits(job, HardwareTotals(1, 12, 60)), "gpus");
         vm.assertTrue(!Billing.fits(job, HardwareTotals(2, 11, 60)), "cpus");
         vm.assertTrue(!Billing.fits(job, HardwareTotals(2, 12, 59)), "memory");
     }
 
-    function sized(uint64 gpus, uint64 ntasks, uint64 cpus, uint64 mem) private pure returns (JobDefinition memory d) {
-        (d.gpus, d.ntasks, d.cpusPerTask, d.memPerCpu) = (gpus, ntasks, cpus, mem);
+    function sized(uint64 gpus, uint64 ntasks, uint64 cpus, uint64 mem) private pure returns (Sizes memory) {
+        return Sizes({gpus: gpus, memPerCpu: mem, cpusPerTask: cpus, ntasks: ntasks});
     }
 }

@@ -8,6 +8,10 @@ import {vm} from "./Vm.sol";
 /// What calls cost, against the figures of gas.json, and that none costs more when there are more jobs. The figures are
 /// those of warm calls without a transaction's base cost: they show drift; `./run bench gas` shows what a job pays.
 contract GasTest is Grid {
+    function deployed() internal pure override returns (bool) {
+        return true;
+    }
+
     function test_the_usual_calls_cost_what_gas_json_says() external {
         vm.pauseGasMetering();
         running(1000 ether);

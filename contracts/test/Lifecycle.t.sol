@@ -15,7 +15,8 @@ import {
     ProviderNotJoined,
     SameStatusError
 } from "../src/Errors.sol";
-import {ClaimJobEvent, JobCreated, JobRefusedEvent, JobTransitionEvent, NewJobRequestEvent} from "../src/Events.sol";
+import {MetaScheduler} from "../src/MetaScheduler.sol";
+import {JobCreated, JobRefusedEvent, JobTransitionEvent, NewJobRequestEvent} from "../src/Events.sol";
 import {Job, JobDefinition, JobStatus, JobTerms} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
@@ -138,7 +139,7 @@ contract LifecycleTest is Grid {
         vm.expectEmit(address(grid));
         emit JobTransitionEvent(second, JobStatus.META_SCHEDULED, JobStatus.SCHEDULED);
         vm.expectEmit(address(grid));
-        emit ClaimJobEvent(customer, provider, second, 20, definition());
+        emit MetaScheduler.ClaimJobEvent(customer, provider, second, 20, definition());
         grid.claimNextJob();
         vm.assertEq(rare.jobTerms(second).claimedAt, block.timestamp, "claimed");
         vm.prank(provider);

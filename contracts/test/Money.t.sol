@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {InsufficientFunds} from "../src/Errors.sol";
 import {BilledTooMuchEvent, JobSettledEvent} from "../src/Events.sol";
-import {Job, JobDefinition, JobStatus, JobTerms, ProviderPrices} from "../src/Types.sol";
+import {Job, JobStatus, JobTerms, ProviderPrices, Sizes} from "../src/Types.sol";
 import {Billing} from "../src/libraries/Billing.sol";
 import {Grid} from "./Grid.sol";
 import {Vm, vm} from "./Vm.sol";
@@ -70,7 +70,7 @@ contract MoneyTest is Grid {
         grid.setDeepsquareCut(cut % 101);
         uint256 customerBefore = credit.balanceOf(customer);
         bytes32 id = request(how.locked);
-        uint256 rate = Billing.ratePerMinute(definition(), manager.getProviderPrices(provider));
+        uint256 rate = Billing.ratePerMinute(Sizes(1, 1000, 2, 3), manager.getProviderPrices(provider));
         vm.assume(rate <= how.locked);
         assign(id);
         vm.prank(provider);

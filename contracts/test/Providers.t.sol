@@ -10,12 +10,14 @@ import {
     InvalidTotalMem,
     NoProvider,
     OutOfBounds,
+    ProviderNotJoined,
     WaitingApprovalOnly
 } from "../src/Errors.sol";
+import {MetaScheduler} from "../src/MetaScheduler.sol";
 import {ProviderManager} from "../src/ProviderManager.sol";
 import {
-    Fault,
     HardwareTotals,
+    JobStatus,
     Label,
     Provider,
     ProviderEntry,
@@ -147,24 +149,76 @@ contract ProvidersTest is Grid {
         for (uint256 i; i < moves.length; ++i) {
             checkDenied(abi.encodeWithSelector(moves[i], provider), refusal);
         }
-        refusal = missingRole(stranger, manager.METASCHEDULER_CONTRACT_ROLE());
-        checkDenied(abi.encodeCall(manager.incJobCount, (provider)), refusal);
-        checkDenied(abi.encodeCall(manager.incFaultCount, (provider, Fault.REFUSED)), refusal);
     }
 
     function test_counters() external {
-        manager.grantRole(manager.METASCHEDULER_CONTRACT_ROLE(), address(this));
-        manager.incJobCount(provider);
-        for (uint256 i; i < 2; ++i) {
-            manager.incFaultCount(provider, Fault.REFUSED);
-        }
+        report(running(200 ether), JobStatus.FINISHED, 1);
+        running(200 ether);
         for (uint256 i; i < 3; ++i) {
-            manager.incFaultCount(provider, Fault.PANICKED);
+            bytes32 id = assigned(200 ether);
+            vm.prank(provider);
+            rare.refuseJob(id);
         }
         for (uint256 i; i < 4; ++i) {
-            manager.incFaultCount(provider, Fault.TIMED_OUT);
+            report(claimed(200 ether), JobStatus.PANICKED, 0);
         }
-        vm.assertEq(abi.encode(manager.getRecord(provider)), abi.encode(ProviderRecord(1, 2, 3, 4)), "record");
+        for (uint256 i; i < 5; ++i) {
+            bytes32 id = assigned(200 ether);
+            skip(10 minutes);
+            rare.timeoutJob(id);
+        }
+        remove(provider);
+        vm.assertEq(abi.encode(manager.getRecord(provider)), abi.encode(ProviderRecord(2, 3, 4, 5)), "record");
+        vm.assertEq(manager.getJobCount(provider), 2, "started");
+    }
+
+    function test_who_has_the_role_of_the_contract_is_told_until_it_loses_it() external {
+        bytes32 role = manager.METASCHEDULER_CONTRACT_ROLE();
+        manager.revokeRole(role, address(grid));
+        vm.assertEq(address(manager.metaScheduler()), address(0), "nobody");
+        vm.assertEq(manager.getJobCount(provider), 0, "nobody counts");
+        ban(provider);
+        bytes32 id = assigned(200 ether); // nobody told of the ban
+        rare.noteStanding(provider);
+        vm.expectRevert(ProviderNotJoined.selector);
+        vm.prank(provider);
+        grid.claimNextJob();
+        manager.revokeRole(role, address(grid)); // again, without effect
+        manager.grantRole(role, address(grid));
+        vm.assertEq(address(manager.metaScheduler()), address(grid), "told");
+        unban(provider);
+        vm.prank(provider);
+        grid.claimNextJob();
+        checkStatus(id, JobStatus.SCHEDULED);
+    }
+
+    function test_the_newest_contract_is_told_and_losing_an_older_one_changes_nothing() external {
+        bytes32 role = manager.METASCHEDULER_CONTRACT_ROLE();
+        bytes memory parts = abi.encode(credit, manager);
+        address newer = create("MetaScheduler", type(MetaScheduler).creationCode, parts);
+        manager.grantRole(role, newer);
+        manager.revokeRole(role, address(grid));
+        vm.assertEq(address(manager.metaScheduler()), newer, "the newer one");
+    }
+
+    function test_whoever_copies_a_standing_again_changes_nothing() external {
+        bytes32 id = assigned(200 ether);
+        vm.prank(stranger);
+        rare.noteStanding(provider);
+        vm.assertTrue(rare.hasNextClaimableJob(provider), "as before");
+        vm.prank(stranger);
+        rare.noteStanding(stranger);
+        vm.expectRevert(ProviderNotJoined.selector);
+        vm.prank(stranger);
+        grid.claimNextJob();
+        vm.assertEq(rare.jobTerms(id).ratePerMinute, RATE, "its terms");
+    }
+
+    function test_more_hardware_than_can_be_noted_counts_as_the_most() external {
+        vm.prank(provider);
+        manager.register(hardware(1, type(uint64).max, type(uint64).max, type(uint64).max), prices(), labels());
+        approve(provider);
+        checkStatus(assigned(200 ether), JobStatus.META_SCHEDULED);
     }
 
     function test_pages_show_every_provider_once_in_order() external {

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {InvalidJob, OutOfBounds} from "../src/Errors.sol";
-import {Job, JobStatus, JobTerms} from "../src/Types.sol";
+import {Job, JobRequest, JobStatus, JobTerms} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
@@ -57,6 +57,38 @@ contract ViewsTest is Grid {
             vm.assertEq(page[i], all[from + i], "slice");
         }
         vm.assertEq(rare.getByCustomerPaged(customer, type(uint256).max, type(uint256).max).length, 0, "beyond");
+    }
+
+    function test_a_customer_among_others_finds_single_jobs_and_batches_again() external {
+        endow(stranger, 1_000_000 ether);
+        uint256 count;
+        for (uint256 i; i < 23; ++i) {
+            count += requestSome(customer, i % 3 + 1);
+            requestSome(stranger, 1);
+        }
+        bytes32[] memory all = rare.getByCustomer(customer);
+        vm.assertEq(all.length, count, "all");
+        uint256 index;
+        for (uint256 i = 1; i <= grid.jobIdCounter(); ++i) {
+            if (rare.get(bytes32(i)).customerAddr != customer) continue;
+            vm.assertEq(all[index++], bytes32(i), "oldest first");
+        }
+        for (uint256 from; from < count; from += 7) {
+            bytes32[] memory page = rare.getByCustomerPaged(customer, from, 9);
+            for (uint256 i; i < page.length; ++i) {
+                vm.assertEq(page[i], all[from + i], "slice");
+            }
+        }
+    }
+
+    function requestSome(address who, uint256 count) private returns (uint256) {
+        JobRequest[] memory requests = new JobRequest[](count);
+        for (uint256 i; i < count; ++i) {
+            requests[i] = JobRequest(definition(), 100 ether, "", false);
+        }
+        vm.prank(who);
+        grid.requestNewJobs(requests);
+        return count;
     }
 
     function test_a_provider_pages_through_the_jobs_it_has_claimed() external {

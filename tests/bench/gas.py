@@ -8,6 +8,7 @@ cheaper or dearer by the place that its id takes in its customer's list.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ class Contract:
 
     @classmethod
     def create(cls, node: Node, name: str, *args: str) -> Contract:
-        built = json.loads((HOME / "out" / f"{name}.sol" / f"{name}.json").read_text())
+        built = json.loads((HOME / "deployed" / f"{name}.sol" / f"{name}.json").read_text())
         interface = Interface(name, built["abi"], built["bytecode"]["object"])
         receipt = node.send(ADMIN, None, interface.creation(*args))
         return cls(node, interface, receipt["contractAddress"])
@@ -187,7 +188,8 @@ def mean(life: Life, definition: Definition) -> Costs:
 
 def build() -> None:
     forge = HOME / "node_modules/.bin/forge"
-    subprocess.run([forge, "build", "src", "test/baseline", "--silent"], cwd=HOME, check=True)
+    settings = {**os.environ, "FOUNDRY_PROFILE": "deployed"}
+    subprocess.run([forge, "build", "src", "test/baseline", "--silent"], cwd=HOME, env=settings, check=True)
 
 
 def measure() -> dict[str, dict[str, Costs]]:

@@ -125,7 +125,6 @@ FUNCTIONS = {
     isValidForScheduling(address provider) view -> (bool)
     isWaitingForApproval(address provider) view -> (bool)
     getJobCount(address provider) view -> (uint256)
-    incJobCount(address provider)
     elementCount() view -> (uint256)
     idCounter() view -> (uint256)
     fetchPage(uint256 cursor, uint256 howMany) view -> (bytes32[] data, uint256 actualLength, uint256 newCursor)
@@ -229,7 +228,7 @@ LEFT_OUT = {
     "ProviderJobQueues": (
         "pushClaimableJob pushCancellingJob pushTopUpJob popNextClaimableJob popNextCancellingJob popNextTopUpJob Empty"
     ),
-    "ProviderManager": "head tail objects findIdForDataFrom NewHead NewTail ObjectCreated ObjectRemoved ObjectsLinked",
+    "ProviderManager": "incJobCount head tail objects findIdForDataFrom NewHead NewTail ObjectCreated ObjectRemoved ObjectsLinked",
     "Tools": (
         "checkNewJobStatus convertCreditToDuration convertDurationToCredit getRemainingTime isDelegateTopable"
         " isJobCold isJobHot isJobDefinitionValid"

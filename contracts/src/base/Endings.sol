@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IProviderManager} from "../IProviderManager.sol";
-import {Fault, JobStatus} from "../Types.sol";
+import {JobStatus} from "../Types.sol";
 import {JobWord} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
 import {Escrow} from "./Escrow.sol";
@@ -16,13 +16,15 @@ abstract contract Endings is Escrow {
 
     constructor(IERC20 credit_, IProviderManager providerManager_) Lines(providerManager_) Escrow(credit_) {}
 
+    /// Keeps a text for the customer; the caller stores the word.
     function _noteError(bytes32 jobId, JobWord word, string memory lastError) internal returns (JobWord) {
         _extras[jobId].lastError = lastError;
         return word.withExtra();
     }
 
+    /// Ends a job with a full refund, counted against the provider that has claimed it.
     function _panic(bytes32 jobId, JobWord word, Deal memory deal) internal {
-        if (States.isClaimed(word.status())) providerManager.incFaultCount(deal.provider, Fault.PANICKED);
+        if (States.isClaimed(word.status())) ++_faults[deal.provider].panicked;
         _end(jobId, word, deal, JobStatus.PANICKED, 0);
     }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {JobCreated, JobTransitionEvent} from "../Events.sol";
 import {InvalidJob} from "../Errors.sol";
-import {JobStatus} from "../Types.sol";
-import {Blob} from "../libraries/Blob.sol";
+import {JobDefinition, JobRequest, JobStatus} from "../Types.sol";
+import {Blob, Pen, Pens} from "../libraries/Blob.sol";
+import {IdRuns} from "../libraries/IdRuns.sol";
 import {JobRecord} from "../libraries/JobRecord.sol";
 import {JobWord, JobWords} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
@@ -27,41 +29,75 @@ abstract contract JobStore is Constants {
 
     mapping(bytes32 jobId => JobWord) internal _words;
     mapping(bytes32 jobId => Extra) internal _extras;
-    // eight ids a slot
-    mapping(address customer => uint32[]) internal _idsOf;
+    /// The newest ids of each customer.
+    mapping(address customer => IdRuns) internal _idsOf;
 
-    /// Keeps a record in a blob of its own, for the next job.
-    function _createOne(bytes memory record, bool delegateSpending) internal returns (bytes32 jobId) {
-        jobId = _create(++_lastBlob, JobRecord.HEADER, delegateSpending);
-        Blob.write(bytes.concat(JobRecord.header(msg.sender), record));
-    }
-
-    /// Keeps many records in as few blobs as they need, for the next jobs in this order.
-    function _createMany(bytes[] memory records, bool[] memory delegateSpending)
+    /// Keeps a job of the caller in a blob of its own.
+    function _createOne(JobDefinition calldata definition, uint256 deposit, bytes32 name, bool delegateSpending)
         internal
-        returns (bytes32[] memory jobIds)
+        returns (bytes32 jobId)
     {
-        jobIds = new bytes32[](records.length);
-        uint256 first;
-        uint256 place = JobRecord.HEADER;
+        uint256 number = _lastJob + 1;
         uint256 blob = _lastBlob + 1;
-        for (uint256 i; i < records.length; ++i) {
-            if (place + records[i].length > Blob.LONGEST) {
-                Blob.write(Blob.join(JobRecord.header(msg.sender), records, first, i));
-                (first, place, blob) = (i, JobRecord.HEADER, blob + 1);
-            }
-            jobIds[i] = _create(blob, place, delegateSpending[i]);
-            place += records[i].length;
-        }
-        _lastBlob = uint32(blob);
-        Blob.write(Blob.join(JobRecord.header(msg.sender), records, first, records.length));
+        (_lastJob, _lastBlob) = (SafeCast.toUint32(number), SafeCast.toUint32(blob));
+        (IdRuns full, bool isFull) = _list(number, 1, blob);
+        Pen start = Pens.begin();
+        Pen pen = _beginBlob(start, full, isFull);
+        jobId = _create(number, blob, Blob.lengthOf(start, pen), delegateSpending);
+        Blob.keep(start, JobRecord.put(pen, definition, deposit, name));
     }
 
-    function _create(uint256 blob, uint256 place, bool delegateSpending) private returns (bytes32 jobId) {
-        uint32 number = ++_lastJob;
-        jobId = bytes32(uint256(number));
+    /// Keeps many jobs of the caller, in this order, in as few blobs as they need.
+    function _createMany(JobRequest[] calldata requests) internal returns (bytes32[] memory jobIds) {
+        jobIds = new bytes32[](requests.length);
+        uint256 number = _lastJob;
+        uint256 blob = _lastBlob + 1;
+        (IdRuns full, bool isFull) = _list(number + 1, requests.length, blob);
+        Pen start = Pens.begin();
+        Pen pen = _beginBlob(start, full, isFull);
+        for (uint256 i; i < requests.length; ++i) {
+            Pen before = pen;
+            pen = _putRequest(before, requests[i]);
+            if (Blob.lengthOf(start, pen) > Blob.LONGEST) {
+                (before, pen) = _nextBlob(start, before, pen);
+                ++blob;
+            }
+            jobIds[i] = _create(++number, blob, Blob.lengthOf(start, before), requests[i].delegateSpendingAuthority);
+        }
+        (_lastJob, _lastBlob) = (SafeCast.toUint32(number), SafeCast.toUint32(blob));
+        Blob.keep(start, pen);
+    }
+
+    function _putRequest(Pen pen, JobRequest calldata request) private pure returns (Pen) {
+        return JobRecord.put(pen, request.definition, request.lockedCredits, request.jobName);
+    }
+
+    /// Keeps the blob from `start` to `last`, and begins another one at the same place with the record behind that.
+    function _nextBlob(Pen start, Pen last, Pen end) private returns (Pen first, Pen pen) {
+        Blob.keep(start, last);
+        first = Pen.wrap(Pen.unwrap(start) + Blob.MAKER_LENGTH + JobRecord.HEADER);
+        pen = first.moveHere(last, end);
+    }
+
+    /// A blob of the caller, with its older ids if they no longer have room in their slot.
+    function _beginBlob(Pen start, IdRuns older, bool withOlder) private view returns (Pen pen) {
+        pen = JobRecord.putHeader(Blob.begin(start));
+        if (withOlder) pen = pen.number(IdRuns.unwrap(older), 32);
+    }
+
+    /// Puts `count` ids from `first` on behind the caller's others. When those `full` the slot, they are to be kept in
+    /// the blob of that number.
+    function _list(uint256 first, uint256 count, uint256 blob) private returns (IdRuns before, bool full) {
+        before = _idsOf[msg.sender];
+        (_idsOf[msg.sender], full) = before.with(first, count, blob);
+    }
+
+    function _create(uint256 number, uint256 blob, uint256 place, bool delegateSpending)
+        private
+        returns (bytes32 jobId)
+    {
+        jobId = bytes32(number);
         _words[jobId] = JobWords.create(blob, place, delegateSpending);
-        _idsOf[msg.sender].push(number);
         emit JobCreated(jobId);
     }
 
@@ -79,14 +115,17 @@ abstract contract JobStore is Constants {
         return word.moved(to);
     }
 
+    /// Where the job's record is kept.
     function _blobOf(JobWord word) internal view returns (address) {
         return Blob.addressOf(address(this), word.blob());
     }
 
-    function _customerOf(JobWord word) internal view returns (address) {
-        return JobRecord.customerOf(_blobOf(word));
+    /// Who asked for the job.
+    function _customerOf(JobWord word) internal view returns (address customer) {
+        (customer,) = JobRecord.headerOf(_blobOf(word));
     }
 
+    /// The numbers of the job's record.
     function _coreOf(JobWord word) internal view returns (JobRecord.Core memory) {
         return JobRecord.core(_blobOf(word), word.position());
     }

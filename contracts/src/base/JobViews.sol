@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {OutOfBounds} from "../Errors.sol";
 import {Job, JobCost, JobStatus, JobTerms, JobTime} from "../Types.sol";
 import {Billing} from "../libraries/Billing.sol";
+import {Blob} from "../libraries/Blob.sol";
+import {IdRuns, IdRunsFields} from "../libraries/IdRuns.sol";
 import {JobRecord} from "../libraries/JobRecord.sol";
 import {JobWord} from "../libraries/JobWord.sol";
+import {LineWord} from "../libraries/LineWord.sol";
 import {States} from "../libraries/States.sol";
 import {Lines} from "./Lines.sol";
 
@@ -51,16 +55,16 @@ abstract contract JobViews is Lines {
         view
         returns (bytes32[] memory ids, bytes32 nextCursor)
     {
-        Line memory line = _lines[provider];
+        LineWord line = _lines[provider];
         JobWord word = _words[cursor];
-        if (cursor == 0) cursor = line.claimed == 0 ? bytes32(0) : _toId(line.first);
+        if (cursor == 0) cursor = line.claimed() == 0 ? bytes32(0) : _toId(line.first());
         else if (!States.isClaimed(word.status()) || _providerOf(word) != provider) revert OutOfBounds();
-        bytes32[] memory room = new bytes32[](howMany < line.claimed ? howMany : line.claimed);
+        bytes32[] memory room = new bytes32[](Math.min(howMany, line.claimed()));
         uint256 found;
         for (; found < room.length && cursor != 0; ++found) {
             room[found] = cursor;
             cursor = _toId(_words[cursor].next());
-            if (uint256(cursor) == line.nextToClaim) cursor = 0;
+            if (uint256(cursor) == line.nextToClaim()) cursor = 0;
         }
         ids = new bytes32[](found);
         for (uint256 i; i < found; ++i) {
@@ -78,7 +82,8 @@ abstract contract JobViews is Lines {
         job.status = word.status();
         job.customerAddr = core.customer;
         job.providerAddr = deal.provider;
-        (job.definition, job.jobName) = JobRecord.definitionOf(_blobOf(word), word.position(), core);
+        job.definition = JobRecord.definitionOf(_blobOf(word), word.position());
+        job.jobName = JobRecord.nameOf(_blobOf(word), word.position());
         bool cold = !States.isHot(job.status);
         uint256 cost = cold ? Billing.cost(word.billedMinutes(), deal.rate, deal.locked) : 0;
         job.cost = JobCost(deal.locked, cost, extra.pendingTopUp, word.delegateSpending());
@@ -103,12 +108,27 @@ abstract contract JobViews is Lines {
         terms.cutPercent = uint8(deal.cutPercent);
     }
 
+    /// From the newest word of ids back to the one that holds the `from`-th.
     function _page(address customer, uint256 from, uint256 howMany) private view returns (bytes32[] memory ids) {
-        uint32[] storage all = _idsOf[customer];
-        uint256 left = from < all.length ? all.length - from : 0;
-        ids = new bytes32[](howMany < left ? howMany : left);
-        for (uint256 i; i < ids.length; ++i) {
-            ids[i] = _toId(all[from + i]);
+        IdRuns word = _idsOf[customer];
+        uint256 begin = word.jobs(); // index of the first id that was looked at
+        if (from >= begin) return ids;
+        ids = new bytes32[](Math.min(howMany, begin - from));
+        while (begin > from) {
+            for (uint256 i; i < IdRunsFields.RUNS && begin > from; ++i) {
+                (uint256 first, uint256 count) = word.run(i);
+                begin -= count;
+                _fill(ids, from, first, begin, count);
+            }
+            if (begin > from) word = JobRecord.olderIdsIn(Blob.addressOf(address(this), word.older()));
+        }
+    }
+
+    /// Puts the ids of a run that begins at index `begin` where they belong in a page that begins at index `from`.
+    function _fill(bytes32[] memory ids, uint256 from, uint256 first, uint256 begin, uint256 count) private pure {
+        uint256 end = Math.min(begin + count, from + ids.length);
+        for (uint256 index = Math.max(begin, from); index < end; ++index) {
+            ids[index - from] = _toId(first + index - begin);
         }
     }
 }

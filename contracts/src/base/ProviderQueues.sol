@@ -41,7 +41,7 @@ abstract contract ProviderQueues is Lines {
 
     /// How many jobs the provider can claim.
     function getClaimableJobQueueSize(address provider) external view returns (uint256) {
-        return _lines[provider].claimable;
+        return _lines[provider].claimable();
     }
 
     /// Of how many cancel requests the provider has not been told.

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {HardwareTotals, JobDefinition, ProviderPrices} from "../Types.sol";
+import {HardwareTotals, ProviderPrices, Sizes} from "../Types.sol";
 
 /// What a job costs. Nothing here can overflow or divide by zero, whatever the prices.
 library Billing {
@@ -35,7 +35,7 @@ library Billing {
 
     /// Wei per minute: gpus x gpuPrice + ntasks x (cpusPerTask x cpuPrice + memPerCpu x cpusPerTask x memPrice).
     /// Saturates at 2^128 - 1, which no deposit exceeds.
-    function ratePerMinute(JobDefinition memory job, ProviderPrices memory prices) internal pure returns (uint128) {
+    function ratePerMinute(Sizes memory job, ProviderPrices memory prices) internal pure returns (uint128) {
         uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
         uint256 rate = uint256(job.gpus).saturatingMul(prices.gpuPricePerMin);
         rate = rate.saturatingAdd(cpus.saturatingMul(prices.cpuPricePerMin));
@@ -44,7 +44,7 @@ library Billing {
     }
 
     /// Whether nodes with these sums can hold the job at all; the exact fit per node is found off chain.
-    function fits(JobDefinition memory job, HardwareTotals memory totals) internal pure returns (bool) {
+    function fits(Sizes memory job, HardwareTotals memory totals) internal pure returns (bool) {
         uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
         return cpus <= totals.cpus && cpus * job.memPerCpu <= totals.mem && job.gpus <= totals.gpus;
     }

@@ -3,82 +3,171 @@ pragma solidity 0.8.37;
 
 import {BlobTooLong} from "../Errors.sol";
 
+/// All inline assembly of the grid but for one line of IdList: bytes written one behind the other (Pen), and bytes
+/// kept as code (Blob).
+
+/// Where in memory the next byte goes. What is written lies at the end of memory: nothing else may be allocated before
+/// the last byte is written, which is checked.
+type Pen is uint256;
+
+using Pens for Pen global;
+
+/// Writes with a Pen, and reads what lies in memory.
+library Pens {
+    /// A pen at the end of memory.
+    function begin() internal pure returns (Pen pen) {
+        assembly ("memory-safe") {
+            pen := mload(0x40)
+        }
+    }
+
+    /// Writes `value` in `width` bytes (at most 32), the most significant first.
+    function number(Pen pen, uint256 value, uint256 width) internal pure returns (Pen next) {
+        next = _advance(pen, width);
+        assembly ("memory-safe") {
+            mstore(pen, shl(sub(256, mul(8, width)), value))
+        }
+    }
+
+    /// Writes these bytes.
+    function data(Pen pen, bytes calldata bytes_) internal pure returns (Pen next) {
+        next = _advance(pen, bytes_.length);
+        assembly ("memory-safe") {
+            calldatacopy(pen, bytes_.offset, bytes_.length)
+        }
+    }
+
+    /// Writes a copy of the `length` bytes at `source`, and zeros up to a full word.
+    function padded(Pen pen, uint256 source, uint256 length) internal pure returns (Pen next) {
+        next = _advance(pen, length + 31 & ~uint256(31));
+        assembly ("memory-safe") {
+            mcopy(pen, source, length)
+            mstore(add(pen, length), 0)
+        }
+    }
+
+    /// Overwrites the `width` bytes at `place` of what was written from this pen on.
+    function overwrite(Pen pen, uint256 place, uint256 value, uint256 width) internal pure {
+        assembly ("memory-safe") {
+            let target := add(pen, place)
+            let bits := mul(8, width)
+            let rest := shr(bits, shl(bits, mload(target)))
+            mstore(target, or(shl(sub(256, bits), value), rest))
+        }
+    }
+
+    /// How much was written from this pen to the `end`.
+    function lengthTo(Pen pen, Pen end) internal pure returns (uint256) {
+        return Pen.unwrap(end) - Pen.unwrap(pen);
+    }
+
+    /// What was written from this pen on, as its length and as many bytes, as one value.
+    function asBytes(Pen pen) internal pure returns (bytes memory written) {
+        assembly ("memory-safe") {
+            written := pen
+        }
+    }
+
+    /// Moves what was written from `from` to `end` to this pen, before it, and goes on from there.
+    function moveHere(Pen pen, Pen from, Pen end) internal pure returns (Pen next) {
+        next = Pen.wrap(Pen.unwrap(pen) + lengthTo(from, end));
+        assembly ("memory-safe") {
+            mcopy(pen, from, sub(end, from))
+            mstore(0x40, next)
+        }
+    }
+
+    /// Logs what was written from this pen to the `end` as an event without indexed fields, and forgets it.
+    function log(Pen pen, Pen end, bytes32 selector) internal {
+        assembly ("memory-safe") {
+            log1(pen, sub(end, pen), selector)
+            mstore(0x40, pen)
+        }
+    }
+
+    /// The number in the `width` bytes (at most 32) at `source`, and where the next one begins.
+    function take(uint256 source, uint256 width) internal pure returns (uint256 value, uint256 next) {
+        assembly ("memory-safe") {
+            value := shr(sub(256, mul(8, width)), mload(source))
+            next := add(source, width)
+        }
+    }
+
+    /// Takes `length` bytes of memory, if nothing else was allocated since the pen came here.
+    function _advance(Pen pen, uint256 length) private pure returns (Pen next) {
+        uint256 free;
+        assembly ("memory-safe") {
+            free := mload(0x40)
+            next := add(pen, length)
+            mstore(0x40, next)
+        }
+        assert(free == Pen.unwrap(pen));
+    }
+}
+
 /// Bytes that never change, kept as the code of a contract that does nothing: a third of the price of storage, and
-/// what is written in one transaction shares one such contract. All inline assembly of the grid is here.
+/// what is written in one transaction shares one such contract.
 library Blob {
     /// The longest code of a contract (EIP-170), less the byte that stops whoever calls it.
     uint256 internal constant LONGEST = 24_575;
 
-    /// Keeps `data` in the next blob of this contract.
-    function write(bytes memory data) internal {
-        if (data.length > LONGEST) revert BlobTooLong(data.length, LONGEST);
-        // PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE (0), CODECOPY, RETURNDATASIZE, RETURN; then STOP and the data
-        bytes memory code = abi.encodePacked(hex"61", uint16(data.length + 1), hex"80600a3d393df300", data);
+    // PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE (0), CODECOPY, RETURNDATASIZE, RETURN; then STOP and the data
+    uint256 private constant MAKER = 0x61000080600a3d393df300;
+    uint256 internal constant MAKER_LENGTH = 11;
+    uint256 private constant PLACE_OF_SIZE = 1;
+
+    /// Begins a blob; its data is to be written behind it.
+    function begin(Pen start) internal pure returns (Pen) {
+        return start.number(MAKER, MAKER_LENGTH);
+    }
+
+    /// The length of the data of a blob that was begun at `start`, up to the `end`.
+    function lengthOf(Pen start, Pen end) internal pure returns (uint256) {
+        return start.lengthTo(end) - MAKER_LENGTH;
+    }
+
+    /// Keeps what was written from `start` to the `end` in the next blob of this contract.
+    function keep(Pen start, Pen end) internal {
+        uint256 length = lengthOf(start, end);
+        if (length > LONGEST) revert BlobTooLong(length, LONGEST);
+        start.overwrite(PLACE_OF_SIZE, length + 1, 2);
         address made;
         assembly ("memory-safe") {
-            made := create(0, add(code, 32), mload(code))
+            made := create(0, start, sub(end, start))
         }
-        if (made == address(0)) revert BlobTooLong(data.length, LONGEST); // also when the gas ran out
+        if (made == address(0)) revert BlobTooLong(length, LONGEST); // also when the gas ran out
     }
 
-    /// Where the `number`-th contract stands that `creator` made with CREATE (1: the first).
-    function addressOf(address creator, uint256 number) internal pure returns (address) {
-        bytes memory rlp;
-        if (number < 0x80) rlp = abi.encodePacked(hex"d694", creator, uint8(number));
-        else if (number < 1 << 8) rlp = abi.encodePacked(hex"d794", creator, hex"81", uint8(number));
-        else if (number < 1 << 16) rlp = abi.encodePacked(hex"d894", creator, hex"82", uint16(number));
-        else if (number < 1 << 24) rlp = abi.encodePacked(hex"d994", creator, hex"83", uint24(number));
-        else rlp = abi.encodePacked(hex"da94", creator, hex"84", uint32(number));
-        return address(uint160(uint256(keccak256(rlp))));
-    }
-
-    /// `length` bytes of a blob from there.
-    function read(address blob, uint256 place, uint256 length) internal view returns (bytes memory data) {
-        data = new bytes(length);
+    /// Where the `nonce`-th contract stands that `creator` made with CREATE (1: the first, at most 2^32 - 1): the hash
+    /// of both in RLP, | length of the list | 0x94 | creator 20 | nonce |.
+    function addressOf(address creator, uint256 nonce) internal pure returns (address made) {
+        uint256 width = nonce < 1 << 8 ? 1 : nonce < 1 << 16 ? 2 : nonce < 1 << 24 ? 3 : 4;
+        uint256 mark = nonce < 0x80 ? 0 : 1; // small numbers stand for themselves, others follow their width
+        uint256 list = 0xd594 + (width + mark << 8);
         assembly ("memory-safe") {
-            extcodecopy(blob, add(data, 32), add(place, 1), length)
+            mstore(0, shl(240, list))
+            mstore(2, shl(96, creator))
+            mstore8(22, add(0x80, width))
+            mstore(add(22, mark), shl(sub(256, mul(8, width)), nonce))
+            made := and(keccak256(0, add(add(22, mark), width)), 0xffffffffffffffffffffffffffffffffffffffff)
         }
     }
 
-    /// The number that `width` bytes (at most 32) hold from there, the most significant first.
-    function uintAt(bytes memory data, uint256 place, uint256 width) internal pure returns (uint256 value) {
-        assert(place + width <= data.length);
+    /// The 64 bytes of a blob from there; beyond its end, zeros.
+    function peek(address blob, uint256 place) internal view returns (uint256 first, uint256 second) {
         assembly ("memory-safe") {
-            value := shr(sub(256, mul(8, width)), mload(add(add(data, 32), place)))
+            extcodecopy(blob, 0, add(place, 1), 64)
+            first := mload(0)
+            second := mload(32)
         }
     }
 
-    /// A copy of `length` bytes from there.
-    function slice(bytes memory data, uint256 place, uint256 length) internal pure returns (bytes memory part) {
-        assert(place + length <= data.length);
-        part = new bytes(length);
+    /// A copy of `length` bytes of a blob from there, and where in memory it begins.
+    function read(address blob, uint256 place, uint256 length) internal view returns (uint256 source) {
+        bytes memory copied = new bytes(length);
         assembly ("memory-safe") {
-            mcopy(add(part, 32), add(add(data, 32), place), length)
+            source := add(copied, 32)
+            extcodecopy(blob, source, add(place, 1), length)
         }
-    }
-
-    /// `head` and then the parts from the `first` until before the `end`-th, as one.
-    function join(bytes memory head, bytes[] memory parts, uint256 first, uint256 end)
-        internal
-        pure
-        returns (bytes memory joined)
-    {
-        uint256 length = head.length;
-        for (uint256 i = first; i < end; ++i) {
-            length += parts[i].length;
-        }
-        joined = new bytes(length);
-        uint256 place = _put(joined, 0, head);
-        for (uint256 i = first; i < end; ++i) {
-            place = _put(joined, place, parts[i]);
-        }
-    }
-
-    function _put(bytes memory target, uint256 place, bytes memory part) private pure returns (uint256) {
-        uint256 length = part.length;
-        assembly ("memory-safe") {
-            mcopy(add(add(target, 32), place), add(part, 32), length)
-        }
-        return place + length;
     }
 }

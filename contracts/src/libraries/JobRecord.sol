@@ -2,148 +2,253 @@
 pragma solidity 0.8.37;
 
 import {BlobTooLong} from "../Errors.sol";
-import {Affinity, JobDefinition, Label, StorageType} from "../Types.sol";
-import {Blob} from "./Blob.sol";
+import {JobDefinition, Label, Sizes} from "../Types.sol";
+import {Blob, Pen, Pens} from "./Blob.sol";
+import {IdRuns} from "./IdRuns.sol";
 
 /// What of a job never changes, as bytes. The jobs of one request lie behind each other in one blob:
 ///
-/// header    | customer 20 | submittedAt 5 |
-/// record    | length 2 | deposit 12 | gpus 8 | memPerCpu 8 | cpusPerTask 8 | ntasks 8 |           the fixed part
-///           | storageType 1 | name | location | uses 2 | affinities 2 |
+/// header    | customer 20 | submittedAt 5 |, in some blobs followed by | IdRuns 32 |
+/// record    | length 2 | widths 3 | deposit | gpus | memPerCpu | cpusPerTask | ntasks |       numbers
+///           | name | location | uses | affinities |                                          texts
 ///           then each use as | key | value |, and each affinity as | key | value | op 2 |
 ///
-/// all widths in bytes; name, location, key and value as | length 2 | text |. Names lose their zeros at the end.
+/// all widths in bytes. `widths` has four bits each for the storage type (itself) and for the widths of the five numbers.
+/// Name, location, key and value are | size | bytes |; uses and affinities the size of each list. A size has one byte
+/// below 128, else two with the top bit set. Names lose their zeros at the end.
 library JobRecord {
     uint256 internal constant HEADER = 25;
-    uint256 private constant FIXED = 46;
+    uint256 private constant FIXED = 5;
+    uint256 private constant LONGEST_NUMBERS = 12 + 4 * 8;
+    uint256 private constant LONG = 0x8000;
 
-    /// The fixed part of a record, and its blob's header.
+    /// The numbers of a record, and its blob's header.
     struct Core {
         address customer;
         uint256 submittedAt;
-        uint256 length;
         uint256 deposit;
-        JobDefinition sizes; // without texts and labels
+        Sizes sizes;
     }
 
-    function header(address customer) internal view returns (bytes memory) {
-        return abi.encodePacked(customer, uint40(block.timestamp));
+    // ---------------------------------------------------------------- writing
+
+    /// Writes the header of a blob whose jobs the caller asks for now.
+    function putHeader(Pen pen) internal view returns (Pen) {
+        return pen.number(uint160(msg.sender), 20).number(block.timestamp, 5);
     }
 
-    function encode(JobDefinition calldata definition, uint96 deposit, bytes32 name)
+    /// Writes a record.
+    function put(Pen start, JobDefinition calldata definition, uint256 deposit, bytes32 name)
         internal
         pure
-        returns (bytes memory)
+        returns (Pen pen)
     {
-        bytes memory rest = abi.encodePacked(
-            definition.storageType,
-            _text(_trimmed(name)),
-            _text(bytes(definition.batchLocationHash)),
-            uint16(definition.uses.length),
-            uint16(definition.affinity.length)
-        );
-        for (uint256 i; i < definition.uses.length; ++i) {
-            rest = bytes.concat(rest, _label(definition.uses[i]));
-        }
-        for (uint256 i; i < definition.affinity.length; ++i) {
-            rest = bytes.concat(rest, _label(definition.affinity[i].label), definition.affinity[i].op);
-        }
-        if (rest.length + FIXED > Blob.LONGEST) revert BlobTooLong(rest.length + FIXED, Blob.LONGEST);
-        return abi.encodePacked(
-            uint16(rest.length + FIXED),
-            deposit,
-            definition.gpus,
-            definition.memPerCpu,
-            definition.cpusPerTask,
-            definition.ntasks,
-            rest
-        );
+        uint256 widths = uint256(definition.storageType);
+        pen = start.number(0, FIXED); // written when its fields are known
+        (pen, widths) = _putNumber(pen, widths, deposit);
+        (pen, widths) = _putNumber(pen, widths, definition.gpus);
+        (pen, widths) = _putNumber(pen, widths, definition.memPerCpu);
+        (pen, widths) = _putNumber(pen, widths, definition.cpusPerTask);
+        (pen, widths) = _putNumber(pen, widths, definition.ntasks);
+        pen = _putName(pen, name);
+        pen = _putText(pen, definition.batchLocationHash);
+        pen = _putLabels(pen, definition);
+        uint256 length = start.lengthTo(pen);
+        if (length > Blob.LONGEST) revert BlobTooLong(length, Blob.LONGEST);
+        start.overwrite(0, length << 24 | widths, FIXED);
     }
 
-    /// The fixed part of the record at that place.
+    /// Writes a number as short as it is, and puts its width behind the others.
+    function _putNumber(Pen pen, uint256 widths, uint256 number) private pure returns (Pen, uint256) {
+        uint256 width = _width(number);
+        return (pen.number(number, width), widths << 4 | width);
+    }
+
+    function _putName(Pen pen, bytes32 name) private pure returns (Pen) {
+        uint256 length = _lengthOf(name);
+        return _putSize(pen, length).number(uint256(name) >> 256 - 8 * length, length);
+    }
+
+    function _putLabels(Pen pen, JobDefinition calldata definition) private pure returns (Pen) {
+        (uint256 uses, uint256 affinities) = (definition.uses.length, definition.affinity.length);
+        pen = _putSize(_putSize(pen, uses), affinities);
+        for (uint256 i; i < uses; ++i) {
+            pen = _putLabel(pen, definition.uses[i]);
+        }
+        for (uint256 i; i < affinities; ++i) {
+            pen = _putLabel(pen, definition.affinity[i].label);
+            pen = pen.number(uint16(definition.affinity[i].op), 2);
+        }
+        return pen;
+    }
+
+    function _putLabel(Pen pen, Label calldata label) private pure returns (Pen) {
+        return _putText(_putText(pen, label.key), label.value);
+    }
+
+    function _putText(Pen pen, string calldata text) private pure returns (Pen) {
+        return _putSize(pen, bytes(text).length).data(bytes(text));
+    }
+
+    /// Longer texts than a blob holds are refused here, so no size is cut.
+    function _putSize(Pen pen, uint256 size) private pure returns (Pen) {
+        if (size < 128) return pen.number(size, 1);
+        if (size > Blob.LONGEST) revert BlobTooLong(size, Blob.LONGEST);
+        return pen.number(LONG | size, 2);
+    }
+
+    /// Bytes that the number needs, none for 0.
+    function _width(uint256 number) private pure returns (uint256 width) {
+        for (; number != 0; number >>= 8) {
+            ++width;
+        }
+    }
+
+    /// Bytes of a name without its zeros at the end.
+    function _lengthOf(bytes32 name) private pure returns (uint256 length) {
+        for (uint256 rest = uint256(name); rest != 0; rest <<= 8) {
+            ++length;
+        }
+    }
+
+    // ---------------------------------------------------------------- reading
+
+    /// Who asked for the jobs in this blob, and when.
+    function headerOf(address blob) internal view returns (address customer, uint256 submittedAt) {
+        (uint256 word,) = Blob.peek(blob, 0);
+        return (address(uint160(word >> 96)), uint40(word >> 56));
+    }
+
+    /// The word of ids that this blob keeps besides its jobs.
+    function olderIdsIn(address blob) internal view returns (IdRuns) {
+        (uint256 word,) = Blob.peek(blob, HEADER);
+        return IdRuns.wrap(word);
+    }
+
+    /// The numbers of the record at that place.
     function core(address blob, uint256 place) internal view returns (Core memory found) {
-        uint256 part = Blob.uintAt(Blob.read(blob, 0, HEADER), 0, 25);
-        found.customer = address(uint160(part >> 40));
-        found.submittedAt = uint40(part);
-        bytes memory data = Blob.read(blob, place, FIXED);
-        part = Blob.uintAt(data, 0, 14);
-        found.length = part >> 96;
-        found.deposit = uint96(part);
-        part = Blob.uintAt(data, 14, 32);
-        JobDefinition memory sizes = found.sizes;
-        sizes.gpus = uint64(part >> 192);
-        sizes.memPerCpu = uint64(part >> 128);
-        sizes.cpusPerTask = uint64(part >> 64);
-        sizes.ntasks = uint64(part);
+        (found.customer, found.submittedAt) = headerOf(blob);
+        Sizes memory sizes = found.sizes;
+        uint256 source = Blob.read(blob, place, FIXED + LONGEST_NUMBERS);
+        uint256 widths;
+        (widths, source) = Pens.take(source, FIXED);
+        (found.deposit, source) = Pens.take(source, widths >> 16 & 15);
+        (sizes.gpus, source) = _take64(source, widths >> 12);
+        (sizes.memPerCpu, source) = _take64(source, widths >> 8);
+        (sizes.cpusPerTask, source) = _take64(source, widths >> 4);
+        (sizes.ntasks,) = _take64(source, widths);
     }
 
-    /// Who asked for the jobs in this blob.
-    function customerOf(address blob) internal view returns (address) {
-        return address(uint160(Blob.uintAt(Blob.read(blob, 0, 20), 0, 20)));
+    /// The name of the record at that place.
+    function nameOf(address blob, uint256 place) internal view returns (bytes32) {
+        (uint256 length, uint256 source) = _takeSize(_textsOf(_read(blob, place)));
+        (uint256 name,) = Pens.take(source, length);
+        return bytes32(name << 256 - 8 * length);
     }
 
-    /// The whole definition and the name, of the record at that place whose fixed part is `found`.
-    function definitionOf(address blob, uint256 place, Core memory found)
-        internal
-        view
-        returns (JobDefinition memory definition, bytes32 name)
-    {
-        Reader memory reader = Reader(Blob.read(blob, place + FIXED, found.length - FIXED), 0);
-        definition = found.sizes;
-        definition.storageType = StorageType(_number(reader, 1));
-        name = bytes32(bytes(_nextText(reader)));
-        definition.batchLocationHash = _nextText(reader);
-        definition.uses = new Label[](_number(reader, 2));
-        definition.affinity = new Affinity[](_number(reader, 2));
-        for (uint256 i; i < definition.uses.length; ++i) {
-            definition.uses[i] = _nextLabel(reader);
+    /// The definition in the record at that place.
+    function definitionOf(address blob, uint256 place) internal view returns (JobDefinition memory) {
+        uint256 source = _read(blob, place);
+        Pen start = Pens.begin();
+        Pen pen = _encode(start.number(0, 32).number(32, 32), source);
+        start.overwrite(0, start.lengthTo(pen) - 32, 32);
+        return abi.decode(start.asBytes(), (JobDefinition));
+    }
+
+    /// Logs an event whose last field is the definition in the record at that place, and whose others are these.
+    function logDefinition(bytes32 selector, uint256[4] memory fields, address blob, uint256 place) internal {
+        uint256 source = _read(blob, place);
+        Pen start = Pens.begin();
+        Pen pen = start;
+        for (uint256 i; i < 4; ++i) {
+            pen = pen.number(fields[i], 32);
         }
-        for (uint256 i; i < definition.affinity.length; ++i) {
-            definition.affinity[i] = Affinity(_nextLabel(reader), bytes2(uint16(_number(reader, 2))));
+        start.log(_encode(pen.number(5 * 32, 32), source), selector);
+    }
+
+    /// Writes the definition in the record at `source` as its ABI says: eight words, then what they point to.
+    function _encode(Pen start, uint256 source) private pure returns (Pen pen) {
+        (uint256 widths, uint256 number) = (0, 0);
+        (widths, source) = Pens.take(source, FIXED);
+        (, source) = Pens.take(source, widths >> 16 & 15); // the deposit
+        pen = start;
+        for (uint256 i; i < 4; ++i) {
+            (number, source) = Pens.take(source, widths >> 12 - 4 * i & 15);
+            pen = pen.number(number, 32);
         }
+        pen = pen.number(8 * 32, 32).number(widths >> 20 & 15, 32).number(0, 32).number(0, 32);
+        (number, source) = _takeSize(source);
+        source += number; // the name
+        (pen, source) = _encodeText(pen, source);
+        uint256 uses;
+        uint256 affinities;
+        (uses, source) = _takeSize(source);
+        (affinities, source) = _takeSize(source);
+        start.overwrite(6 * 32, start.lengthTo(pen), 32);
+        (pen, source) = _encodeLabels(pen, source, uses, false);
+        start.overwrite(7 * 32, start.lengthTo(pen), 32);
+        (pen,) = _encodeLabels(pen, source, affinities, true);
     }
 
-    struct Reader {
-        bytes data;
-        uint256 place;
-    }
-
-    function _number(Reader memory reader, uint256 width) private pure returns (uint256 value) {
-        value = Blob.uintAt(reader.data, reader.place, width);
-        reader.place += width;
-    }
-
-    function _nextText(Reader memory reader) private pure returns (string memory) {
-        uint256 length = _number(reader, 2);
-        bytes memory text = Blob.slice(reader.data, reader.place, length);
-        reader.place += length;
-        return string(text);
-    }
-
-    function _nextLabel(Reader memory reader) private pure returns (Label memory label) {
-        label.key = _nextText(reader);
-        label.value = _nextText(reader);
-    }
-
-    function _label(Label calldata label) private pure returns (bytes memory) {
-        return bytes.concat(_text(bytes(label.key)), _text(bytes(label.value)));
-    }
-
-    /// Longer texts than a blob holds are refused here, so no length is cut.
-    function _text(bytes memory text) private pure returns (bytes memory) {
-        if (text.length > Blob.LONGEST) revert BlobTooLong(text.length, Blob.LONGEST);
-        return abi.encodePacked(uint16(text.length), text);
-    }
-
-    /// The bytes of a name up to its zeros at the end, which most names have.
-    function _trimmed(bytes32 name) private pure returns (bytes memory) {
-        uint256 length = 32;
-        uint256 left = uint256(name);
-        for (uint256 half = 16; half > 0; half /= 2) {
-            if (left & (1 << half * 8) - 1 != 0) continue;
-            left >>= half * 8;
-            length -= half;
+    /// An array: its length, where each element begins, the elements.
+    function _encodeLabels(Pen pen, uint256 source, uint256 count, bool withOp) private pure returns (Pen, uint256) {
+        Pen start = pen.number(count, 32);
+        pen = start;
+        for (uint256 i; i < count; ++i) {
+            pen = pen.number(0, 32);
         }
-        return Blob.slice(bytes.concat(name), 0, left == 0 ? 0 : length);
+        for (uint256 i; i < count; ++i) {
+            start.overwrite(32 * i, start.lengthTo(pen), 32);
+            (pen, source) = withOp ? _encodeAffinity(pen, source) : _encodeLabel(pen, source);
+        }
+        return (pen, source);
+    }
+
+    /// An affinity: where its label begins, its operator, the label.
+    function _encodeAffinity(Pen start, uint256 source) private pure returns (Pen pen, uint256 next) {
+        (pen, next) = _encodeLabel(start.number(2 * 32, 32).number(0, 32), source);
+        uint256 op;
+        (op, next) = Pens.take(next, 2);
+        start.overwrite(32, op << 240, 32);
+    }
+
+    /// A label: where its key and its value begin, both.
+    function _encodeLabel(Pen start, uint256 source) private pure returns (Pen pen, uint256 next) {
+        (pen, next) = _encodeText(start.number(2 * 32, 32).number(0, 32), source);
+        start.overwrite(32, start.lengthTo(pen), 32);
+        return _encodeText(pen, next);
+    }
+
+    /// A text: its length, and its bytes up to a full word.
+    function _encodeText(Pen pen, uint256 source) private pure returns (Pen, uint256 next) {
+        (uint256 length, uint256 text) = _takeSize(source);
+        return (pen.number(length, 32).padded(text, length), text + length);
+    }
+
+    function _read(address blob, uint256 place) private view returns (uint256 source) {
+        (uint256 word,) = Blob.peek(blob, place);
+        return Blob.read(blob, place, word >> 240);
+    }
+
+    /// Where the texts of a record begin.
+    function _textsOf(uint256 source) private pure returns (uint256) {
+        (uint256 widths, uint256 next) = Pens.take(source, FIXED);
+        for (uint256 i; i < 5; ++i) {
+            next += widths >> 4 * i & 15;
+        }
+        return next;
+    }
+
+    function _takeSize(uint256 source) private pure returns (uint256 size, uint256 next) {
+        (size, next) = Pens.take(source, 1);
+        if (size < 128) return (size, next);
+        (size, next) = Pens.take(source, 2);
+        return (size ^ LONG, next);
+    }
+
+    /// A number that has 64 bits at most, as wide as the last four bits of `width` say.
+    function _take64(uint256 source, uint256 width) private pure returns (uint64, uint256) {
+        (uint256 number, uint256 next) = Pens.take(source, width & 15);
+        return (uint64(number), next);
     }
 }

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {JobStatus} from "../Types.sol";
+import {Bits} from "./Bits.sol";
 
 /// Everything that changes in the usual life of a job, in one slot. A word that is 0 is no job. From bit 0:
 ///
@@ -13,7 +14,7 @@ import {JobStatus} from "../Types.sol";
 /// phase             how far it came, which the status of a cold job does not tell
 /// since             when it was assigned, while it is META_SCHEDULED; from its claim on, when it was claimed
 /// assignedFor       seconds from the assignment to the claim; from 194 days on, 194 days
-/// waitedFor         seconds from the claim to the start, likewise
+/// waitedFor         seconds from the claim to the start, likewise; until its claim, the minutes that it may run
 /// next, previous    while it is hot, its neighbours in its provider's line; once it is cold, its end and its bill
 type JobWord is uint256;
 
@@ -106,6 +107,11 @@ library JobWords {
         return started(word) ? _get(word, SINCE, 32) + _get(word, WAITED_FOR, 24) : 0;
     }
 
+    /// Minutes that it may run. Of a job that is assigned and not claimed only.
+    function limitMinutes(JobWord word) internal pure returns (uint256) {
+        return _get(word, WAITED_FOR, 24);
+    }
+
     /// The job behind it in its provider's line, 0 for none. Of a hot job only.
     function next(JobWord word) internal pure returns (uint256) {
         return _get(word, NEXT, 32);
@@ -154,15 +160,17 @@ library JobWords {
         return _set(word, PREVIOUS, 32, id);
     }
 
-    /// Bound to terms, from now on.
-    function assigned(JobWord word, uint256 terms_) internal view returns (JobWord) {
-        return _set(_set(_set(word, TERMS, 24, terms_), SINCE, 32, block.timestamp), PHASE, 2, ASSIGNED);
+    /// Bound to terms under which it may run `limitMinutes_`, from now on.
+    function assigned(JobWord word, uint256 terms_, uint256 limitMinutes_) internal view returns (JobWord) {
+        word = _set(_set(word, TERMS, 24, terms_), WAITED_FOR, 24, limitMinutes_);
+        return _set(_set(word, SINCE, 32, block.timestamp), PHASE, 2, ASSIGNED);
     }
 
     /// Claimed now.
     function claimed(JobWord word) internal view returns (JobWord) {
         uint256 wasAssignedFor = _delay(_get(word, SINCE, 32), block.timestamp);
-        return _set(_set(_set(word, ASSIGNED_FOR, 24, wasAssignedFor), SINCE, 32, block.timestamp), PHASE, 2, CLAIMED);
+        word = _set(_set(word, ASSIGNED_FOR, 24, wasAssignedFor), WAITED_FOR, 24, 0);
+        return _set(_set(word, SINCE, 32, block.timestamp), PHASE, 2, CLAIMED);
     }
 
     /// Started at a time, not before its claim.
@@ -188,11 +196,10 @@ library JobWords {
     }
 
     function _get(JobWord word, uint256 from, uint256 bits) private pure returns (uint256) {
-        return JobWord.unwrap(word) >> from & (1 << bits) - 1;
+        return Bits.get(JobWord.unwrap(word), from, bits);
     }
 
     function _set(JobWord word, uint256 from, uint256 bits, uint256 value) private pure returns (JobWord) {
-        uint256 mask = (1 << bits) - 1;
-        return JobWord.wrap(JobWord.unwrap(word) & ~(mask << from) | (value & mask) << from);
+        return JobWord.wrap(Bits.set(JobWord.unwrap(word), from, bits, value));
     }
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Bits} from "./Bits.sol";
+
+/// A provider's line of jobs and its standing, in one slot, since most calls need both. From bit 0:
+///
+/// | first 32 | last 32 | nextToClaim 32 | claimable 32 | claimed 32 | terms 24 | version 32 | valid 8 | started 32 |
+///
+/// first, last            the ends of the line; 0 when it is empty
+/// nextToClaim            the first job in it that is not claimed, 0 for none
+/// claimable, claimed     how many jobs are behind and before that mark
+/// terms, version         number of the terms of the next assignment, and the version of the offer they are made from
+/// valid                  whether jobs may be assigned to this provider and claimed by it
+/// started                how many jobs it started so far
+type LineWord is uint256;
+
+using LineWords for LineWord global;
+
+/// Reads the fields of a LineWord, and makes changed copies.
+library LineWords {
+    // Where each field begins.
+    uint256 private constant FIRST = 0;
+    uint256 private constant LAST = 32;
+    uint256 private constant NEXT_TO_CLAIM = 64;
+    uint256 private constant CLAIMABLE = 96;
+    uint256 private constant CLAIMED = 128;
+    uint256 private constant TERMS = 160;
+    uint256 private constant VERSION = 184;
+    uint256 private constant VALID = 216;
+    uint256 private constant STARTED = 224;
+
+    // ---------------------------------------------------------------- what it says
+
+    /// The job at the head of the line, 0 for none.
+    function first(LineWord line) internal pure returns (uint256) {
+        return _get(line, FIRST, 32);
+    }
+
+    /// The job at the end of the line, 0 for none.
+    function last(LineWord line) internal pure returns (uint256) {
+        return _get(line, LAST, 32);
+    }
+
+    /// The job that is claimed next, 0 for none.
+    function nextToClaim(LineWord line) internal pure returns (uint256) {
+        return _get(line, NEXT_TO_CLAIM, 32);
+    }
+
+    /// How many jobs wait to be claimed.
+    function claimable(LineWord line) internal pure returns (uint256) {
+        return _get(line, CLAIMABLE, 32);
+    }
+
+    /// How many jobs are claimed and not over.
+    function claimed(LineWord line) internal pure returns (uint256) {
+        return _get(line, CLAIMED, 32);
+    }
+
+    /// The number of the terms for the next assignment; 0 before the provider's first approval.
+    function terms(LineWord line) internal pure returns (uint256) {
+        return _get(line, TERMS, 24);
+    }
+
+    /// The version of the offer that those terms are made from.
+    function version(LineWord line) internal pure returns (uint256) {
+        return _get(line, VERSION, 32);
+    }
+
+    /// Whether the provider is approved and not banned.
+    function valid(LineWord line) internal pure returns (bool) {
+        return _get(line, VALID, 8) != 0;
+    }
+
+    /// How many jobs the provider started so far.
+    function started(LineWord line) internal pure returns (uint256) {
+        return _get(line, STARTED, 32);
+    }
+
+    // ---------------------------------------------------------------- how it changes
+
+    /// With another job at its head.
+    function withFirst(LineWord line, uint256 id) internal pure returns (LineWord) {
+        return _set(line, FIRST, 32, id);
+    }
+
+    /// With another job at its end.
+    function withLast(LineWord line, uint256 id) internal pure returns (LineWord) {
+        return _set(line, LAST, 32, id);
+    }
+
+    /// With the mark at another job.
+    function withNextToClaim(LineWord line, uint256 id) internal pure returns (LineWord) {
+        return _set(line, NEXT_TO_CLAIM, 32, id);
+    }
+
+    /// With another number of jobs behind the mark.
+    function withClaimable(LineWord line, uint256 count) internal pure returns (LineWord) {
+        return _set(line, CLAIMABLE, 32, count);
+    }
+
+    /// With another number of jobs before the mark.
+    function withClaimed(LineWord line, uint256 count) internal pure returns (LineWord) {
+        return _set(line, CLAIMED, 32, count);
+    }
+
+    /// With other terms for the next assignments, made from that version of the offer.
+    function withTerms(LineWord line, uint256 number, uint256 version_) internal pure returns (LineWord) {
+        return _set(_set(line, TERMS, 24, number), VERSION, 32, version_);
+    }
+
+    /// Open or closed for jobs.
+    function withValid(LineWord line, bool valid_) internal pure returns (LineWord) {
+        return _set(line, VALID, 8, valid_ ? 1 : 0);
+    }
+
+    /// With one more job started.
+    function withOneMoreStarted(LineWord line) internal pure returns (LineWord) {
+        return _set(line, STARTED, 32, started(line) + 1);
+    }
+
+    function _get(LineWord line, uint256 from, uint256 width) private pure returns (uint256) {
+        return Bits.get(LineWord.unwrap(line), from, width);
+    }
+
+    function _set(LineWord line, uint256 from, uint256 width, uint256 value) private pure returns (LineWord) {
+        return LineWord.wrap(Bits.set(LineWord.unwrap(line), from, width, value));
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {HardwareTotals, ProviderPrices, Sizes} from "../Types.sol";
+import {Billing} from "./Billing.sol";
+import {Bits} from "./Bits.sol";
+
+/// What a job is bound to from its assignment on, in two slots; the same for all jobs under one version of an offer.
+struct Terms {
+    Seller seller;
+    Tariff tariff;
+}
+
+/// Whose hardware it is, and how much of it there is over all nodes. From bit 0:
+///
+/// | provider 160 | gpus 24 | cpus 32 | mem 40 |
+///
+/// More than 16 million GPUs, 4 billion CPUs or 1 billion GB counts as that much.
+type Seller is uint256;
+
+/// What it costs, and what part the platform keeps. From bit 0:
+///
+/// | gpuPrice 80 | cpuPrice 80 | memPrice 80 | cutPercent 8 |     wei per minute
+type Tariff is uint256;
+
+using TermsFields for Seller global;
+using TermsFields for Tariff global;
+
+/// Makes and reads both words.
+library TermsFields {
+    uint256 private constant GPUS = 160;
+    uint256 private constant CPUS = 184;
+    uint256 private constant MEM = 216;
+    uint256 private constant CPU_PRICE = 80;
+    uint256 private constant MEM_PRICE = 160;
+    uint256 private constant CUT = 240;
+
+    /// A provider with these sums over its nodes.
+    function sellerOf(address provider_, HardwareTotals memory totals) internal pure returns (Seller) {
+        return Seller.wrap(
+            uint160(provider_) | _capped(totals.gpus, 24) << GPUS | _capped(totals.cpus, 32) << CPUS
+                | _capped(totals.mem, 40) << MEM
+        );
+    }
+
+    /// These prices and that cut.
+    function tariffOf(ProviderPrices memory prices, uint256 cutPercent_) internal pure returns (Tariff) {
+        return Tariff.wrap(
+            uint256(Billing.packed(prices.gpuPricePerMin)) | uint256(Billing.packed(prices.cpuPricePerMin)) << CPU_PRICE
+                | uint256(Billing.packed(prices.memPricePerMin)) << MEM_PRICE | cutPercent_ << CUT
+        );
+    }
+
+    /// The same prices with another cut.
+    function withCut(Tariff tariff, uint256 cutPercent_) internal pure returns (Tariff) {
+        return Tariff.wrap(Bits.set(Tariff.unwrap(tariff), CUT, 8, cutPercent_));
+    }
+
+    /// Whose hardware it is.
+    function provider(Seller seller) internal pure returns (address) {
+        return address(uint160(Seller.unwrap(seller)));
+    }
+
+    /// Whether all nodes together can hold the job; the exact fit per node is found off chain.
+    function holds(Seller seller, Sizes memory job) internal pure returns (bool) {
+        uint256 word = Seller.unwrap(seller);
+        HardwareTotals memory totals = HardwareTotals(
+            uint64(Bits.get(word, GPUS, 24)), uint64(Bits.get(word, CPUS, 32)), uint64(Bits.get(word, MEM, 40))
+        );
+        return Billing.fits(job, totals);
+    }
+
+    /// Percent of a job's cost that the platform keeps.
+    function cutPercent(Tariff tariff) internal pure returns (uint256) {
+        return Bits.get(Tariff.unwrap(tariff), CUT, 8);
+    }
+
+    /// Wei per minute of a job.
+    function rateOf(Tariff tariff, Sizes memory job) internal pure returns (uint256) {
+        uint256 word = Tariff.unwrap(tariff);
+        ProviderPrices memory prices = ProviderPrices({
+            gpuPricePerMin: Billing.unpacked(uint80(word)),
+            cpuPricePerMin: Billing.unpacked(uint80(word >> CPU_PRICE)),
+            memPricePerMin: Billing.unpacked(uint80(word >> MEM_PRICE))
+        });
+        return Billing.ratePerMinute(job, prices);
+    }
+
+    function _capped(uint256 value, uint256 width) private pure returns (uint256) {
+        uint256 most = (1 << width) - 1;
+        return value < most ? value : most;
+    }
+}
