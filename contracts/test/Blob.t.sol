@@ -53,7 +53,7 @@ contract BlobTest {
             pen = pen.number(numbers[i], widths[i] % 33);
         }
         start.overwrite(0, start.lengthTo(pen) - 32, 32);
-        bytes memory written = start.asBytes();
+        bytes memory written = asBytes(start);
         uint256 source = placeOf(written);
         for (uint256 i; i < 4; ++i) {
             uint256 width = widths[i] % 33;
@@ -74,7 +74,7 @@ contract BlobTest {
         Pen start = Pens.begin();
         Pen pen = start.number(data.length, 32).data(data);
         start.overwrite(32 + from, value, wide);
-        bytes memory written = start.asBytes();
+        bytes memory written = asBytes(start);
         vm.assertEq(start.lengthTo(pen), 32 + data.length, "as long as before");
         bytes memory expected = bytes.concat(data[:from], part(bytes32(value), wide), data[from + wide:]);
         vm.assertEq(written, expected, "only there");
@@ -85,7 +85,7 @@ contract BlobTest {
         Pen first = start.data(gone);
         Pen end = first.number(source.length, 32).padded(placeOf(source), source.length);
         vm.assertEq(start.moveHere(first, end).lengthTo(end), gone.length, "moved by what is gone");
-        bytes memory moved = start.asBytes();
+        bytes memory moved = asBytes(start);
         vm.assertEq(moved, source, "moved");
         uint256 rest = (32 - source.length % 32) % 32;
         (uint256 zeros,) = Pens.take(placeOf(moved) + source.length, rest);
@@ -126,6 +126,13 @@ contract BlobTest {
         uint256 source = Blob.read(blob, place, length);
         assembly ("memory-safe") {
             data := sub(source, 32)
+        }
+    }
+
+    /// What was written from a pen on, as its length and as many bytes.
+    function asBytes(Pen pen) private pure returns (bytes memory written) {
+        assembly ("memory-safe") {
+            written := pen
         }
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {JobCreated, JobTransitionEvent} from "../Events.sol";
 import {InvalidJob} from "../Errors.sol";
 import {JobDefinition, JobRequest, JobStatus} from "../Types.sol";
@@ -37,9 +36,8 @@ abstract contract JobStore is Constants {
         internal
         returns (bytes32 jobId)
     {
-        uint256 number = _lastJob + 1;
-        uint256 blob = _lastBlob + 1;
-        (_lastJob, _lastBlob) = (SafeCast.toUint32(number), SafeCast.toUint32(blob));
+        (uint32 number, uint32 blob) = (_lastJob + 1, _lastBlob + 1);
+        (_lastJob, _lastBlob) = (number, blob);
         (IdRuns full, bool isFull) = _list(number, 1, blob);
         Pen start = Pens.begin();
         Pen pen = _beginBlob(start, full, isFull);
@@ -50,9 +48,8 @@ abstract contract JobStore is Constants {
     /// Keeps many jobs of the caller, in this order, in as few blobs as they need.
     function _createMany(JobRequest[] calldata requests) internal returns (bytes32[] memory jobIds) {
         jobIds = new bytes32[](requests.length);
-        uint256 number = _lastJob;
-        uint256 blob = _lastBlob + 1;
-        (IdRuns full, bool isFull) = _list(number + 1, requests.length, blob);
+        (uint32 number, uint32 blob) = (_lastJob, _lastBlob + 1);
+        (IdRuns full, bool isFull) = _list(uint256(number) + 1, requests.length, blob);
         Pen start = Pens.begin();
         Pen pen = _beginBlob(start, full, isFull);
         for (uint256 i; i < requests.length; ++i) {
@@ -64,7 +61,7 @@ abstract contract JobStore is Constants {
             }
             jobIds[i] = _create(++number, blob, Blob.lengthOf(start, before), requests[i].delegateSpendingAuthority);
         }
-        (_lastJob, _lastBlob) = (SafeCast.toUint32(number), SafeCast.toUint32(blob));
+        (_lastJob, _lastBlob) = (number, blob);
         Blob.keep(start, pen);
     }
 

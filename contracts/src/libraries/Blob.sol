@@ -61,13 +61,6 @@ library Pens {
         return Pen.unwrap(end) - Pen.unwrap(pen);
     }
 
-    /// What was written from this pen on, as its length and as many bytes, as one value.
-    function asBytes(Pen pen) internal pure returns (bytes memory written) {
-        assembly ("memory-safe") {
-            written := pen
-        }
-    }
-
     /// Moves what was written from `from` to `end` to this pen, before it, and goes on from there.
     function moveHere(Pen pen, Pen from, Pen end) internal pure returns (Pen next) {
         next = Pen.wrap(Pen.unwrap(pen) + lengthTo(from, end));
@@ -90,6 +83,14 @@ library Pens {
         assembly ("memory-safe") {
             value := shr(sub(256, mul(8, width)), mload(source))
             next := add(source, width)
+        }
+    }
+
+    /// A copy of the `length` bytes at `source`.
+    function copy(uint256 source, uint256 length) internal pure returns (bytes memory copied) {
+        copied = new bytes(length);
+        assembly ("memory-safe") {
+            mcopy(add(copied, 32), source, length)
         }
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {Bits} from "./Bits.sol";
 
 /// The ids of a customer's jobs, as runs of ids that follow each other, in one slot. From bit 0:
@@ -48,6 +47,7 @@ library IdRunsFields {
         pure
         returns (IdRuns longer, bool full)
     {
+        assert(count <= type(uint16).max); // a request of as many is beyond any block
         uint256 all = jobs(ids) + count;
         uint256 word = IdRuns.unwrap(ids);
         (uint256 newest, uint256 length) = run(ids, 0);
@@ -57,7 +57,7 @@ library IdRunsFields {
         }
         (uint256 oldest,) = run(ids, RUNS - 1);
         full = oldest != 0;
-        uint256 runs = (full ? 0 : word >> NEWEST << RUN) | first | uint256(SafeCast.toUint16(count)) << 32;
+        uint256 runs = (full ? 0 : word >> NEWEST << RUN) | first | count << 32;
         longer = IdRuns.wrap(all | (full ? blob : older(ids)) << OLDER | runs << NEWEST);
     }
 }

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {BlobTooLong} from "../Errors.sol";
-import {JobDefinition, Label, Sizes} from "../Types.sol";
+import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
 import {IdRuns} from "./IdRuns.sol";
 
@@ -147,12 +147,31 @@ library JobRecord {
     }
 
     /// The definition in the record at that place.
-    function definitionOf(address blob, uint256 place) internal view returns (JobDefinition memory) {
+    function definitionOf(address blob, uint256 place) internal view returns (JobDefinition memory definition) {
         uint256 source = _read(blob, place);
-        Pen start = Pens.begin();
-        Pen pen = _encode(start.number(0, 32).number(32, 32), source);
-        start.overwrite(0, start.lengthTo(pen) - 32, 32);
-        return abi.decode(start.asBytes(), (JobDefinition));
+        (uint256 widths, uint256 number) = (0, 0);
+        (widths, source) = Pens.take(source, FIXED);
+        definition.storageType = StorageType(widths >> 20 & 15);
+        (, source) = Pens.take(source, widths >> 16 & 15); // the deposit
+        (definition.gpus, source) = _take64(source, widths >> 12);
+        (definition.memPerCpu, source) = _take64(source, widths >> 8);
+        (definition.cpusPerTask, source) = _take64(source, widths >> 4);
+        (definition.ntasks, source) = _take64(source, widths);
+        (number, source) = _takeSize(source);
+        source += number; // the name
+        (definition.batchLocationHash, source) = _takeText(source);
+        (number, source) = _takeSize(source);
+        definition.uses = new Label[](number);
+        (number, source) = _takeSize(source);
+        definition.affinity = new Affinity[](number);
+        for (uint256 i; i < definition.uses.length; ++i) {
+            (definition.uses[i], source) = _takeLabel(source);
+        }
+        for (uint256 i; i < definition.affinity.length; ++i) {
+            (definition.affinity[i].label, source) = _takeLabel(source);
+            (number, source) = Pens.take(source, 2);
+            definition.affinity[i].op = bytes2(uint16(number));
+        }
     }
 
     /// Logs an event whose last field is the definition in the record at that place, and whose others are these.
@@ -244,6 +263,17 @@ library JobRecord {
         if (size < 128) return (size, next);
         (size, next) = Pens.take(source, 2);
         return (size ^ LONG, next);
+    }
+
+    function _takeText(uint256 source) private pure returns (string memory text, uint256 next) {
+        uint256 length;
+        (length, next) = _takeSize(source);
+        return (string(Pens.copy(next, length)), next + length);
+    }
+
+    function _takeLabel(uint256 source) private pure returns (Label memory label, uint256 next) {
+        (label.key, next) = _takeText(source);
+        (label.value, next) = _takeText(next);
     }
 
     /// A number that has 64 bits at most, as wide as the last four bits of `width` say.
