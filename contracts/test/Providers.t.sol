@@ -170,6 +170,7 @@ contract ProvidersTest is Grid {
         remove(provider);
         vm.assertEq(abi.encode(manager.getRecord(provider)), abi.encode(ProviderRecord(2, 3, 4, 5)), "record");
         vm.assertEq(manager.getJobCount(provider), 2, "started");
+        vm.assertEq(abi.encode(rare.recordOf(provider)), abi.encode(ProviderRecord(2, 3, 4, 5)), "where it is kept");
     }
 
     function test_who_has_the_role_of_the_contract_is_told_until_it_loses_it() external {

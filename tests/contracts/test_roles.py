@@ -26,12 +26,13 @@ PAYS = "ERC20InsufficientAllowance"  # open to everybody who pays
 # What a stranger without credits gets from each function, on a job that is RUNNING at somebody else's.
 REFUSALS = {
     "MetaScheduler": {
-        "requestNewJob": PAYS, "requestNewJobs": PAYS, "topUpJob": PAYS,
+        "requestNewJob": PAYS, "requestNewJobWithPermit": PAYS, "requestNewJobs": PAYS, "topUpJob": PAYS,
         "cancelJob": "CustomerOnly", "setDelegateSpendingAuthority": "CustomerOnly",
         "topUpJobDelegate": "CustomerMetaSchedulerProviderOnly",
         "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,
         "claimNextJob": "ProviderNotJoined", "claimNextJobs": "ProviderNotJoined",
         "claimNextCancellingJob": "NoJob", "claimNextTopUpJob": "NoJob",
+        "noteStanding": OPEN,  # copies what is true
         "providerSetJobStatus": "JobProviderOnly", "refuseJob": "JobProviderOnly",
         "providerSetJobStatuses": OPEN,  # skips what is not the caller's
         "setEnableRequestNewJob": ROLE, "withdrawAdmin": ROLE,
@@ -43,7 +44,6 @@ REFUSALS = {
     "ProviderManager": {
         "register": OPEN,
         "approve": ROLE, "remove": ROLE, "ban": ROLE, "unban": ROLE,
-        "incJobCount": ROLE, "incFaultCount": ROLE,
         "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
     },
     "Credit": {
@@ -75,10 +75,10 @@ def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
         "delegateSpendingAuthority": False, "requests": [(DEFINITION, 100 * CREDIT, NAME, False)],
         "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5, "lastError": "",
         "exitCode": 0, "reports": [report], "enabled": False, "newOwner": scene.rival, "role": bytes(32),
-        "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES, "labels": LABELS, "fault": 0,
+        "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES, "labels": LABELS,
         "owner": scene.customer, "from": scene.customer, "to": scene.rival, "spender": scene.rival,
         "account": scene.rival, "v": 27, "r": bytes(32), "s": bytes(32), "deadline": 0, "percent": 1, "amount": 1,
-        "durationMinute": 1, "value": 1,
+        "durationMinute": 1, "value": 1, "permit": (0, 0, 27, bytes(32), bytes(32)),
     }  # fmt: skip
     return [by_name[field["name"]] for field in entry["inputs"]]
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
+import {JobStatus, Permit} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// A job asked for with a signature instead of an allowance, whatever others did with that signature before.
+contract PermitsTest is Grid {
+    bytes32 private constant PERMIT =
+        keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");
+    uint256 private constant KEY = 0xA11CE;
+
+    address private owner = vm.addr(KEY);
+
+    function setUp() public override {
+        super.setUp();
+        credit.mint(owner, 1000 ether);
+    }
+
+    function test_a_signature_and_a_request_in_one_call() external {
+        bytes32 id = ask(signed(200 ether, block.timestamp));
+        checkStatus(id, JobStatus.PENDING);
+        vm.assertEq(rare.get(id).customerAddr, owner, "customer");
+        vm.assertEq(credit.balanceOf(address(grid)), 200 ether, "locked");
+        vm.assertEq(credit.allowance(owner, address(grid)), 0, "used up");
+    }
+
+    function test_a_signature_that_somebody_used_before_blocks_nothing() external {
+        Permit memory permit = signed(200 ether, block.timestamp);
+        vm.prank(stranger);
+        credit.permit(owner, address(grid), permit.value, permit.deadline, permit.v, permit.r, permit.s);
+        checkStatus(ask(permit), JobStatus.PENDING);
+    }
+
+    function test_with_an_allowance_the_signature_does_not_matter() external {
+        vm.prank(owner);
+        credit.approve(address(grid), 200 ether);
+        checkStatus(ask(signed(200 ether, block.timestamp - 1)), JobStatus.PENDING);
+    }
+
+    function test_an_expired_a_wrong_and_a_smaller_one_allow_nothing() external {
+        Permit memory wrong = signed(200 ether, block.timestamp);
+        wrong.value = 300 ether;
+        checkRefused(signed(200 ether, block.timestamp - 1), 0);
+        checkRefused(wrong, 0);
+        checkRefused(signed(150 ether, block.timestamp), 150 ether);
+        vm.assertEq(grid.jobIdCounter(), 0, "no job");
+    }
+
+    function checkRefused(Permit memory permit, uint256 allowed) private {
+        vm.expectRevert(
+            abi.encodeWithSelector(IERC20Errors.ERC20InsufficientAllowance.selector, address(grid), allowed, 200 ether)
+        );
+        ask(permit);
+    }
+
+    function ask(Permit memory permit) private returns (bytes32) {
+        vm.prank(owner);
+        return grid.requestNewJobWithPermit(definition(), 200 ether, "job", false, permit);
+    }
+
+    function signed(uint256 value, uint256 deadline) private view returns (Permit memory) {
+        bytes32 message = keccak256(abi.encode(PERMIT, owner, address(grid), value, credit.nonces(owner), deadline));
+        (uint8 v, bytes32 r, bytes32 s) =
+            vm.sign(KEY, keccak256(abi.encodePacked(hex"1901", credit.DOMAIN_SEPARATOR(), message)));
+        return Permit(value, deadline, v, r, s);
+    }
+}
