@@ -228,7 +228,9 @@ LEFT_OUT = {
     "ProviderJobQueues": (
         "pushClaimableJob pushCancellingJob pushTopUpJob popNextClaimableJob popNextCancellingJob popNextTopUpJob Empty"
     ),
-    "ProviderManager": "incJobCount head tail objects findIdForDataFrom NewHead NewTail ObjectCreated ObjectRemoved ObjectsLinked",
+    "ProviderManager": (
+        "incJobCount head tail objects findIdForDataFrom NewHead NewTail ObjectCreated ObjectRemoved ObjectsLinked"
+    ),
     "Tools": (
         "checkNewJobStatus convertCreditToDuration convertDurationToCredit getRemainingTime isDelegateTopable"
         " isJobCold isJobHot isJobDefinitionValid"
