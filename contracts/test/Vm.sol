@@ -29,7 +29,6 @@ interface Vm {
     function expectEmit(address emitter) external;
     function recordLogs() external;
     function getRecordedLogs() external returns (Log[] memory);
-    function envOr(string calldata name, bool otherwise) external view returns (bool);
     function readFile(string calldata path) external view returns (string memory);
     function writeLine(string calldata path, string calldata line) external;
     function envOr(string calldata name, string calldata otherwise) external view returns (string memory);

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 PROFILE = os.environ.get("FOUNDRY_PROFILE", "long")
 # Those who rule over roles are not part of the play: with other rulers there are other rules.
 RULERS = {"grantRole", "revokeRole", "renounceRole", "transferOwnership", "renounceOwnership"}
-# What only the MetaScheduler calls.
-INTERNAL = {"incJobCount", "incFaultCount"}
+# What only the ProviderManager calls, at each change that is part of the play.
+INTERNAL = {"noteStanding"}
 COLD = {"4": "CANCELLED", "5": "FINISHED", "6": "FAILED", "7": "OUT_OF_CREDITS", "8": "PANICKED"}
 
 
