@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic_core import PydanticCustomError
 
@@ -51,13 +51,17 @@ def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path
     for name, field in model.model_fields.items():
         spelled = field.alias or name
         place, given = (*path, spelled), value.get(spelled)
-        inner = model_in(field.annotation)
-        if inner and isinstance(given, Mapping):
+        inner, listed = model_in(field.annotation), _is_list(field.annotation)
+        if inner and not listed and isinstance(given, Mapping):
             part.__dict__[name] = _partial(inner, given, wrong, place)
-        elif inner and isinstance(given, list):
+        elif inner and listed and isinstance(given, list):
             part.__dict__[name] = tuple(_partial(inner, one, wrong, (*place, n)) for n, one in enumerate(given))
-        elif place in wrong:
+        elif place in wrong or (isinstance(given, list) and any((*place, n) in wrong for n in range(len(given)))):
             part.__dict__.pop(name, None)
         elif given is not None:
             part.__dict__[name] = tuple(given) if isinstance(given, list) else given
     return part
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) is tuple or any(map(_is_list, get_args(annotation)))

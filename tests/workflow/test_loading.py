@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import json
 import time
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deepgrid.errors import InputError
 from deepgrid.workflow import Job, Step, StepRun, load, parse
@@ -65,7 +71,7 @@ inputMode: 512
 steps:
   - launch: {handleName: a, steps: [], signalOnParentStepExit: 99}
     run: {command: x, shell: zsh}
-  - dependsOn: [b, a-b]
+  - dependsOn: [b]
     run: {command: x, shell: ENTRYPOINT, resources: {cpusPerTask: 2}, mpi: openmpi}
   - dependsOn: a
     for: {parallel: true, items: [x], range: {begin: 1, end: 5000}, steps: [{nam: x}]}
@@ -79,7 +85,6 @@ input: {http: {url: nowhere}, s3: {}}
         " (did you mean 9?)",
         "5:30: steps[0].run.shell: 'zsh' is not one of /bin/bash, /bin/ash, /bin/sh, ENTRYPOINT",
         "6:17: steps[1].dependsOn[0]: no step launches b",
-        "6:20: steps[1].dependsOn[1]: must be letters, digits and '_'",
         "7:10: steps[1].run: has the shell ENTRYPOINT, which needs a container",
         "7:53: steps[1].run.resources: asks for 2 CPUs in all, the job has 1",
         "7:53: steps[1].run.resources: asks for 200 MB of memory in all, the job has 100",
@@ -99,10 +104,11 @@ resources: {tasks: 0, cpusPerTask: 1, memPerCpu: 100, gpus: 0}
 steps:
   - launch: {handleName: a-b, steps: []}
   - dependsOn: [ab]
+  - dependsOn: [5, ab]
     run: {command: x, network: bridge, dns: [1.1.1.1], resources: {tasks: 5}}
 """
     assert [line.split(": ")[1] for line in faults(text)] == [
-        "resources.tasks", "steps[0].launch.handleName", "steps[1].run.network",
+        "resources.tasks", "steps[0].launch.handleName", "steps[2].dependsOn[0]", "steps[2].run.network",
     ]  # fmt: skip
 
 
@@ -247,3 +253,24 @@ def test_outdated_fields_and_idle_loops_are_warned_of() -> None:
     assert [what for _, what in advice_on(StepFor(parallel=False, steps=()))] == [
         "has neither items nor range, so it never runs"
     ]
+
+
+WRONG = st.sampled_from([None, 5, -1, True, "x", "a b", [], [None], [5, "a"], {}, {"x": 1}, "10.0.0.1/24", 10**6])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_file_with_anything_anywhere_is_told_of_its_faults_and_nothing_else_happens(data: st.DataObject) -> None:
+    """Rules between parts meet values of every wrong kind in every field of every example."""
+    document = yaml.safe_load(data.draw(st.sampled_from(EXAMPLES)).read_text())
+    for _ in range(data.draw(st.integers(1, 3))):
+        here, found = document, []
+        while isinstance(here, dict | list) and here:
+            keys = sorted(here) if isinstance(here, dict) else range(len(here))
+            key = data.draw(st.sampled_from(keys))
+            found.append((here, key))
+            here = here[key]
+        holder, key = data.draw(st.sampled_from(found))
+        holder[key] = copy.deepcopy(data.draw(WRONG))  # else one document would be changed in the next
+    with contextlib.suppress(InputError):
+        parse(json.dumps(document), "job.yaml")
