@@ -24,8 +24,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 PROFILE = os.environ.get("FOUNDRY_PROFILE", "long")
 # Those who rule over roles are not part of the play: with other rulers there are other rules.
 RULERS = {"grantRole", "revokeRole", "renounceRole", "transferOwnership", "renounceOwnership"}
-# What only the ProviderManager calls, at each change that is part of the play.
-INTERNAL = {"noteStanding"}
 COLD = {"4": "CANCELLED", "5": "FINISHED", "6": "FAILED", "7": "OUT_OF_CREDITS", "8": "PANICKED"}
 
 
@@ -53,7 +51,7 @@ def functions_that_change_something() -> dict[str, str]:
         for entry in json.loads((CONTRACTS / "abi" / f"{contract}.json").read_text())["abi"]:
             if entry["type"] == "function" and entry["stateMutability"] == "nonpayable":
                 found["0x" + function_abi_to_4byte_selector(entry).hex()] = entry["name"]
-    return {selector: name for selector, name in found.items() if name not in RULERS | INTERNAL}
+    return {selector: name for selector, name in found.items() if name not in RULERS}
 
 
 def test_fuzz_tests_hold_at_length() -> None:

@@ -1,92 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Credit} from "../../src/Credit.sol";
-import {MetaScheduler} from "../../src/MetaScheduler.sol";
-import {ProviderManager} from "../../src/ProviderManager.sol";
 import {TimeoutTooEarly} from "../../src/Errors.sol";
-import {Assignment, JobDefinition, JobRequest, JobStatus, StatusReport} from "../../src/Types.sol";
+import {Assignment, JobStatus, StatusReport} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
-import {Ghost, GhostProvider} from "./Model.sol";
-import {Player} from "./Player.sol";
+import {CustomerHandler} from "./CustomerHandler.sol";
+import {Ghost, GhostProvider} from "./Ghosts.sol";
 
-/// What customers, providers and the meta-scheduler do with jobs, in any order and number.
-abstract contract JobHandler is Player {
-    // ---------------------------------------------------------------- customer
-
-    function request(uint256 who, uint256 amount, uint256 size, uint256 allow) public {
-        address caller = customers[who % 2];
-        JobRequest memory asked = someRequest(amount, size, allow);
-        bytes memory call = abi.encodeCall(
-            grid.requestNewJob, (asked.definition, asked.lockedCredits, asked.jobName, asked.delegateSpendingAuthority)
-        );
-        (bool passed, bytes memory answer) = play(caller, address(grid), call);
-        if (!passed) return;
-        bookRequest(caller, asked);
-        vm.assertEq(abi.decode(answer, (uint256)), jobCount(), "ids count up");
-    }
-
-    function requestMany(uint256 who, uint256 count, uint256 amount, uint256 size) external {
-        address caller = customers[who % 2];
-        JobRequest[] memory asked = new JobRequest[](count % 4);
-        for (uint256 i; i < asked.length; ++i) {
-            asked[i] = someRequest(amount / (i + 1), size / (i + 1), size >> i);
-        }
-        if (!playGrid(caller, abi.encodeCall(grid.requestNewJobs, (asked)))) return;
-        for (uint256 i; i < asked.length; ++i) {
-            bookRequest(caller, asked[i]);
-        }
-    }
-
-    function cancel(uint256 number, uint256 chance) external {
-        uint256 id = chance % 5 == 0 ? pickHot(number) : pickClaimed(number);
-        Ghost storage job = jobs[id];
-        address provider = job.provider;
-        uint256 closableFrom = job.cancelAt + uint256(grid.claimJobTimeout()) * 60;
-        if (job.cancelAt != 0 && chance % 4 == 2) waitUntil(closableFrom - chance / 4 % 2);
-        if (!playGrid(perhaps(job.customer, chance), abi.encodeCall(rare.cancelJob, (bytes32(id))))) return;
-        if (job.status == JobStatus.CANCELLED) {
-            if (job.before < JobStatus.SCHEDULED) return;
-            vm.assertTrue(job.cancelAt != 0 && vm.getBlockTimestamp() >= closableFrom, "closed when unanswered");
-            ++providerOf[provider].record.timedOut;
-            return;
-        }
-        bool open = job.cancelAt == 0 || vm.getBlockTimestamp() < closableFrom;
-        vm.assertTrue(open, "still open only while an answer may come");
-        if (job.cancelAt == 0) (job.cancelAt, job.delegateSpending) = (vm.getBlockTimestamp(), false);
-        pushOnce(providerOf[provider].cancelling, id);
-    }
-
-    function topUp(uint256 number, uint256 amount, uint256 who) external {
-        uint256 id = pickClaimed(number);
-        address caller = customers[who % 2];
-        amount = amount % 64 == 0 ? amount : amount % 500 ether;
-        if (!playGrid(caller, abi.encodeCall(rare.topUpJob, (bytes32(id), amount)))) return;
-        bookTopUp(id, caller, amount);
-    }
-
-    function topUpDelegate(uint256 number, uint256 chance) external {
-        uint256 id = pickClaimed(number);
-        Ghost storage job = jobs[id];
-        address[3] memory entitled = [job.customer, job.provider, operator];
-        address caller = perhaps(entitled[chance / 64 % 3], chance);
-        if (chance % 2 == 0) allowSpending(number, 1, 1);
-        uint256 slice = grid.topUpSliceDurationMin();
-        if (!playGrid(caller, abi.encodeCall(rare.topUpJobDelegate, (bytes32(id))))) return;
-        vm.assertTrue(job.delegateSpending, "only with authority");
-        vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by who may");
-        bookTopUp(id, job.customer, slice * job.rate);
-    }
-
-    function allowSpending(uint256 number, uint256 allow, uint256 chance) public {
-        uint256 id = pickHot(number);
-        address caller = perhaps(jobs[id].customer, chance);
-        bool allowed = allow % 4 != 0;
-        if (!playGrid(caller, abi.encodeCall(rare.setDelegateSpendingAuthority, (bytes32(id), allowed)))) return;
-        vm.assertEq(caller, jobs[id].customer, "only the customer allows");
-        jobs[id].delegateSpending = allowed;
-    }
-
+/// What the meta-scheduler and the providers do with jobs, in any order and number.
+abstract contract JobHandler is CustomerHandler {
     // ---------------------------------------------------------------- meta-scheduler
 
     function assign(uint256 number, uint256 who, uint256 chance) public {
@@ -207,25 +129,7 @@ abstract contract JobHandler is Player {
         }
     }
 
-    // ---------------------------------------------------------------- what they ask for, and how it is booked
-
-    /// Up to a time that is not far away.
-    function waitUntil(uint256 time) private {
-        uint256 now_ = vm.getBlockTimestamp();
-        if (time > now_ && time < now_ + 3 days) vm.warp(time);
-    }
-
-    function someRequest(uint256 amount, uint256 size, uint256 allow) private pure returns (JobRequest memory asked) {
-        size = dice(size);
-        JobDefinition memory job = asked.definition;
-        job.gpus = uint64(size % 4 == 3 ? 1 + size % 9 : 0);
-        job.ntasks = uint64(size / 4 % 16 == 0 ? size / 64 % 40 : 1 + size / 64 % 3);
-        job.cpusPerTask = uint64(1 + size / 4096 % 3);
-        job.memPerCpu = uint64(1 + size / 65536 % 4000);
-        asked.lockedCredits = amount % 64 == 0 ? amount : 90 ether + amount % 3000 ether;
-        asked.jobName = "job";
-        asked.delegateSpendingAuthority = allow % 2 == 0;
-    }
+    // ---------------------------------------------------------------- what they report, and how it is booked
 
     function someReport(uint256 id, uint256 status, uint256 ran) private pure returns (StatusReport memory) {
         JobStatus next = JobStatus(status % 32 == 31 ? status / 32 % 9 : uint256(JobStatus.RUNNING) + status % 6);
@@ -235,19 +139,6 @@ abstract contract JobHandler is Player {
             StatusReport(
                 bytes32(id), next, ranMinutes, ran % 5 == 0 ? "text" : "", ran % 7 == 0 ? int64(768) : int64(0)
             );
-    }
-
-    function bookRequest(address customer, JobRequest memory asked) private {
-        created(asked.definition, customer, asked.lockedCredits, asked.delegateSpendingAuthority);
-        checkJob(jobCount());
-    }
-
-    function bookTopUp(uint256 id, address payer, uint256 amount) private {
-        Ghost storage job = jobs[id];
-        vm.assertTrue(job.status == JobStatus.SCHEDULED || job.status == JobStatus.RUNNING, "only claimed jobs");
-        lock(job, payer, amount);
-        job.pendingTopUp += amount;
-        pushOnce(providerOf[job.provider].toppedUp, id);
     }
 
     /// A panic that a provider reported after its claim is counted.
@@ -261,24 +152,5 @@ abstract contract JobHandler is Player {
 
     function hot(uint256 id) private view returns (bool) {
         return jobs[id].status <= JobStatus.RUNNING;
-    }
-
-    /// A job, as a rule one from `least` to `most`, so that calls meet jobs that they are for.
-    function pick(uint256 number, JobStatus least, JobStatus most) internal view returns (uint256 id) {
-        uint256 count = jobCount();
-        id = 1 + number / 16 % count;
-        if (number % 16 == 15) return id;
-        for (uint256 i; i < count; ++i) {
-            uint256 other = 1 + (id - 1 + i) % count;
-            if (jobs[other].status >= least && jobs[other].status <= most) return other;
-        }
-    }
-
-    function pickHot(uint256 number) internal view returns (uint256) {
-        return pick(number, JobStatus.PENDING, JobStatus.RUNNING);
-    }
-
-    function pickClaimed(uint256 number) internal view returns (uint256) {
-        return pick(number, JobStatus.SCHEDULED, JobStatus.RUNNING);
     }
 }

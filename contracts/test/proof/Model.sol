@@ -5,45 +5,10 @@ import {Credit} from "../../src/Credit.sol";
 import {MetaScheduler} from "../../src/MetaScheduler.sol";
 import {ProviderManager} from "../../src/ProviderManager.sol";
 import {RareCalls} from "../../src/RareCalls.sol";
-import {Job, JobDefinition, JobStatus, JobTerms, ProviderPrices, ProviderRecord} from "../../src/Types.sol";
+import {Job, JobRequest, JobStatus, JobTerms} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
+import {Ghost, GhostProvider} from "./Ghosts.sol";
 import {Reference} from "./Reference.sol";
-
-/// What a job should be.
-struct Ghost {
-    JobDefinition definition;
-    JobStatus status;
-    JobStatus before; // its last move
-    address customer;
-    address provider;
-    address lastRefuser;
-    bool delegateSpending;
-    uint256 locked;
-    uint256 pendingTopUp;
-    uint256 rate;
-    uint256 cut;
-    uint256 cost;
-    uint256 assignedAt;
-    uint256 claimedAt;
-    uint256 startedAt;
-    uint256 cancelAt;
-    uint256 endedAt;
-    bytes32 coldHash; // of all that clients read, when it ended
-}
-
-/// What a provider should be.
-struct GhostProvider {
-    bool approved;
-    bool waiting;
-    bool banned;
-    ProviderPrices proposed;
-    ProviderPrices inForce;
-    uint256[] claimable; // in the order of assignment
-    uint256[] cancelling; // hints, in the order of the requests
-    uint256[] toppedUp;
-    uint256 claimedJobs;
-    ProviderRecord record;
-}
 
 /// The grid kept a second time, as plainly as possible, and the comparison of both.
 abstract contract Model {
@@ -54,6 +19,7 @@ abstract contract Model {
 
     Ghost[] internal jobs; // number 0 is no job
     mapping(address => GhostProvider) internal providerOf;
+    mapping(address => bytes32[]) private idsOf; // in the order of the requests
     /// Wei that an account got since the start, less what it gave.
     mapping(address => int256) public gained;
     uint256 public cutHeld;
@@ -73,17 +39,15 @@ abstract contract Model {
 
     // ---------------------------------------------------------------- what moves
 
-    function created(JobDefinition memory definition, address customer, uint256 amount, bool delegateSpending)
-        internal
-    {
+    function created(address customer, JobRequest memory asked) internal {
         Ghost storage job = jobs.push();
-        job.definition.gpus = definition.gpus;
-        job.definition.ntasks = definition.ntasks;
-        job.definition.cpusPerTask = definition.cpusPerTask;
-        job.definition.memPerCpu = definition.memPerCpu;
+        (job.sizes.gpus, job.sizes.memPerCpu) = (asked.definition.gpus, asked.definition.memPerCpu);
+        (job.sizes.ntasks, job.sizes.cpusPerTask) = (asked.definition.ntasks, asked.definition.cpusPerTask);
+        job.asked = keccak256(abi.encode(asked.definition, asked.jobName));
         job.customer = customer;
-        job.delegateSpending = delegateSpending;
-        lock(job, customer, amount);
+        job.delegateSpending = asked.delegateSpendingAuthority;
+        idsOf[customer].push(bytes32(jobCount()));
+        lock(job, customer, asked.lockedCredits);
     }
 
     function lock(Ghost storage job, address payer, uint256 amount) internal {
@@ -120,8 +84,9 @@ abstract contract Model {
         GhostProvider storage to = providerOf[provider];
         vm.assertTrue(to.approved && !to.banned, "assigned to a provider in force");
         job.provider = provider;
-        job.rate = Reference.rate(job.definition, to.inForce);
+        job.rate = Reference.rate(job.sizes, to.inForce);
         vm.assertTrue(job.rate <= job.locked, "it buys a minute");
+        vm.assertTrue(Reference.fits(job.sizes, 8, 32, 128_000), "the hardware holds it");
         job.cut = grid.deepsquareCut();
         job.assignedAt = time;
         to.claimable.push(id);
@@ -204,6 +169,7 @@ abstract contract Model {
         Job memory job = rare.get(bytes32(id));
         vm.assertEq(uint256(job.status), uint256(ghost.status), "status");
         vm.assertEq(job.customerAddr, ghost.customer, "customer");
+        vm.assertEq(keccak256(abi.encode(job.definition, job.jobName)), ghost.asked, "as asked for");
         vm.assertEq(job.providerAddr, ghost.provider, "provider");
         vm.assertEq(job.cost.maxCost, ghost.locked, "locked");
         vm.assertEq(job.cost.finalCost, 0, "no cost yet");
@@ -259,6 +225,16 @@ abstract contract Model {
             for (uint256 j; j < i; ++j) {
                 vm.assertTrue(ids[i] != ids[j], "each once");
             }
+        }
+    }
+
+    /// A customer's jobs, each once and in order, at once and in pages.
+    function checkCustomer(address customer) public view {
+        bytes32[] storage ids = idsOf[customer];
+        vm.assertEq(abi.encode(rare.getByCustomer(customer)), abi.encode(ids), "a customer's jobs");
+        bytes32[] memory page = rare.getByCustomerPaged(customer, ids.length / 2, 3);
+        for (uint256 i; i < page.length; ++i) {
+            vm.assertEq(page[i], ids[ids.length / 2 + i], "a page of them");
         }
     }
 

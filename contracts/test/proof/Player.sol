@@ -11,9 +11,10 @@ import {
 } from "../../src/Events.sol";
 import {MetaScheduler} from "../../src/MetaScheduler.sol";
 import {ProviderManager} from "../../src/ProviderManager.sol";
-import {JobStatus} from "../../src/Types.sol";
+import {JobDefinition, JobStatus} from "../../src/Types.sol";
 import {Vm, vm} from "../Vm.sol";
-import {Ghost, Model} from "./Model.sol";
+import {Ghost} from "./Ghosts.sol";
+import {Model} from "./Model.sol";
 import {Reference} from "./Reference.sol";
 
 /// Makes calls as anybody, and books on the model what the contracts say of them in their events. A refusal is part of
@@ -24,6 +25,7 @@ abstract contract Player is Model {
     address internal operator;
     address internal owner;
     address[2] internal customers;
+    uint256[2] internal customerKeys;
     address[2] internal providers;
     /// Those who have no part in it.
     address internal nobody = address(0x0bad);
@@ -45,10 +47,11 @@ abstract contract Player is Model {
         MetaScheduler grid_,
         ProviderManager manager_,
         address operator_,
-        address[2] memory customers_,
+        uint256[2] memory customerKeys_,
         address[2] memory providers_
     ) Model(credit_, grid_, manager_) {
-        (operator, owner, customers, providers) = (operator_, grid_.owner(), customers_, providers_);
+        (operator, owner, customerKeys, providers) = (operator_, grid_.owner(), customerKeys_, providers_);
+        customers = [vm.addr(customerKeys_[0]), vm.addr(customerKeys_[1])];
     }
 
     /// Evenly spread, which the numbers that a fuzzer likes are not.
@@ -106,6 +109,8 @@ abstract contract Player is Model {
             moved(id, to, caller, wanted, minutesRan);
         } else if (topic == JobSettledEvent.selector) {
             bookEnd(log.data);
+        } else if (topic == MetaScheduler.ClaimJobEvent.selector) {
+            bookClaim(caller, log.data);
         } else if (topic == ClaimNextCancellingJobEvent.selector) {
             (,, uint256 id) = abi.decode(log.data, (address, address, uint256));
             vm.assertEq(pop(providerOf[caller].cancelling, id), 0, "the oldest cancel request");
@@ -117,6 +122,15 @@ abstract contract Player is Model {
         } else if (topic == BatchItemSkippedEvent.selector) {
             ++skipped;
         }
+    }
+
+    function bookClaim(address caller, bytes memory data) private view {
+        (address customer, address provider, uint256 id, uint64 limit, JobDefinition memory definition) =
+            abi.decode(data, (address, address, uint256, uint64, JobDefinition));
+        Ghost storage job = jobs[id];
+        vm.assertTrue(customer == job.customer && provider == caller, "told to both");
+        vm.assertEq(limit, Reference.limit(job.locked, job.rate), "for how long");
+        vm.assertEq(keccak256(abi.encode(definition, rare.get(bytes32(id)).jobName)), job.asked, "what to run");
     }
 
     function bookEnd(bytes memory data) private {

@@ -55,6 +55,12 @@ library Reference {
         return quantity != 0 && price >= ENDLESS_PRICE;
     }
 
+    /// Whether nodes with these sums hold the job.
+    function fits(JobDefinition memory job, uint256 gpus, uint256 cpus, uint256 mem) internal pure returns (bool) {
+        uint256 wanted = uint256(job.ntasks) * job.cpusPerTask;
+        return job.gpus <= gpus && wanted <= cpus && wanted * job.memPerCpu <= mem;
+    }
+
     /// Whole minutes bought.
     function limit(uint256 locked, uint256 rate_) internal pure returns (uint256) {
         if (rate_ == 0) return YEAR_MINUTES;

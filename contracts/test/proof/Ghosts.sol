@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {JobDefinition, JobStatus, ProviderPrices, ProviderRecord} from "../../src/Types.sol";
+
+/// What a job should be.
+struct Ghost {
+    JobDefinition sizes; // without texts
+    bytes32 asked; // hash of the whole definition and the name
+    JobStatus status;
+    JobStatus before; // its last move
+    address customer;
+    address provider;
+    address lastRefuser;
+    bool delegateSpending;
+    uint256 locked;
+    uint256 pendingTopUp;
+    uint256 rate;
+    uint256 cut;
+    uint256 cost;
+    uint256 assignedAt;
+    uint256 claimedAt;
+    uint256 startedAt;
+    uint256 cancelAt;
+    uint256 endedAt;
+    bytes32 coldHash; // of all that clients read, when it ended
+}
+
+/// What a provider should be.
+struct GhostProvider {
+    bool approved;
+    bool waiting;
+    bool banned;
+    ProviderPrices proposed;
+    ProviderPrices inForce;
+    uint256[] claimable; // in the order of assignment
+    uint256[] cancelling; // hints, in the order of the requests
+    uint256[] toppedUp;
+    uint256 claimedJobs;
+    ProviderRecord record;
+}
