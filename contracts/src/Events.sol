@@ -14,6 +14,7 @@ event NewJobRequestEvent(bytes32 jobId, address customer);
 /// Every change of state.
 event JobTransitionEvent(bytes32 jobId, JobStatus from, JobStatus to);
 
+/// The provider has heard of a cancel request.
 event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jobId);
 
 /// `maxDurationMinute` is the job's whole limit now, counted from its start.

@@ -224,6 +224,29 @@ contract ProviderManager is IProviderManager, AccessControl {
         return _list.size;
     }
 
+    /// List number of the provider that registered first, 0 for none.
+    function head() external view returns (uint256) {
+        return _list.head;
+    }
+
+    /// List number of the provider that registered last, 0 for none.
+    function tail() external view returns (uint256) {
+        return _list.tail;
+    }
+
+    /// The place of list number `listId`: itself, the next and the previous number (0: none), and the provider's address
+    /// (right-aligned); all 0 when it is not listed.
+    function get(uint256 listId) external view returns (uint256 id, uint256 next, uint256 prev, bytes32 data) {
+        return objects(listId);
+    }
+
+    /// The same as `get`.
+    function objects(uint256 listId) public view returns (uint256 id, uint256 next, uint256 prev, bytes32 data) {
+        IdList.Link memory link = _list.links[uint64(listId)];
+        if (listId > type(uint64).max || !link.listed) return (0, 0, 0, 0);
+        return (listId, link.next, link.prev, bytes32(uint256(uint160(_addressOf[uint64(listId)]))));
+    }
+
     /// A page of listed addresses (right-aligned) from list number `cursor` (0: the first), how many they are, and
     /// where the next page starts (0: nowhere). Reverts with OutOfBounds when `cursor` was removed.
     function fetchPage(uint256 cursor, uint256 howMany)

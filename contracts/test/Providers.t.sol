@@ -248,6 +248,28 @@ contract ProvidersTest is Grid {
         manager.providers(uint256(type(uint64).max) + 2, 3);
     }
 
+    function test_the_list_links_its_providers_in_both_directions() external {
+        propose(address(0x5001), 1);
+        propose(address(0x5002), 1);
+        remove(address(0x5001));
+        (uint256 first, uint256 last) = (manager.head(), manager.tail());
+        checkPlace(first, last, 0, provider);
+        checkPlace(last, 0, first, address(0x5002));
+        (uint256 id,,, bytes32 data) = manager.get(2);
+        vm.assertEq(id, 0, "removed");
+        vm.assertEq(data, bytes32(0), "nobody");
+        (id,,,) = manager.objects(uint256(type(uint64).max) + 1 + first);
+        vm.assertEq(id, 0, "no such number");
+    }
+
+    function checkPlace(uint256 place, uint256 next, uint256 prev, address who) private view {
+        bytes memory expected = abi.encode(place, next, prev, who);
+        (uint256 id, uint256 after_, uint256 before, bytes32 data) = manager.get(place);
+        vm.assertEq(abi.encode(id, after_, before, data), expected, "get");
+        (id, after_, before, data) = manager.objects(place);
+        vm.assertEq(abi.encode(id, after_, before, data), expected, "objects");
+    }
+
     function propose(address who, uint256 cpuPrice) private {
         vm.prank(who);
         manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(8 ether, cpuPrice, 0.0001 ether), labels());

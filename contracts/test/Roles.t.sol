@@ -88,6 +88,7 @@ contract RolesTest is Grid {
         vm.assertEq(rare.TIMEOUT_GRACE(), 1 days, "grace");
         vm.assertEq(manager.PROVIDER_REGISTRATION_TAX(), 0, "registering is free");
         vm.assertEq(manager.idCounter(), 1, "one provider came");
+        vm.assertEq(rare.recordOf(provider).started, manager.getRecord(provider).started, "one record");
         (bool valid,, HardwareTotals memory totals) = manager.standingOf(provider);
         vm.assertTrue(valid, "approved");
         vm.assertEq(abi.encode(totals), abi.encode(HardwareTotals(8, 32, 128_000)), "two nodes");

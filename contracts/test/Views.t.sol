@@ -115,4 +115,12 @@ contract ViewsTest is Grid {
         (page,) = rare.hotJobsOf(rival, 0, 2);
         vm.assertEq(page.length, 0, "nobody else's");
     }
+
+    function test_the_jobs_of_a_customer_by_their_places() external {
+        (bytes32 first, bytes32 second) = (request(100 ether), request(100 ether));
+        vm.assertEq(rare.jobIdByCustomer(customer, 0), first, "oldest");
+        vm.assertEq(rare.jobIdByCustomer(customer, 1), second, "newest");
+        vm.expectRevert(OutOfBounds.selector);
+        rare.jobIdByCustomer(customer, 2);
+    }
 }

@@ -83,6 +83,7 @@ FUNCTIONS = {
     METASCHEDULER_ROLE() view -> (bytes32)
     get(bytes32 jobId) view -> (Job job)
     getByCustomer(address customer) view -> (bytes32[])
+    jobIdByCustomer(address customer, uint256 index) view -> (bytes32)
     jobIdCounter() view -> (uint256)
     """,
     "ProviderJobQueues": """
@@ -125,6 +126,10 @@ FUNCTIONS = {
     isValidForScheduling(address provider) view -> (bool)
     isWaitingForApproval(address provider) view -> (bool)
     getJobCount(address provider) view -> (uint256)
+    head() view -> (uint256)
+    tail() view -> (uint256)
+    get(uint256 id) view -> (uint256 id, uint256 next, uint256 prev, bytes32 data)
+    objects(uint256 id) view -> (uint256 id, uint256 next, uint256 prev, bytes32 data)
     elementCount() view -> (uint256)
     idCounter() view -> (uint256)
     fetchPage(uint256 cursor, uint256 howMany) view -> (bytes32[] data, uint256 actualLength, uint256 newCursor)
@@ -223,14 +228,12 @@ PARTS = {
 LEFT_OUT = {
     "JobRepository": (
         "create update setCost setCustomerAddr setDefinition setExitCode setHasCancelRequest setJobName setJobStatus"
-        " setLastError setProviderAddr setTime jobIdByCustomer"
+        " setLastError setProviderAddr setTime"
     ),
     "ProviderJobQueues": (
         "pushClaimableJob pushCancellingJob pushTopUpJob popNextClaimableJob popNextCancellingJob popNextTopUpJob Empty"
     ),
-    "ProviderManager": (
-        "incJobCount head tail objects findIdForDataFrom NewHead NewTail ObjectCreated ObjectRemoved ObjectsLinked"
-    ),
+    "ProviderManager": "incJobCount findIdForDataFrom NewHead NewTail ObjectCreated ObjectRemoved ObjectsLinked",
     "Tools": (
         "checkNewJobStatus convertCreditToDuration convertDurationToCredit getRemainingTime isDelegateTopable"
         " isJobCold isJobHot isJobDefinitionValid"

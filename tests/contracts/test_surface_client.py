@@ -146,6 +146,7 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     client, customer, provider, f = scene.client, scene.customer, scene.provider, scene.client.scheduler.functions
     join(scene, provider)
     pending = _request(scene)
+    assert client.jobs.functions.jobIdByCustomer(customer, 0).call() == pending
     assert _refused(scene, scene.rival, f.cancelJob(pending)) == ("CustomerOnly", scene.rival, customer)
     client.send(customer, f.cancelJob(pending))
     assert client.jobs.functions.get(pending).call().status == CANCELLED
@@ -240,6 +241,12 @@ def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
             break
     assert listed == [scene.provider, scene.rival]
     assert f.elementCount().call() == 2
+
+    first, last = f.head().call(), f.tail().call()
+    node = f.get(first).call()
+    assert list(node)[:3] == [first, last, 0]
+    assert client.w3.to_checksum_address(node[3][-20:]) == scene.provider
+    assert list(f.objects(last).call())[:3] == [last, 0, first]
 
     client.send(scene.operator, f.ban(scene.rival))
     assert f.isBanned(scene.rival).call()

@@ -48,6 +48,13 @@ abstract contract JobViews is Lines {
         return _page(customer, from, howMany);
     }
 
+    /// Id of the `index`-th job of a customer (0: the oldest). Reverts with OutOfBounds when there are fewer.
+    function jobIdByCustomer(address customer, uint256 index) external view returns (bytes32) {
+        bytes32[] memory ids = _page(customer, index, 1);
+        if (ids.length == 0) revert OutOfBounds();
+        return ids[0];
+    }
+
     /// Ids of up to `howMany` jobs that the provider has claimed and not ended, from job `cursor` (0: the oldest
     /// claim), and where the next page starts (0: nowhere). Reverts with OutOfBounds when job `cursor` has ended.
     function hotJobsOf(address provider, bytes32 cursor, uint256 howMany)
