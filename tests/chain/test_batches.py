@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.chain.batches import MOST_AT_ONCE, Report, Request, Skipped
+from deepgrid.chain.client import Chain
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Label
 from deepgrid.lifecycle.states import JobStatus
-from tests.chain.grid import CREDIT, DEFINITION, Grid, People
+from tests.chain.grid import CREDIT, DEFINITION, Grid, People, gather_people
 
 S = JobStatus
 WHO = "0x" + "ab" * 20
@@ -116,20 +117,22 @@ async def test_more_than_a_transaction_holds_goes_in_several(grid: Grid, people:
     assert [one.job_id for one in claims] == ids[:-1]
 
 
-async def test_huge_definitions_are_claimed_in_smaller_batches(grid: Grid, people: People) -> None:
+async def test_huge_definitions_are_claimed_in_smaller_batches(own_grid: Grid) -> None:
     """A job may have 20 kB of labels; twenty of them are more than a transaction can tell."""
-    labels = tuple(Label(f"key-{number}", "v" * 100) for number in range(180))
-    definition = replace(DEFINITION, uses=labels)
-    await people.customer.approve(20 * 200 * CREDIT)
-    ids = await asyncio.gather(
-        *(people.customer.request_jobs([Request(definition, 200 * CREDIT, "huge")]) for _ in range(20))
-    )
-    wanted = [(job_id, people.provider.address) for (job_id,) in ids]
-    assert await people.operator.meta_schedule_jobs(wanted) == []
-    assert {job.definition for job in await people.chain.jobs([job_id for (job_id,) in ids])} == {definition}
-    sizes: list[int] = []
-    while claims := await people.provider.claim_next_jobs(20):
-        assert {one.definition for one in claims} == {definition}
-        sizes.append(len(claims))
-    assert sum(sizes) == 20
-    assert 1 < len(sizes) < 20, sizes
+    async with await Chain.connect(own_grid.book) as chain:
+        people = await gather_people(own_grid, chain, "h")
+        labels = tuple(Label(f"key-{number}", "v" * 100) for number in range(180))
+        definition = replace(DEFINITION, uses=labels)
+        await people.customer.approve(20 * 200 * CREDIT)
+        ids = await asyncio.gather(
+            *(people.customer.request_jobs([Request(definition, 200 * CREDIT, "huge")]) for _ in range(20))
+        )
+        wanted = [(job_id, people.provider.address) for (job_id,) in ids]
+        assert await people.operator.meta_schedule_jobs(wanted) == []
+        assert {job.definition for job in await people.chain.jobs([job_id for (job_id,) in ids])} == {definition}
+        sizes: list[int] = []
+        while claims := await people.provider.claim_next_jobs(20):
+            assert {one.definition for one in claims} == {definition}
+            sizes.append(len(claims))
+        assert sum(sizes) == 20
+        assert 1 < len(sizes) < 20, sizes

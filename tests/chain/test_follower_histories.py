@@ -146,20 +146,22 @@ class World:
         """Wait until the reader is at the head; then what it told is what is."""
         truth = await self.jobs()
         head = await self.chain.head()
-        with contextlib.suppress(TimeoutError):  # the asserts say more
-            await until(
-                lambda: (
-                    reader.index.blocks().get(head.number) == head.hash
-                    and all(reader.last.get(job.id) == job for job in truth)
-                ),
-                10,
-            )
-        assert [job for job in truth if reader.last.get(job.id) != job] == []
-        assert reader.index.hot() == [job.id for job in truth if job.status.hot]
-        assert reader.index.pending() == [job.id for job in truth if job.status is S.PENDING]
-        assert reader.index.last_id() == len(truth)
-        assert max(reader.index.blocks()) == head.number
-        assert reader.repeated() == []
+
+        def disagreement() -> dict[str, object]:
+            index, blocks = reader.index, reader.index.blocks()
+            found = {
+                "untold": [job for job in truth if reader.last.get(job.id) != job],
+                "hot": {job.id for job in truth if job.status.hot} ^ set(index.hot()),
+                "pending": {job.id for job in truth if job.status is S.PENDING} ^ set(index.pending()),
+                "last": index.last_id() - len(truth),
+                "cursor": max(blocks, default=0) - head.number or blocks[head.number] != head.hash,
+            }
+            return {name: wrong for name, wrong in found.items() if wrong}
+
+        with contextlib.suppress(TimeoutError):  # the assert says more
+            await until(lambda: not disagreement(), 20)
+        assert disagreement() == {}
+        assert reader.repeated() == [], "the same was told twice"
         assert not reader.task.done(), reader.task
 
 
@@ -173,10 +175,11 @@ async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
         world = World(own_grid, people, chance)
         reader = Reader(chain, tmp_path / "index.db", chance)
         reader.start()
+        await world.agrees_with(reader)  # a first reading of a grid tells of hot jobs only
         for number in range(EVENTS):
             with contextlib.suppress(ChainError, NotFound):
                 await world.event()
-            if chance.random() < 0.1:
+            if chance.random() < 0.1 or number == 3:
                 await reader.kill()
                 for _ in range(chance.randint(0, 3)):
                     await world.event()
@@ -188,7 +191,7 @@ async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
                 world.settle_down()
         await world.agrees_with(reader)
         await reader.kill()
-        assert len(reader.lives) > 2
+        assert len(reader.lives) >= 2
         assert world.requests > 5
 
 
