@@ -159,8 +159,7 @@ def test_wireguard_interfaces_come_up_in_the_order_of_the_list(sandbox: Sandbox)
 wg setconf far {sandbox.root}/peer.conf
 ip address add 10.9.0.1/24 dev far
 ip link set far up
-cd {sandbox.root}/bin && python3 -m http.server --bind 10.9.0.1 8000 >/dev/null 2>&1 &
-disown"""
+python3 -m http.server --bind 10.9.0.1 --directory {sandbox.root}/bin 8000 >/dev/null 2>&1 &"""
     interfaces = f"""mapUid: 0
     customNetworkInterfaces:
     - wireguard: {{privateKey: {public[other]}, address: [10.8.0.1/32]}}
