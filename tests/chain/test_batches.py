@@ -118,21 +118,21 @@ async def test_more_than_a_transaction_holds_goes_in_several(grid: Grid, people:
 
 
 async def test_huge_definitions_are_claimed_in_smaller_batches(own_grid: Grid) -> None:
-    """A job may have 20 kB of labels; twenty of them are more than a transaction can tell."""
+    """A job may have 20 kB of labels; forty of them are more than a transaction can tell."""
     async with await Chain.connect(own_grid.book) as chain:
         people = await gather_people(own_grid, chain, "h")
         labels = tuple(Label(f"key-{number}", "v" * 100) for number in range(180))
         definition = replace(DEFINITION, uses=labels)
-        await people.customer.approve(20 * 200 * CREDIT)
+        await people.customer.approve(40 * 200 * CREDIT)
         ids = await asyncio.gather(
-            *(people.customer.request_jobs([Request(definition, 200 * CREDIT, "huge")]) for _ in range(20))
+            *(people.customer.request_jobs([Request(definition, 200 * CREDIT, "huge")]) for _ in range(40))
         )
         wanted = [(job_id, people.provider.address) for (job_id,) in ids]
         assert await people.operator.meta_schedule_jobs(wanted) == []
         assert {job.definition for job in await people.chain.jobs([job_id for (job_id,) in ids])} == {definition}
         sizes: list[int] = []
-        while claims := await people.provider.claim_next_jobs(20):
+        while claims := await people.provider.claim_next_jobs(40):
             assert {one.definition for one in claims} == {definition}
             sizes.append(len(claims))
-        assert sum(sizes) == 20
-        assert 1 < len(sizes) < 20, sizes
+        assert sum(sizes) == 40
+        assert 1 < len(sizes) < 40, sizes
