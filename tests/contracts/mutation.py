@@ -101,7 +101,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _copied(contracts: Path, to: Path) -> Path:
-    ignored = shutil.ignore_patterns("node_modules", "out", "cache", "__pycache__")
+    ignored = shutil.ignore_patterns("node_modules", "out", "cache", "deployed", "__pycache__")
     shutil.copytree(contracts, to, ignore=ignored)
     (to / "node_modules").symlink_to(contracts / "node_modules")
     return to
