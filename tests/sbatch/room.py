@@ -1,0 +1,78 @@
+"""Stand-ins for the programs that run containers, which note what they are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deepgrid.sbatch import Containers, render
+from deepgrid.services.script_check import check_script
+from deepgrid.workflow import Job, parse
+from tests.sbatch.test_script import Bench, Outcome
+
+# Notes a call as JSON lines of what was said, then does what the program would.
+ENROOT = """#!/bin/bash
+n=$(date +%s%N)$$
+cat /proc/$$/environ >{root}/calls/$n.env
+printf '%s\\0' "$@" >{root}/calls/$n.argv
+case $1 in
+import)
+  [ -e {root}/broken ] && {{ echo "no such image" >&2; exit 1; }}
+  [ ! -e "$ENROOT_CONFIG_PATH/.credentials" ] || cp -p "$ENROOT_CONFIG_PATH/.credentials" {root}/calls/$n.credentials
+  printf hsqs >"$3"
+  ;;
+start)
+  shift
+  while [[ $1 == --* ]]; do
+    if [[ $1 == --conf ]]; then
+      source "$2"
+      mounts >{root}/calls/$n.mounts
+      shift
+    fi
+    shift
+  done
+  shift
+  rc=$(sed -n 's# /etc/rc.local .*##p' {root}/calls/$n.mounts)
+  stat -c %a "${{rc%/*}}" >{root}/calls/$n.mode
+  exec env -i PATH="$PATH" FROM_IMAGE=image OWN=image /bin/sh -c '. "$0"; echo "entry point: $*"' "$rc" "$@"
+  ;;
+esac
+"""
+APPTAINER = """#!/bin/bash
+n=$(date +%s%N)$$
+cat /proc/$$/environ >{root}/calls/$n.env
+printf '%s\\0' "$@" >{root}/calls/$n.argv
+[[ $2 != pull ]] || touch "$5"
+"""
+
+
+class Room(Bench):
+    """A bench with stand-ins for the programs that run containers."""
+
+    def __init__(self, root: Path, *, execute: bool = True) -> None:
+        super().__init__(root, execute=execute)
+        (root / "calls").mkdir()
+        for name, text in (("enroot", ENROOT), ("apptainer", APPTAINER)):
+            (root / "bin" / name).write_text(text.format(root=root))
+            (root / "bin" / name).chmod(0o755)
+
+    def run_in(self, containers: Containers, steps: str, env: str = "[]") -> Outcome:
+        for old in (self.root / "calls").iterdir():
+            old.unlink()
+        made = job(steps, env)
+        check_script(render(made, self.storage, containers))
+        self.containers = containers
+        return self.run(made, SLURM_STEP_ID="3", SLURM_PROCID="0", HOME=str(self.root))
+
+    def told(self, name: str, verb: str) -> list[list[str]]:
+        """Arguments of each call with this verb."""
+        calls = [path.read_bytes().decode().split("\0")[:-1] for path in sorted((self.root / "calls").glob("*.argv"))]
+        return [call for call in calls if verb in call[:2]]
+
+    def noted(self, ending: str) -> list[Path]:
+        return sorted((self.root / "calls").glob(f"*.{ending}"))
+
+
+def job(steps: str, env: str = "[]") -> Job:
+    return parse(
+        f"resources: {{tasks: 2, cpusPerTask: 1, memPerCpu: 10, gpus: 2}}\nenv: {env}\nsteps: {steps}", "job"
+    ).model
