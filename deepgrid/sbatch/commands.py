@@ -59,7 +59,8 @@ def task(run: StepRun, images: Images) -> Quoted:
 def _surroundings(run: StepRun) -> list[str]:
     """Around the task: a network of its own, which maps users as well, or a user namespace, or nothing."""
     if run.apart:
-        return [Quoted('"${__dg_network[@]}"'), *namespace_words(run, _mapped_ids(run)), "--"]
+        start = ["/bin/bash", "-p", "-c", Quoted('"$__dg_network"'), "network"]
+        return [*start, *namespace_words(run, _mapped_ids(run)), "--"]
     return ["unshare", "--map-current-user", *_mapped_ids(run), "--mount", "--"] if run.mapped else []
 
 

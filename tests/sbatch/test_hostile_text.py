@@ -47,3 +47,9 @@ def test_templates_cannot_put_out_unquoted_text() -> None:
     assert only_quoted(quote("a b")) == "'a b'"
     with pytest.raises(ValueError, match="NUL"):
         quote("\0")
+
+
+def test_a_step_may_have_any_ifs(bench: Bench) -> None:
+    """Bash mangles arrays when IFS is the byte that it marks words with."""
+    run = StepRun(command="printf '%s|' a 'b c'", env=(EnvVar(key="IFS", value="\x01"),))
+    assert bench.run(Job(resources=FIGURES, steps=(Step(name="a b", run=run),))).output == "Running: a b\na|b c|"
