@@ -142,14 +142,16 @@ contract MetaScheduler is Endings {
         string calldata lastError,
         int64 exitCode
     ) external {
-        Refusals.raise(_report(StatusReport(jobId, next, durationMinute, lastError, exitCode)));
+        Refusals.raise(_report(jobId, next, durationMinute, lastError, exitCode));
     }
 
     /// Reports on many jobs. A job that is not the caller's (any more) or has moved on meanwhile is skipped with an
     /// event; an unknown one, and a state that no provider reports, revert.
     function providerSetJobStatuses(StatusReport[] calldata reports) external {
         for (uint256 i; i < reports.length; ++i) {
-            _skipIf(_report(reports[i]), i, reports[i].jobId);
+            StatusReport calldata told = reports[i];
+            bytes32 jobId = told.jobId;
+            _skipIf(_report(jobId, told.next, told.durationMinute, told.lastError, told.exitCode), i, jobId);
         }
     }
 
@@ -197,7 +199,7 @@ contract MetaScheduler is Endings {
             number = _newTerms(terms);
             line = line.withTerms(number, line.version());
         }
-        word = _moved(jobId, word, JobStatus.META_SCHEDULED).assigned(number, Billing.limitMinutes(locked, rate));
+        word = _move(jobId, word, JobStatus.META_SCHEDULED).assigned(number, Billing.limitMinutes(locked, rate));
         (_lines[provider], _words[jobId]) = _enter(line, jobId, word);
     }
 
@@ -212,50 +214,65 @@ contract MetaScheduler is Endings {
         JobRecord.logDefinition(ClaimJobEvent.selector, fields, blob, word.position());
     }
 
-    function _report(StatusReport memory report) private returns (bytes memory refusal) {
-        (bytes32 jobId, JobStatus next) = (report.jobId, report.next);
+    function _report(bytes32 jobId, JobStatus next, uint64 ranMinutes, string calldata lastError, int64 exitCode)
+        private
+        returns (bytes memory refusal)
+    {
         JobWord word = _word(jobId);
+        refusal = _refusalOfReport(word, next);
+        if (refusal.length != 0) return refusal;
+        bool usual = bytes(lastError).length == 0 && exitCode == 0 && !word.hasExtra();
+        if (!usual) word = _noteOutcome(jobId, word, lastError, exitCode);
+        if (next == JobStatus.RUNNING) _start(jobId, word, ranMinutes);
+        else _finish(jobId, word, next, ranMinutes);
+    }
+
+    function _refusalOfReport(JobWord word, JobStatus next) private view returns (bytes memory) {
         address provider = _providerOf(word);
         if (msg.sender != provider) return abi.encodeWithSelector(JobProviderOnly.selector, msg.sender, provider);
         if (next < JobStatus.RUNNING) revert RunningColdStatusOnly(next);
-        refusal = States.refusal(word.status(), next);
-        if (refusal.length != 0) return refusal;
-        word = _noteOutcome(jobId, word, report);
-        if (next == JobStatus.RUNNING) {
-            uint256 start = Billing.startOf(report.durationMinute, word.claimedAt());
-            _words[jobId] = _moved(jobId, word, next).startedFrom(start);
-            _lines[msg.sender] = _lines[msg.sender].withOneMoreStarted();
-            return "";
-        }
-        Deal memory deal = _dealOf(jobId, word);
-        if (next == JobStatus.PANICKED) _panic(jobId, word, deal);
-        else _end(jobId, word, deal, next, _billableMinutes(word, deal, report));
+        return States.refusal(word.status(), next);
     }
 
     /// Keeps the text and the exit code, which most jobs do not have.
-    function _noteOutcome(bytes32 jobId, JobWord word, StatusReport memory report) private returns (JobWord) {
-        if (bytes(report.lastError).length == 0 && report.exitCode == 0 && !word.hasExtra()) return word;
-        _extras[jobId].exitCode = report.exitCode;
-        return _noteError(jobId, word, report.lastError);
+    function _noteOutcome(bytes32 jobId, JobWord word, string calldata lastError, int64 exitCode)
+        private
+        returns (JobWord)
+    {
+        _extras[jobId].exitCode = exitCode;
+        return _noteError(jobId, word, lastError);
+    }
+
+    /// The job runs since `ranMinutes`; that it may was checked.
+    function _start(bytes32 jobId, JobWord word, uint64 ranMinutes) private {
+        uint256 start = Billing.startOf(ranMinutes, word.claimedAt());
+        _words[jobId] = _move(jobId, word, JobStatus.RUNNING).startedFrom(start);
+        _lines[msg.sender] = _lines[msg.sender].withOneMoreStarted();
+    }
+
+    /// The job is over after `ranMinutes`.
+    function _finish(bytes32 jobId, JobWord word, JobStatus next, uint64 ranMinutes) private {
+        Deal memory deal = _dealOf(jobId, word);
+        if (next == JobStatus.PANICKED) return _panic(jobId, word, deal);
+        bool running = word.status() == JobStatus.RUNNING;
+        _end(jobId, word, deal, next, running ? _billableMinutes(jobId, word, deal, next, ranMinutes) : 0);
     }
 
     /// min(reported, started minutes since the start), up to now or, after a cancel request, at most to the end of
     /// the time for its answer. A job cancelled on request while RUNNING costs at least the cancellation fee.
-    function _billableMinutes(JobWord word, Deal memory deal, StatusReport memory report)
+    function _billableMinutes(bytes32 jobId, JobWord word, Deal memory deal, JobStatus next, uint256 reported)
         private
         returns (uint256 billed)
     {
-        if (word.status() != JobStatus.RUNNING) return 0;
         uint256 until = block.timestamp;
         bool requested = word.cancelRequested();
-        if (requested) until = Math.min(until, _extras[report.jobId].cancelRequestedAt + _claimTimeout());
+        if (requested) until = Math.min(until, _extras[jobId].cancelRequestedAt + _claimTimeout());
         uint256 observed = Billing.startedMinutes(word.startedAt(), until);
-        uint256 reported = report.durationMinute;
         if (reported > observed + billDurationDeltaMinute) {
-            emit BilledTooMuchEvent(report.jobId, msg.sender, reported);
+            emit BilledTooMuchEvent(jobId, msg.sender, reported);
         }
         billed = Math.min(reported, observed);
-        if (report.next == JobStatus.CANCELLED && requested) {
+        if (next == JobStatus.CANCELLED && requested) {
             billed = Math.max(billed, Math.min(cancellationFeeMinute, _limitMinutes(deal)));
         }
     }

@@ -49,6 +49,41 @@ contract GasTest is Grid {
         }
     }
 
+    function test_no_call_costs_more_at_10_000_providers_than_at_10() external {
+        uint256[3] memory few = costsAmong(10);
+        uint256[3] memory many = costsAmong(10_000);
+        for (uint256 i; i < 3; ++i) {
+            vm.assertTrue(many[i] < few[i] + few[i] / 20, "does not grow");
+        }
+    }
+
+    /// Puts providers on the list until there are `count`; a call of its own, whose memory is gone afterwards.
+    function list(uint256 count) external {
+        vm.pauseGasMetering();
+        while (manager.elementCount() < count) {
+            join(address(uint160(0xA000_0000 + manager.elementCount())));
+        }
+        vm.resumeGasMetering();
+    }
+
+    /// Has `count` providers on the list, and measures registering, approving and removing among them.
+    function costsAmong(uint256 count) private returns (uint256[3] memory costs) {
+        this.list(count);
+        address newcomer = address(uint160(0xB000_0000 + count));
+        vm.prank(newcomer);
+        costs[0] = gasleft();
+        manager.register(hardware(2, 4, 16, 64_000), prices(), labels());
+        costs[0] -= gasleft();
+        vm.prank(operator);
+        costs[1] = gasleft();
+        manager.approve(newcomer);
+        costs[1] -= gasleft();
+        vm.prank(operator);
+        costs[2] = gasleft();
+        manager.remove(address(uint160(0xA000_0000 + count / 2)));
+        costs[2] -= gasleft();
+    }
+
     /// Fills the provider's line up to `size` jobs and measures what happens at both ends and in the middle of it.
     function costsAt(uint256 size) private returns (uint256[5] memory costs) {
         vm.pauseGasMetering();

@@ -104,11 +104,15 @@ abstract contract JobStore is Constants {
         if (!word.exists()) revert InvalidJob();
     }
 
-    /// The word of the job along an edge of the state machine; the caller stores it. No job moves but by this.
+    /// The word of the job along an edge of the state machine; the caller stores it.
     function _moved(bytes32 jobId, JobWord word, JobStatus to) internal returns (JobWord) {
-        JobStatus from = word.status();
-        States.check(from, to);
-        emit JobTransitionEvent(jobId, from, to);
+        States.check(word.status(), to);
+        return _move(jobId, word, to);
+    }
+
+    /// The same, along an edge that the caller has checked. No job moves but by this.
+    function _move(bytes32 jobId, JobWord word, JobStatus to) internal returns (JobWord) {
+        emit JobTransitionEvent(jobId, word.status(), to);
         return word.moved(to);
     }
 

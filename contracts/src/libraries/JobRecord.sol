@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {BlobTooLong} from "../Errors.sol";
 import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
@@ -98,10 +99,8 @@ library JobRecord {
     }
 
     /// Bytes that the number needs, none for 0.
-    function _width(uint256 number) private pure returns (uint256 width) {
-        for (; number != 0; number >>= 8) {
-            ++width;
-        }
+    function _width(uint256 number) private pure returns (uint256) {
+        return number == 0 ? 0 : Math.log256(number) + 1;
     }
 
     /// Bytes of a name without its zeros at the end.
