@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +14,8 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 
-FIRST, LAST = 20000, 32000  # below the range from which kernels take ports for outgoing connections
+RANGE = "DEEPGRID_PORTS"  # the variable that says from where to where
+USUAL = "20000-32000"  # below the range from which kernels take ports for outgoing connections
 
 
 class PortBook:
@@ -55,13 +58,23 @@ class PortBook:
 
     def _choose(self, name: str, taken: set[int]) -> int:
         seed = hashlib.sha256(f"{self._file.resolve()}:{name}".encode()).digest()
-        span = LAST - FIRST
+        first, last = _range()
+        span = last - first
         start = int.from_bytes(seed[:4], "big")
         for step in range(span):
-            port = FIRST + (start + step) % span
+            port = first + (start + step) % span
             if port not in taken and _free(port):
                 return port
-        raise ConfigurationError(f"No free port between {FIRST} and {LAST}.")
+        raise ConfigurationError(f"No free port between {first} and {last}.")
+
+
+def _range() -> tuple[int, int]:
+    """The first port to take and the one behind the last."""
+    text = os.environ.get(RANGE, USUAL)
+    match = re.fullmatch(r"(\d{4,5})-(\d{4,5})", text)
+    if match is None or not 1024 <= int(match[1]) < int(match[2]) <= 65536:
+        raise ConfigurationError(f"{RANGE} is {text!r}, not a range of ports such as {USUAL}.")
+    return int(match[1]), int(match[2])
 
 
 def _free(port: int) -> bool:

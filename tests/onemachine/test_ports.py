@@ -5,6 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import pytest
+
+from deepgrid.errors import ConfigurationError
 from deployments.onemachine.ports import PortBook
 
 
@@ -42,3 +45,14 @@ def test_only_a_port_that_a_stranger_took_is_given_up(tmp_path: Path) -> None:
         assert book.known("free") == free
         assert book.known("taken") is None
         assert book.port("taken") != taken
+
+
+def test_a_range_of_ports_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPGRID_PORTS", "33000-33003")
+    book = PortBook(tmp_path / "ports.json")
+    with pytest.raises(ConfigurationError, match="No free port between 33000 and 33003"):
+        for name in "abcd":
+            assert 33000 <= book.port(name) < 33003
+    monkeypatch.setenv("DEEPGRID_PORTS", "many")
+    with pytest.raises(ConfigurationError, match="DEEPGRID_PORTS is 'many', not a range"):
+        book.port("e")
