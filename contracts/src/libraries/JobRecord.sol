@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {BlobTooLong} from "../Errors.sol";
 import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
@@ -99,8 +98,13 @@ library JobRecord {
     }
 
     /// Bytes that the number needs, none for 0.
-    function _width(uint256 number) private pure returns (uint256) {
-        return number == 0 ? 0 : Math.log256(number) + 1;
+    function _width(uint256 number) private pure returns (uint256 width) {
+        for (; number > type(uint32).max; number >>= 32) {
+            width += 4;
+        }
+        for (; number != 0; number >>= 8) {
+            ++width;
+        }
     }
 
     /// Bytes of a name without its zeros at the end.
