@@ -14,7 +14,7 @@ import pytest
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Job
-from tests.sbatch.test_script import Bench, job
+from tests.sbatch.test_script import UNDEAF, Bench, job
 
 PATIENCE_S = 60
 
@@ -212,7 +212,7 @@ def start(bench: Bench, made: Job) -> subprocess.Popen[bytes]:
     file = bench.root / "script"
     file.write_text(render(made, bench.storage))
     return subprocess.Popen(
-        ["bash", file], cwd=bench.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        [*UNDEAF, "bash", file], cwd=bench.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env={"PATH": f"{bench.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7"},
     )  # fmt: skip
 

@@ -91,7 +91,7 @@ def test_modules_in_modules_and_loops_keep_their_variables_apart(bench: Bench) -
     assert outcome.status == 0, outcome.output
     lines = outcome.output.splitlines()
     assert {"loop 7", "outer a inner kept mine", "outer b inner kept mine"} <= set(lines)
-    assert all(line.endswith(" none") for line in lines[-2:])
+    assert all(line.endswith(" none") for line in lines[-2:]), outcome.output
     assert bench.left_behind() == []
 
 

@@ -33,6 +33,10 @@ exec "$@"
 """
 
 
+# Started in the background or by nohup, tests ignore some signals, and what they start would too; Slurm's do not.
+UNDEAF = ["env", "--default-signal=HUP,INT,QUIT"]
+
+
 @dataclass
 class Call:
     """One call of srun: its environment, its arguments."""
@@ -71,7 +75,7 @@ class Bench:
             old.unlink()
         script = render(job, self.storage, self.containers).encode()
         done = subprocess.run(
-            ["bash", "-s"], check=False, input=script, cwd=self.root, timeout=60,
+            [*UNDEAF, "bash", "-s"], check=False, input=script, cwd=self.root, timeout=60,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
         )  # fmt: skip
