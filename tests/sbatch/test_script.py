@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ exec "$@"
 
 
 # Started in the background or by nohup, tests ignore some signals, and what they start would too; Slurm's do not.
-UNDEAF = ["env", "--default-signal=HUP,INT,QUIT"]
+UNDEAF = [shutil.which("env") or "env", "--default-signal=HUP,INT,QUIT"]
 
 
 @dataclass
