@@ -66,7 +66,9 @@ class SlurmSite:
         files.make_folder(self._sockets / "private", 0o700)
         files.make_folder(self._shared, 0o711)
         files.write_munge_key(self._shared / "munge.key")
-        files.make_database(self._shared / "database", self._shared / "database-install.log")
+        files.make_database(
+            self._shared / "database", self._shared / "database-tmp", self._shared / "database-install.log"
+        )
         user = files.own_account()
         files.write_template(
             "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
@@ -185,7 +187,8 @@ class SlurmSite:
     def _mariadbd(self) -> Daemon:
         argv = [
             "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={self._shared / 'database'}",
-            f"--socket={self._database_socket}", "--skip-networking", f"--user={files.own_account()}",
+            f"--tmpdir={self._shared / 'database-tmp'}", f"--socket={self._database_socket}", "--skip-networking",
+            f"--user={files.own_account()}",
             f"--pid-file={self._sockets / 'private' / 'mariadbd.pid'}", f"--init-file={self._shared / 'init.sql'}",
             "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-lock-wait-timeout=900",
             "--innodb-flush-log-at-trx-commit=2", "--performance-schema=off",

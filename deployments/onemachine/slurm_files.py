@@ -92,8 +92,12 @@ def write_munge_key(path: Path) -> None:
             file.write(secrets.token_bytes(1024))
 
 
-def make_database(folder: Path, log: Path) -> None:
-    """A MariaDB data folder whose only administrator is the account that we run as, by socket, without password."""
+def make_database(folder: Path, temporary: Path, log: Path) -> None:
+    """A MariaDB data folder whose only administrator is the account that we run as, by socket, without password.
+
+    `temporary` is for its temporary files: two that share the machine's can take each other's.
+    """
+    make_folder(temporary, 0o700)
     if (folder / "mysql").exists():
         return
     shutil.rmtree(folder, ignore_errors=True)  # left half-made by an interrupted start
@@ -104,7 +108,8 @@ def make_database(folder: Path, log: Path) -> None:
         "--skip-test-db", "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
     ]  # fmt: skip
     with open(log, "ab") as output:
-        done = subprocess.run(command, stdout=output, stderr=output, check=False)
+        env = {**os.environ, "TMPDIR": str(temporary)}
+        done = subprocess.run(command, stdout=output, stderr=output, env=env, check=False)
     if done.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise ConfigurationError("MariaDB's data folder could not be made.", next_step=f"Read {log}.")
