@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 # A shell starts its background jobs deaf to SIGINT, and children inherit that. Tests that interrupt
 # a command must not depend on how they were started themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-ROOT = Path(__file__).parent
 LONGEST_FIRST = ("grid", "sbatch", "contracts", "onemachine", "chain")
 FIRST_PORT, LAST_PORT = 20000, 32000
 
@@ -26,16 +26,20 @@ def pytest_configure() -> None:
         os.environ["DEEPGRID_PORTS"] = f"{first}-{first + width}"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class Folders(LoadScopeScheduling):
     """Side by side go folders, since the tests of one share what is started for them."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_folder(item)))
-    rank = {folder: place for place, folder in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: rank.get(_folder(item), len(rank)))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.split("/")[1]
 
 
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(ROOT).parts[0]
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Folders:
+    return Folders(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest folders go first, so that none is left for the end alone."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        rank = {folder: place for place, folder in enumerate(LONGEST_FIRST)}
+        items.sort(key=lambda item: rank.get(item.nodeid.split("/")[1], len(rank)))
