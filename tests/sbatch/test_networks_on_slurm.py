@@ -94,4 +94,12 @@ steps:
 def stacks_of(job: str) -> list[int]:
     """Ids of the programs that carry the traffic of a Slurm job of this name; they have nothing of its environment."""
     found = subprocess.run(["pgrep", "-x", "slirp4netns"], check=False, capture_output=True, text=True).stdout
-    return [int(pid) for pid in found.split() if f"/{job}." in str((Path("/proc") / pid / "cwd").resolve())]
+    return [int(pid) for pid in found.split() if f"/{job}." in folder_of(pid)]
+
+
+def folder_of(pid: str) -> str:
+    """Where a process works; empty for one that is ending."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
