@@ -9,21 +9,23 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from deployments.onemachine.ports import RANGE, USUAL
+
 # A shell starts its background jobs deaf to SIGINT, and children inherit that. Tests that interrupt
 # a command must not depend on how they were started themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST_FIRST = ("grid", "sbatch", "contracts", "onemachine", "chain")
-FIRST_PORT, LAST_PORT = 20000, 32000
 
 
 def pytest_configure() -> None:
     """Tests side by side take their ports from ranges of their own."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker:
-        width = (LAST_PORT - FIRST_PORT) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
-        first = FIRST_PORT + width * int(worker.removeprefix("gw"))
-        os.environ["DEEPGRID_PORTS"] = f"{first}-{first + width}"
+        first, last = map(int, os.environ.get(RANGE, USUAL).split("-"))
+        width = (last - first) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        first += width * int(worker.removeprefix("gw"))
+        os.environ[RANGE] = f"{first}-{first + width}"
 
 
 class Folders(LoadScopeScheduling):

@@ -9,27 +9,17 @@ import {
     InvalidTotalCpus,
     InvalidTotalMem,
     NoProvider,
-    OutOfBounds,
     ProviderNotJoined,
     WaitingApprovalOnly
 } from "../src/Errors.sol";
 import {MetaScheduler} from "../src/MetaScheduler.sol";
 import {ProviderManager} from "../src/ProviderManager.sol";
-import {
-    HardwareTotals,
-    JobStatus,
-    Label,
-    Provider,
-    ProviderEntry,
-    ProviderHardware,
-    ProviderPrices,
-    ProviderRecord
-} from "../src/Types.sol";
-import {Grid} from "./Grid.sol";
+import {HardwareTotals, JobStatus, Label, ProviderHardware, ProviderPrices, ProviderRecord} from "../src/Types.sol";
+import {Registry} from "./Registry.sol";
 import {vm} from "./Vm.sol";
 
-/// Proposal, approval, removal, ban, and the list of providers.
-contract ProvidersTest is Grid {
+/// Proposal, approval, removal and ban.
+contract ProvidersTest is Registry {
     function test_a_proposal_waits_until_it_is_approved() external {
         vm.expectEmit(address(manager));
         emit ProviderManager.ProviderWaitingForApproval(rival);
@@ -220,86 +210,6 @@ contract ProvidersTest is Grid {
         manager.register(hardware(1, type(uint64).max, type(uint64).max, type(uint64).max), prices(), labels());
         approve(provider);
         checkStatus(assigned(200 ether), JobStatus.META_SCHEDULED);
-    }
-
-    function test_pages_show_every_provider_once_in_order() external {
-        for (uint160 i = 1; i < 6; ++i) {
-            propose(address(0x5000 + i), i);
-        }
-        remove(address(0x5002));
-        (bytes32[] memory data, uint256 length, uint256 cursor) = manager.fetchPage(0, 3);
-        vm.assertEq(length, 3, "full page");
-        vm.assertEq(
-            abi.encodePacked(data), abi.encodePacked([provider, address(0x5001), address(0x5003)]), "first page"
-        );
-        (data, length, cursor) = manager.fetchPage(cursor, 3);
-        vm.assertEq(length, 2, "rest");
-        vm.assertEq(cursor, 0, "no more");
-        (ProviderEntry[] memory page, uint256 next) = manager.providers(0, 100);
-        vm.assertEq(page.length, manager.elementCount(), "all");
-        vm.assertEq(next, 0, "no more");
-        vm.assertTrue(page[0].approved && !page[0].waitingForApproval, "approved");
-        vm.assertTrue(!page[1].approved && page[1].waitingForApproval, "proposed");
-        checkVersion(page[0].provider, 1 ether);
-        checkVersion(page[1].provider, 1);
-        vm.expectRevert(OutOfBounds.selector);
-        manager.fetchPage(3, 3); // number 3 was removed
-        vm.expectRevert(OutOfBounds.selector);
-        manager.providers(uint256(type(uint64).max) + 2, 3);
-    }
-
-    function test_the_list_links_its_providers_in_both_directions() external {
-        propose(address(0x5001), 1);
-        propose(address(0x5002), 1);
-        remove(address(0x5001));
-        (uint256 first, uint256 last) = (manager.head(), manager.tail());
-        checkPlace(first, last, 0, provider);
-        checkPlace(last, 0, first, address(0x5002));
-        (uint256 id,,, bytes32 data) = manager.get(2);
-        vm.assertEq(id, 0, "removed");
-        vm.assertEq(data, bytes32(0), "nobody");
-        (id,,,) = manager.objects(uint256(type(uint64).max) + 1 + first);
-        vm.assertEq(id, 0, "no such number");
-    }
-
-    function checkPlace(uint256 place, uint256 next, uint256 prev, address who) private view {
-        bytes memory expected = abi.encode(place, next, prev, who);
-        (uint256 id, uint256 after_, uint256 before, bytes32 data) = manager.get(place);
-        vm.assertEq(abi.encode(id, after_, before, data), expected, "get");
-        (id, after_, before, data) = manager.objects(place);
-        vm.assertEq(abi.encode(id, after_, before, data), expected, "objects");
-    }
-
-    function propose(address who, uint256 cpuPrice) private {
-        vm.prank(who);
-        manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(8 ether, cpuPrice, 0.0001 ether), labels());
-    }
-
-    function approve(address who) private {
-        vm.prank(operator);
-        manager.approve(who);
-    }
-
-    function remove(address who) private {
-        vm.prank(operator);
-        manager.remove(who);
-    }
-
-    function ban(address who) private {
-        vm.prank(operator);
-        manager.ban(who);
-    }
-
-    function unban(address who) private {
-        vm.prank(operator);
-        manager.unban(who);
-    }
-
-    function checkVersion(Provider memory shown, uint256 cpuPrice) private pure {
-        vm.assertTrue(shown.addr != address(0), "there is one");
-        vm.assertEq(abi.encode(shown.providerHardware), abi.encode(hardware(2, 4, 16, 64_000)), "hardware");
-        vm.assertEq(shown.providerPrices.cpuPricePerMin, cpuPrice, "price");
-        vm.assertEq(abi.encode(shown.labels), abi.encode(labels()), "labels");
     }
 
     function checkRefused(ProviderHardware memory bad, bytes4 selector) private {

@@ -15,14 +15,13 @@ import pytest
 
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job, load, parse
+from deepgrid.workflow import Job, parse
 from tests.sbatch.hostile import FIGURES, NAMES, PIECES
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE, Sandbox, has_tun
 
 HEAD = "resources: {tasks: 4, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
 STACKS = ["slirp4netns", "pasta"]
 ACCOUNT = 12345 if os.getuid() == 0 else 0  # of scripts in the sandbox
-FOLDER = Path(__file__).parents[2] / "examples"
 EITHER = ["slirp4netns", pytest.param("pasta", marks=pytest.mark.long)]  # quick tests need not show both
 
 
@@ -285,25 +284,3 @@ def test_hostile_variables_pass_through_a_namespace_unchanged_and_unexecuted(san
         assert {name: found.get(name.encode()) for name in names} == {v["key"]: v["value"].encode() for v in env}
         assert (sandbox.root / "work" / "folder").read_bytes() == folder.encode() + b"\n"
     assert not canary.exists()
-
-
-EXAMPLES = {
-    "network-own": ["hello"],
-    "network-dns": ["nameserver 192.0.2.53", "nameserver 192.0.2.54"],
-    "network-wireguard": ["wg0 10.9.0.2/24"],
-    "network-virtual": ["greetings from 10.7.0.2"],
-    "network-bore": ["that was two seconds"],
-}
-
-
-def test_all_examples_of_networks_are_here() -> None:
-    assert {path.stem for path in FOLDER.glob("network-*.yaml")} == EXAMPLES.keys()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_does_what_it_says(sandbox: Sandbox, name: str) -> None:
-    with_bore(sandbox)
-    does(sandbox, load(FOLDER / f"{name}.yaml").model, 0, EXAMPLES[name])
-    if name == "network-bore" and has_tun():
-        assert "example|local|8000|--to|bore.example.org|" in (sandbox.root / "bore").read_text()

@@ -17,7 +17,7 @@ from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import load, parse
 from tests.sbatch import test_on_slurm
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE
-from tests.sbatch.test_networks import EXAMPLES, FOLDER
+from tests.sbatch.test_network_examples import EXAMPLES, FOLDER
 from tests.sbatch.test_on_slurm import RESOURCES, until, with_variable
 from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box, ended
