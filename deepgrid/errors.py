@@ -62,6 +62,10 @@ class SlurmUnreachable(SlurmError):
     transient = True
 
 
+class Deposed(GridError):
+    """Another supervisor leads the provider by now; what this one carries it is to let go of."""
+
+
 class ServiceError(GridError):
     """A grid service cannot be reached, or failed; transient unless it refused."""
 

@@ -1,7 +1,8 @@
 """A Slurm cluster as the supervisor sees it: every question and every side effect, over one login.
 
-Errors: SlurmUnreachable means that nothing may be concluded; SlurmError that Slurm said no for good.
-All effects are keyed by the claim (`JobKey`) and may be repeated.
+Errors: SlurmUnreachable means that nothing may be concluded; SlurmError that Slurm said no for good;
+Deposed that nothing was done, as another supervisor leads. All effects are keyed by the claim (`JobKey`) and may
+be repeated.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from deepgrid.slurm.batch import BatchJobs
 from deepgrid.slurm.commands import OUR_COMMENTS, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
-from deepgrid.slurm.submit import Submission, SubmitRequest
+from deepgrid.slurm.submit import Submission, SubmitRequest, Term
 
 DAY_S = 86400
 NAMES_AT_ONCE = 500  # bounds one command line
@@ -27,12 +28,19 @@ _OUTPUT = (files("deepgrid.slurm") / "output.sh").read_text()
 
 
 class Cluster:
-    """Slurm behind `login`, with the paths and accounts of `settings`."""
+    """Slurm behind `login`, with the paths and accounts of `settings`.
+
+    `term` is that of the leader in whose name effects are done (see `leader.py`). Without one (a person's command, a
+    run outside of a supervisor) they are bound by each claim's own lock and files only, which suffice for one effect a
+    claim; what leading adds is that nobody drives who does not know that he was replaced, and such a caller drives
+    nothing.
+    """
 
     def __init__(self, login: Runner, settings: LoginSettings) -> None:
         self._login = login
         self.settings = settings
         self.batch = BatchJobs(login, settings)
+        self.term: Term | None = None
 
     async def health(self) -> None:
         """Raise SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs."""
@@ -54,7 +62,7 @@ class Cluster:
         SlurmUnreachable when it is open whether Slurm has it: call again.
         """
         body = protocol.guarded(script, protocol.job_folder(self.settings, key))
-        command = protocol.submit_command(self.settings, key, request, body)
+        command = protocol.submit_command(self.settings, key, request, body, self.term)
         word, text = await self._protocol(command, body)
         return Submission(int(text), adopted=word == "adopted")
 
@@ -67,19 +75,19 @@ class Cluster:
 
         Returns when Slurm took the request; that the job is gone is for the monitor to see.
         """
-        await self._protocol(protocol.protocol(self.settings, "tombstone", key))
+        await self._effect("tombstone", key)
 
     async def set_time_limit(self, key: JobKey, minutes: int) -> bool:
         """Let the job run for `minutes` from its start, never for less than an earlier call said.
 
         False when the job is not there to be limited. Raises SlurmError when Slurm refuses more time.
         """
-        word, _ = await self._protocol(protocol.protocol(self.settings, "limit", key, minutes))
+        word, _ = await self._effect("limit", key, minutes)
         return word == "set"
 
     async def acknowledge(self, key: JobKey) -> None:
         """Move the claim's completion record from the spool to the job's folder, where it stays."""
-        await self._protocol(protocol.protocol(self.settings, "acknowledge", key))
+        await self._effect("acknowledge", key)
 
     async def queue(self) -> dict[str, SlurmJob]:
         """All jobs of any grid in the queue of the job account, by comment."""
@@ -125,6 +133,9 @@ class Cluster:
             raise SlurmUnreachable("The login node gave half an answer.")
         keys = {key.folder: key for key in offsets}
         return {keys[folder]: base64.b64decode(text) for folder, text in answers if folder in keys}
+
+    async def _effect(self, verb: str, key: JobKey, *arguments: object) -> tuple[str, str]:
+        return await self._protocol(protocol.protocol(self.settings, verb, key, *arguments, term=self.term))
 
     async def _protocol(self, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
         done = await self._login.run(command, stdin=stdin)

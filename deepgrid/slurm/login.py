@@ -1,6 +1,6 @@
-"""One SSH transport to a cluster's login node, and the same for a supervisor that runs on it.
+"""One SSH transport to a cluster's login node; a supervisor that runs there connects to its own machine.
 
-Both run a command given as a list of arguments, with bytes on standard input, bounded in time and
+It runs commands given as lists of arguments, with bytes on standard input, bounded in time and
 in output. A fault of the network is SlurmUnreachable (nothing may be concluded); a host key that is not
 the expected one, or a refused key, is ConfigurationError and stops the work. Neither arguments nor
 standard input ever appear in an error: they may hold a customer's script.
@@ -9,10 +9,8 @@ standard input ever appear in an error: they may hold a customer's script.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shlex
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -256,33 +254,3 @@ def _left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError
     return left
-
-
-class LocalLogin:
-    """The same on the login node itself, without SSH."""
-
-    def __init__(self, settings: LoginSettings) -> None:
-        self.settings = settings
-
-    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
-        """As `Login.run`; a command that takes too long is killed with its children."""
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-        try:
-            async with asyncio.timeout(timeout_s or self.settings.command_timeout_s):
-                out, err = await process.communicate(stdin)
-        except TimeoutError:
-            raise SlurmUnreachable("A Slurm command did not answer in time.") from None
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
-        if len(out) + len(err) > OUTPUT_LIMIT_BYTES:
-            raise SlurmError(f"A Slurm command said more than {OUTPUT_LIMIT_BYTES} bytes.")
-        return CommandResult(process.returncode or 0, out, err)
-
-    async def close(self) -> None:
-        """Nothing is held open."""

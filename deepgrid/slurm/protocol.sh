@@ -1,14 +1,15 @@
 # shellcheck shell=sh
 # The side effects on one claim's job, each under the lock of the job's folder; POSIX sh, run on the login node.
-# Arguments: VERB ROOT FOLDER NAME COMMENT ACCOUNT, then those of the verb. Answers one line: a word and its text.
+# Arguments: VERB ROOT FOLDER NAME COMMENT ACCOUNT TERM, then those of the verb. Answers one line: a word and its text.
+# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, intent (when sbatch was first tried), id, refused
 # (sbatch said no), limit (minutes it was given), tombstone (must not run), record (of its end). Jobs can write
 # output.log and run/ only.
 set -u
 export LC_ALL=C SLURM_TIME_FORMAT=%s TZ=UTC
-verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 account=$6
-shift 6
+verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 account=$6 term=$7
+shift 7
 user=${account:-$(id -un)}
 umask 077
 
@@ -156,6 +157,14 @@ acknowledge() {
   answer acknowledged
 }
 
+# only_the_leader: who leads a provider and was replaced is told so. Looked at under the claim's lock: what a former
+# leader began before that is done when the next one gets the lock, and is found. Who never led is bound by the lock.
+only_the_leader() {
+  [ -n "$term" ] || return 0
+  epoch=$(cat "$root/leaders/${term% *}/epoch") || answer later "the login node could not read who leads"
+  [ "$epoch" = "${term#* }" ] || answer deposed
+}
+
 # Others may pass through the folders, to a job's own files, and see nothing else.
 (umask 066 && mkdir -p "$folder") || answer later "the login node could not make $folder"
 if [ "$verb" = submit ]; then
@@ -171,4 +180,5 @@ if [ "$verb" = submit ]; then
 fi
 exec 9> "$folder/lock"
 flock -w 20 9 || answer later "another attempt holds the lock"
+only_the_leader
 "$verb" "$@"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from deepgrid.errors import InputError, SlurmError, SlurmUnreachable
+from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.commands import IN_OUR_TIME, SILENCE
 from deepgrid.slurm.login import LoginSettings
@@ -56,6 +56,17 @@ class Submission:
     adopted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """From one election of a provider's leader to the next; epochs grow by one each time."""
+
+    provider: str
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.epoch}"
+
+
 def job_folder(settings: LoginSettings, key: JobKey) -> str:
     """The claim's folder on the login node."""
     return f"{settings.grid_root}/jobs/{key.folder}"
@@ -97,23 +108,27 @@ def trial_arguments(settings: LoginSettings, request: SubmitRequest) -> list[str
     return [*IN_OUR_TIME, "sbatch", "--test-only", *options, "--wrap=:"]
 
 
-def protocol(settings: LoginSettings, verb: str, key: JobKey, *arguments: object) -> list[str]:
-    """The command that runs one verb of `protocol.sh` for one claim."""
-    fixed = [verb, settings.grid_root, key.folder, key.name, key.comment, settings.job_account or ""]
+def protocol(
+    settings: LoginSettings, verb: str, key: JobKey, *arguments: object, term: Term | None = None
+) -> list[str]:
+    """The command that runs one verb of `protocol.sh` for one claim, in a term of the provider's leader or in none."""
+    fixed = [verb, settings.grid_root, key.folder, key.name, key.comment, settings.job_account or "", str(term or "")]
     return ["sh", "-c", _PROTOCOL, "deepgrid", *fixed, *map(str, arguments)]
 
 
-def submit_command(settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes) -> Sequence[str]:
+def submit_command(
+    settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes, term: Term | None = None
+) -> Sequence[str]:
     """The command that submits `script`, to be given on standard input."""
     sbatch = sbatch_arguments(settings, key, request)
     fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes)
-    return protocol(settings, "submit", key, *fixed, *sbatch)
+    return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
 
 
 def parse_answer(stdout: bytes) -> tuple[str, str]:
     """Word and text of the protocol's answer.
 
-    Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`.
+    Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`, Deposed.
     """
     lines = stdout.decode(errors="replace").splitlines()
     if not lines:
@@ -121,6 +136,8 @@ def parse_answer(stdout: bytes) -> tuple[str, str]:
     word, _, text = lines[-1].partition(" ")
     if word == "later":
         raise SlurmUnreachable(f"Slurm is not available: {text or 'no reason given'}.")
+    if word == "deposed":
+        raise Deposed("Another supervisor leads this provider by now.")
     if word == "refused":
         raise SlurmError(f"Slurm refused: {text}.")
     if word == "tombstone":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.login import CommandResult, LoginSettings, Runner
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from deployments.onemachine.processes import ProcessTable
@@ -67,6 +68,20 @@ class Box:
 def new_key() -> JobKey:
     """A claim that no other test has."""
     return JobKey(31337, CONTRACT, int(time.time()) * 1000 + next(_serial), int(time.time()))
+
+
+class LoginWith:
+    """A login whose commands find more in their environment."""
+
+    def __init__(self, login: Runner, **variables: str) -> None:
+        self._login = login
+        self._variables = [f"{name}={value}" for name, value in variables.items()]
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        return await self._login.run(["env", *self._variables, *argv], stdin=stdin, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        await self._login.close()
 
 
 WAIT_FOR_LEAVE = "until [ -e leave ]; do sleep 0.1; done"

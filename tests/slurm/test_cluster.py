@@ -13,10 +13,10 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import LocalLogin
+from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
-from tests.slurm.support import SMALL, Box, bash, ended, new_key, until
+from tests.slurm.support import SMALL, Box, LoginWith, bash, ended, new_key, until
 
 
 async def test_health_and_hardware(cluster: Cluster) -> None:
@@ -56,12 +56,12 @@ async def test_a_job_gets_what_it_asked_for(cluster: Cluster, monitor: SlurmMoni
 
 
 async def test_jobs_start_with_a_clean_environment_and_a_folder_of_their_own(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, monkeypatch: pytest.MonkeyPatch
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    monkeypatch.setenv("DEEPGRID_SECRET", "supervisor's own")
-    local = Cluster(LocalLogin(box.settings), box.settings)
-    monkeypatch.setenv("SLURM_CONF", box.site.environment(box.name)["SLURM_CONF"])
-    await local.submit(key, bash('id -un; pwd; echo "$HOME" "${DEEPGRID_SECRET-none}" "${SSH_CLIENT-none}"'), SMALL)
+    login = LoginWith(Login(box.settings), DEEPGRID_SECRET="supervisor's own")
+    script = bash('id -un; pwd; echo "$HOME" "${DEEPGRID_SECRET-none}" "${SSH_CLIENT-none}"')
+    await Cluster(login, box.settings).submit(key, script, SMALL)
+    await login.close()
     await ended(monitor, key)
     user, folder, rest = (await cluster.read_output({key: 0}))[key].decode().splitlines()
     assert user == (box.settings.job_account or box.settings.user)
@@ -104,7 +104,7 @@ async def test_a_job_in_the_queue_starts_with_its_new_time_limit(
 
 
 async def test_a_site_that_gives_no_more_time_says_so(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, tmp_path: Path
 ) -> None:
     """As at a site whose supervisor is no operator of Slurm."""
     account = box.settings.job_account
@@ -113,13 +113,13 @@ async def test_a_site_that_gives_no_more_time_says_so(
     scontrol = tmp_path / "scontrol"
     scontrol.write_text(f'#!/bin/sh\nexec runuser -u {account} -- /usr/bin/scontrol "$@"\n')
     scontrol.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("SLURM_CONF", box.site.environment(box.name)["SLURM_CONF"])
+    login = LoginWith(Login(box.settings), PATH=f"{tmp_path}:{os.environ['PATH']}")
     await cluster.submit(key, bash("sleep 600"), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
     with pytest.raises(SlurmError, match="denied") as refusal:
-        await Cluster(LocalLogin(box.settings), box.settings).set_time_limit(key, 17)
+        await Cluster(login, box.settings).set_time_limit(key, 17)
+    await login.close()
     assert not refusal.value.transient
     assert (await cluster.queue())[key.comment].limit_minutes == SMALL.time_limit_minutes
     await cluster.cancel(key)

@@ -12,39 +12,39 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
-from deepgrid.slurm.login import OUTPUT_LIMIT_BYTES, LocalLogin, Login, LoginSettings, Runner
+from deepgrid.slurm.login import OUTPUT_LIMIT_BYTES, Login, LoginSettings
 from tests.slurm.support import Box
 
 
-@pytest.fixture(params=["ssh", "local"])
-async def login(box: Box, request: pytest.FixtureRequest) -> AsyncIterator[Runner]:
-    found: Runner = Login(box.settings) if request.param == "ssh" else LocalLogin(box.settings)
+@pytest.fixture
+async def login(box: Box) -> AsyncIterator[Login]:
+    found = Login(box.settings)
     yield found
     await found.close()
 
 
-async def test_status_output_and_complaint_come_apart(login: Runner) -> None:
+async def test_status_output_and_complaint_come_apart(login: Login) -> None:
     done = await login.run(["sh", "-c", 'cat; echo "$1" >&2; exit 7', "sh", "it's * $HOME\n2nd"], stdin=b"\0in")
     assert (done.exit_status, done.stdout, done.stderr) == (7, b"\0in", b"it's * $HOME\n2nd\n")
 
 
-async def test_large_input_and_output_pass(login: Runner) -> None:
+async def test_large_input_and_output_pass(login: Login) -> None:
     body = os.urandom(3 * 2**20)
     assert (await login.run(["cat"], stdin=body)).stdout == body
 
 
-async def test_a_command_that_ignores_its_input_is_no_fault(login: Runner) -> None:
+async def test_a_command_that_ignores_its_input_is_no_fault(login: Login) -> None:
     assert (await login.run(["echo", "hi"], stdin=b"x" * 2**20)).stdout == b"hi\n"
 
 
-async def test_a_command_that_takes_too_long_is_given_up(login: Runner) -> None:
+async def test_a_command_that_takes_too_long_is_given_up(login: Login) -> None:
     with pytest.raises(SlurmUnreachable) as silence:
         await login.run(["sleep", "60"], timeout_s=0.5)
     assert silence.value.transient
     assert (await login.run(["echo", "still here"])).stdout == b"still here\n"
 
 
-async def test_too_much_output_is_an_error(login: Runner) -> None:
+async def test_too_much_output_is_an_error(login: Login) -> None:
     with pytest.raises(SlurmError) as flood:
         await login.run(["head", "-c", str(OUTPUT_LIMIT_BYTES + 1), "/dev/zero"])
     assert not flood.value.transient
@@ -130,7 +130,7 @@ async def first_answer(login: Login) -> bytes:
                 await asyncio.sleep(0.1)
 
 
-async def test_errors_repeat_neither_arguments_nor_input(login: Runner) -> None:
+async def test_errors_repeat_neither_arguments_nor_input(login: Login) -> None:
     with pytest.raises(SlurmUnreachable) as silence:
         await login.run(["sh", "-c", "sleep 60", "sh", "argument-secret"], stdin=b"input-secret", timeout_s=0.5)
     assert "secret" not in str(silence.value) + repr(silence.value)
