@@ -63,8 +63,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that a decision rests on. `now` and `absent_since` are unix seconds.
+    """All that a decision rests on. `now` is unix seconds by the cluster's clock, which Slurm's times are by.
 
+    `absent_s` is for how many seconds nothing has known the job, None while something does.
     `limit_minutes` is the time limit that this carrier knows it gave the job, None when another one did;
     `limit_is_final` once Slurm has refused to raise it.
     """
@@ -75,7 +76,7 @@ class Observation:
     slurm: SlurmJob
     now: int
     attempt: Attempt | None = None
-    absent_since: int | None = None
+    absent_s: float | None = None
     limit_minutes: int | None = None
     limit_is_final: bool = False
     grace_s: int = LOST_GRACE_S
@@ -170,7 +171,7 @@ def _cancelled(seen: Observation) -> Settle:
 
 
 def _lost_or_wait(seen: Observation) -> Action:
-    if seen.absent_since is None or seen.now - seen.absent_since < seen.grace_s:
+    if seen.absent_s is None or seen.absent_s < seen.grace_s:
         return Wait(Awaited.TRACE)
     return Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True)
 

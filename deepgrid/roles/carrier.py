@@ -45,7 +45,7 @@ class Carrier:
         self.session = session
         self.key = key
         self._attempt: Attempt | None = None
-        self._absent_since: int | None = None
+        self._absent_since: float | None = None  # by time.monotonic()
         self._limit_minutes: int | None = None
         self._limit_is_final = False
         self._seen: SlurmJob = UNKNOWN
@@ -76,7 +76,7 @@ class Carrier:
     async def _look(self) -> Observation:
         job = await self.session.chain.job(self.key.job_id)
         self._seen = await self.session.monitor.changed(self.key, UNKNOWN, timeout_s=PROMPT_S)
-        now = int(time.time())
+        now = time.monotonic()
         if self._seen.phase is not Phase.ABSENT:
             self._absent_since = None
         elif self._absent_since is None:
@@ -84,8 +84,8 @@ class Carrier:
         if self._seen.phase in (Phase.RUNNING, Phase.ENDED):
             self.session.logs.follow(self.key)
         return Observation(
-            self.key, self.session.address, job, self._seen, now, self._attempt, self._absent_since,
-            self._limit_minutes, self._limit_is_final,
+            self.key, self.session.address, job, self._seen, self.session.monitor.cluster_now(), self._attempt,
+            None if self._absent_since is None else now - self._absent_since, self._limit_minutes, self._limit_is_final,
         )  # fmt: skip
 
     async def fetch_script(self) -> str | None:

@@ -23,11 +23,11 @@ from deepgrid.slurm.look import ABSENT_BUT_ACCOUNTED, Look, as_job
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A claim that Slurm did not hold at the first look, at the unix time `seen_at`."""
+    """A claim that Slurm did not hold at the first look, made at `seen_at` of time.monotonic()."""
 
     key: JobKey
     slurm: SlurmJob
-    seen_at: int
+    seen_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
     """Compare the claims that the chain knows with the cluster. Changes nothing."""
     jobs = {session.key_of(job): job for job in await _claimed(session)}
     look, states = await _look(session, list(jobs))
-    now = int(time.time())
+    seen_at = time.monotonic()
     suspects = [
-        Suspect(key, states[key], now)
+        Suspect(key, states[key], seen_at)
         for key, job in jobs.items()
         if is_suspect(job, states[key], submitted=key.comment in look.ids)
     ]
@@ -54,9 +54,9 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
 
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
     """The suspects that something is to be done for, a grace after the first look."""
-    _, states = await _look(session, [suspect.key for suspect in suspects])
+    look, states = await _look(session, [suspect.key for suspect in suspects])
     jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
-    seen = [_observation(session, *pair, states, grace_s) for pair in zip(suspects, jobs, strict=True)]
+    seen = [_observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)]
     return [one for one in seen if put_right_by(one) is not None]
 
 
@@ -112,11 +112,10 @@ async def _left_over(session: ProviderSession, look: Look, claims: dict[JobKey, 
 
 
 def _observation(
-    session: ProviderSession, suspect: Suspect, job: Job, states: dict[JobKey, SlurmJob], grace_s: int
+    session: ProviderSession, suspect: Suspect, job: Job, now: int, states: dict[JobKey, SlurmJob], grace_s: int
 ) -> Observation:
     """What `decide` is to judge. Slurm took the job once, so there is nothing to submit."""
-    absent_since = suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
-    now, slurm = int(time.time()), states[suspect.key]
+    absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
     return Observation(
-        suspect.key, session.address, job, slurm, now, Attempt(), absent_since=absent_since, grace_s=grace_s
+        suspect.key, session.address, job, states[suspect.key], now, Attempt(), absent_s=absent_s, grace_s=grace_s
     )

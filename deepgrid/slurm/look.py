@@ -23,7 +23,10 @@ _LOOK = (files("deepgrid.slurm") / "look.sh").read_text()
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The queue and the spool at one moment. `ids` has the Slurm ids recorded by the submit protocol, by comment."""
+    """The queue and the spool at one moment, unix second `clock` of the login node.
+
+    `ids` has the Slurm ids recorded by the submit protocol, by comment.
+    """
 
     queue: tuple[Row, ...]
     completions: tuple[Row, ...]
@@ -31,6 +34,7 @@ class Look:
     user_id: str
     ids: dict[str, int] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
+    clock: int = 0
 
     def queued(self, key: JobKey) -> SlurmJob | None:
         """The claim's job in the queue."""
@@ -93,7 +97,7 @@ def parse_look(settings: LoginSettings, answer: bytes) -> Look:
         raise SlurmUnreachable("The login node gave half an answer.")
     queue: list[Row] = []
     completions: list[Row] = []
-    ids, refused, user_id = {}, set(), ""
+    ids, refused, user_id, clock = {}, set(), "", 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -104,13 +108,15 @@ def parse_look(settings: LoginSettings, answer: bytes) -> Look:
                 completions += Completions.parse(_decoded(records))
             case ["user", number]:
                 user_id = number
+            case ["clock", seconds] if seconds.isdigit():
+                clock = int(seconds)
             case ["job", comment, slurm_id, was_refused]:
                 if slurm_id.isdigit():
                     ids[comment] = int(slurm_id)
                 if was_refused == "yes":
                     refused.add(comment)
     account = settings.job_account or settings.user
-    return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused))
+    return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused), clock)
 
 
 def _decoded(text: str) -> str:

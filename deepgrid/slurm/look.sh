@@ -8,6 +8,8 @@ root=$1 user=$2
 shift 2
 watched=$(cat)
 
+# Times in queue and spool are by this cluster's clocks, whatever the asker's says.
+printf 'clock %s\n' "$(date +%s)"
 # The queue before the spool: a job that leaves the one between the two looks is in the other.
 rows=$(timeout 20 "$@" < /dev/null 2>&1)
 printf 'queue %s %s\n' "$?" "$(printf '%s\n' "$rows" | base64 -w0)"

@@ -52,6 +52,7 @@ class SlurmMonitor:
         self._changed = asyncio.Event()
         self._wanted = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
+        self._clock_ahead_s = time.time() - time.monotonic()
         self.last_error: GridError | None = None
 
     def watch(self, key: JobKey) -> None:
@@ -82,6 +83,10 @@ class SlurmMonitor:
         """The latest that is known; UNKNOWN before the first answer, during an outage, and for unwatched claims."""
         watched = self._jobs.get(key)
         return watched.job if watched else UNKNOWN
+
+    def cluster_now(self) -> int:
+        """Unix time by the login node's clock, which its jobs' times are by; ours until it was asked once."""
+        return int(time.monotonic() + self._clock_ahead_s)
 
     async def changed(self, key: JobKey, seen: SlurmJob, timeout_s: float) -> SlurmJob:
         """Return as soon as the claim's job differs from `seen`, at the latest after `timeout_s`."""
@@ -115,6 +120,7 @@ class SlurmMonitor:
     async def _poll(self, keys: Sequence[JobKey]) -> None:
         try:
             look = await self._cluster.look(keys)
+            self._clock_ahead_s = look.clock - time.monotonic()
             found = {key: job for key in keys if (job := look.ended(key) or look.queued(key))}
             found |= await self._ask_accounting(look, [key for key in keys if key not in found])
             self.last_error = None

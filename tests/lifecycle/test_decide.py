@@ -135,18 +135,18 @@ CASES = {
         Settle(JobStatus.FAILED, 0, error="gone", tombstone=True),
     ),
     "submitted but not to be seen yet": (
-        seen(S, ABSENT, attempt=Attempt(), absent_since=NOW - 1),
+        seen(S, ABSENT, attempt=Attempt(), absent_s=1),
         Wait(Awaited.TRACE),
     ),
     "submitted and lost": (
-        seen(S, ABSENT, attempt=Attempt(), absent_since=NOW - LOST_GRACE_S),
+        seen(S, ABSENT, attempt=Attempt(), absent_s=LOST_GRACE_S),
         Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True),
     ),
     "running and lost": (
-        seen(R, ABSENT, absent_since=NOW - LOST_GRACE_S),
+        seen(R, ABSENT, absent_s=LOST_GRACE_S),
         Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True),
     ),
-    "running and absent for a moment": (seen(R, ABSENT, absent_since=NOW), Wait(Awaited.TRACE)),
+    "running and absent for a moment": (seen(R, ABSENT, absent_s=0), Wait(Awaited.TRACE)),
 }
 
 
@@ -158,7 +158,7 @@ def test_next_step(observation: Observation, action: object) -> None:
 observations = st.builds(
     lambda status, slurm, cancel, granted, attempt, absent, claimed, limit, final: seen(
         status, slurm, has_cancel_request=cancel, granted_minutes=granted, attempt=attempt,
-        absent_since=absent, claimed_at=claimed, limit_minutes=limit, limit_is_final=final,
+        absent_s=absent, claimed_at=claimed, limit_minutes=limit, limit_is_final=final,
     ),
     st.sampled_from(JobStatus),
     st.builds(

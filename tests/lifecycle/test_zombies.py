@@ -43,9 +43,8 @@ def test_suspects(case: str) -> None:
 
 def again(status: JobStatus, slurm: SlurmJob, absent_for_s: int | None = GRACE_S, **job: object) -> Observation:
     """A suspect at the second look; `absent_for_s` None: it was not absent at the first."""
-    since = None if absent_for_s is None else NOW - absent_for_s
     changed = replace(JOB, status=status, **job)  # type: ignore[arg-type]
-    return Observation(KEY, ME, changed, slurm, NOW, Attempt(), absent_since=since, grace_s=GRACE_S)
+    return Observation(KEY, ME, changed, slurm, NOW, Attempt(), absent_s=absent_for_s, grace_s=GRACE_S)
 
 
 REFUND = Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True)

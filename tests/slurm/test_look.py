@@ -78,10 +78,12 @@ def text(content: str) -> str:
 
 def test_a_whole_answer_is_read() -> None:
     row = f"42|jobs|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
-    found = parse_look(SETTINGS, answer(f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no", "end"))
+    lines = ("clock 400", f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no", "end")
+    found = parse_look(SETTINGS, answer(*lines))
     job = found.queued(KEY)
     assert job is not None
     assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
+    assert found.clock == 400
 
 
 @pytest.mark.parametrize(

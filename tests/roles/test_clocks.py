@@ -1,0 +1,64 @@
+"""A supervisor whose clock jumps by an hour: no grace is cut short, no minute is added or lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from deepgrid.lifecycle.actions import Awaited, ReportRunning, Wait
+from deepgrid.lifecycle.decide import decide
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.roles.zombies import look_again, look_for_zombies
+from tests.roles.conftest import Scene
+from tests.roles.test_zombies import approved, in_queue, running, until  # noqa: F401 (a fixture)
+from tests.slurm.losing import lose
+from tests.slurm.support import SMALL, Box, bash
+
+HOUR_S = 3600
+
+Jump = Callable[[int], None]
+
+
+@pytest.fixture
+def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
+    """Sets the clock of this process ahead of the machine's, by seconds."""
+    clock = time.time
+
+    def ahead(seconds: int) -> None:
+        monkeypatch.setattr(time, "time", lambda: clock() + seconds)
+
+    return ahead
+
+
+@pytest.mark.parametrize("hour", [HOUR_S, -HOUR_S])
+async def test_a_start_is_dated_back_by_the_clusters_own_clock(
+    approved: Scene,  # noqa: F811
+    box: Box,
+    jump: Jump,
+    hour: int,
+) -> None:
+    """By ours it would be an hour too much, or nothing: then what ran while we were away earns a minute at most."""
+    key = await approved.claimed()
+    await approved.session.cluster.submit(key, bash("true"), SMALL)
+    await until(lambda: not in_queue(box, key))
+    jump(hour)
+    async with approved.session.carry(key) as carrier:
+        seen = await carrier.observe()
+    assert seen.slurm.phase is Phase.ENDED
+    assert seen.slurm.started_at is not None
+    assert decide(seen) == ReportRunning(-(-(seen.now - seen.slurm.started_at) // 60) or 1)
+    assert 0 <= seen.now - seen.slurm.started_at < HOUR_S / 2
+
+
+async def test_an_hour_forwards_is_no_hours_absence(approved: Scene, box: Box, jump: Jump) -> None:  # noqa: F811
+    session = approved.session
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+    async with session.carry(key) as carrier:
+        assert decide(await carrier.observe()) == Wait(Awaited.TRACE)
+        found = await look_for_zombies(session)
+        jump(HOUR_S)
+        assert decide(await carrier.observe()) == Wait(Awaited.TRACE)
+        assert await look_again(session, found.suspects, grace_s=600) == []
