@@ -22,10 +22,9 @@ operator.command("deploy")(deploy_contracts)
 @operator.command("serve")
 def serve_operator(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]) -> None:
     """Follow the chain and assign jobs, until stopped by a signal."""
-    from blocks import Operator
     from deployments.operator_service import serve_operator as operate
 
-    serve(Operator, name, operate)
+    serve(operate, name)
 
 
 @services.command("serve")

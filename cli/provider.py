@@ -12,10 +12,9 @@ from cli.border import runs
 from cli.grid import address, as_anyone, as_customer
 from cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from cli.screen import Screen, print_json
-from cli.serving import load_block, require_prefect, serve
+from cli.serving import require_prefect, serve
 
 if TYPE_CHECKING:
-    from blocks import Provider as ProviderBlock
     from deepgrid.chain.client import Chain
     from deepgrid.chain.transaction import Receipt
     from deepgrid.chain.writer import Writer
@@ -75,11 +74,12 @@ async def status(
 async def register(cluster: ClusterName) -> None:
     """Propose one's cluster to the operator: hardware as Slurm has it, prices and labels of the provider block."""
     from blocks import Provider as Block
+    from blocks.loading import load_block
     from deepgrid.roles import registration
     from deepgrid.roles.provider import provider_session
 
     require_prefect()
-    block: ProviderBlock = await load_block(Block, cluster)
+    block = await load_block(Block, cluster)
     async with provider_session(block.settings()) as session:
         outcome = await registration.register(session)
     for change in outcome.changes:
@@ -122,13 +122,14 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
 async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
     """Find what is wrong with a cluster's set-up: login, Slurm, how ends are learnt, accounts, chain, gas, services."""
     from blocks import Provider as Block
+    from blocks.loading import load_block
     from cli.checkup import findings_as_json, show_findings
     from deepgrid.errors import ConfigurationError
     from deepgrid.roles.doctor import examine_provider
     from deepgrid.slurm.checkup import Level
 
     require_prefect()
-    block: ProviderBlock = await load_block(Block, cluster)
+    block = await load_block(Block, cluster)
     findings = await examine_provider(block.settings())
     if as_json:
         print_json(findings_as_json(findings))
@@ -142,10 +143,9 @@ async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
 @provider.command("serve")
 def serve_provider(cluster: ClusterName) -> None:
     """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""
-    from blocks import Provider as Block
     from deployments.supervisor import serve_provider as supervise
 
-    serve(Block, cluster, supervise)
+    serve(supervise, cluster)
 
 
 async def _decide(

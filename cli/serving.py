@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar, cast
 
-from deepgrid.errors import ConfigurationError, ServiceError
+from deepgrid.errors import ConfigurationError
 
-if TYPE_CHECKING:
-    from prefect.blocks.core import Block
-
-B = TypeVar("B", bound="Block")
 CHATTY = ("httpx", "httpcore", "paramiko", "uvicorn.access", "aiosqlite")
 
 
@@ -22,21 +17,16 @@ def start_logging() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def serve(block: type[Block], name: str, body: Callable[[str], Awaitable[None]]) -> None:
-    """Run the role that the block `name` configures until SIGTERM or SIGINT.
+def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
+    """Run a role, which loads the block `name`, until SIGTERM or SIGINT.
 
-    Raises ConfigurationError without a Prefect server or such a block, ServiceError when Prefect does not answer.
+    Raises ConfigurationError without a Prefect server, and what the role raises.
     """
     from deployments.service import serve_until_signalled
 
     require_prefect()
-
-    async def role() -> None:
-        await load_block(block, name)
-        await body(name)
-
     start_logging()
-    serve_until_signalled(role)
+    serve_until_signalled(lambda: role(name))
 
 
 def require_prefect() -> None:
@@ -47,20 +37,3 @@ def require_prefect() -> None:
         raise ConfigurationError(
             "No Prefect server is configured.", next_step="Set PREFECT_API_URL, such as http://127.0.0.1:4200/api."
         )
-
-
-async def load_block(block: type[B], name: str) -> B:
-    """The block. Raises ConfigurationError when there is none, ServiceError when Prefect does not answer."""
-    import httpx
-    from prefect.settings import PREFECT_API_URL
-
-    try:
-        return cast("B", await block.aload(name))
-    except ValueError:
-        kind = block.get_block_type_slug()
-        raise ConfigurationError(
-            f"Prefect has no block {kind}/{name}.",
-            next_step="Create it in the Prefect UI, after `prefect block register -m blocks`.",
-        ) from None
-    except httpx.HTTPError:
-        raise ServiceError(f"The Prefect server at {PREFECT_API_URL.value()} does not answer.") from None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import cast
 
 from blocks import Operator
+from blocks.loading import load_block
 from deepgrid.roles.operator import OperatorSession, follow_jobs, operator_session
 from deployments.market import Market
 from deployments.on_demand import OnDemand
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 async def serve_operator(name: str) -> None:
     """Serve the operator block `name` until cancelled."""
-    settings = cast(Operator, await Operator.aload(name)).settings()
+    settings = (await load_block(Operator, name)).settings()
     pool = f"operator-{name}"
     async with operator_session(settings) as session, sessions.serving_operator(name, session):
         worker = InProcessWorker(pool, name=f"operator-{name}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import cast
 
-from blocks import Provider
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.carrier import is_claimable
@@ -14,6 +12,7 @@ from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_sessi
 from deepgrid.roles.registration import register
 from deployments.adoption import adopt
 from deployments.errands import Errands
+from deployments.kept_settings import provider_settings
 from deployments.starting import start_at_last
 from deployments.worker import InProcessWorker
 from tasks import sessions
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 async def serve_provider(cluster: str) -> None:
     """Serve the cluster of the provider block `cluster` until cancelled."""
-    settings = cast(Provider, await Provider.aload(cluster)).settings()
+    settings = await provider_settings(cluster)
     pool = f"provider-{cluster}"
     async with provider_session(settings) as session, sessions.serving_provider(session):
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")

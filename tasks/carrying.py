@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle
-from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.carrier import Call, Carrier
 from tasks.retrying import side_effect, waiting
 
 
@@ -53,3 +55,20 @@ async def refuse(carrier: Carrier, reason: str) -> None:
 async def cancel_at_slurm(carrier: Carrier) -> None:
     """Cancel whatever Slurm holds of this claim, and bar a late start."""
     await carrier.cancel_at_slurm()
+
+
+TASKS: dict[Call, Call] = {
+    Carrier.fetch_script: fetch_script,
+    Carrier.submit: submit_to_slurm,
+    Carrier.wait: await_change,
+    Carrier.report_running: report_running,
+    Carrier.extend_limit: extend_limit,
+    Carrier.settle: settle,
+    Carrier.refuse: refuse,
+    Carrier.cancel_at_slurm: cancel_at_slurm,
+}
+
+
+async def as_task(step: Call, *arguments: object) -> Any:
+    """Call a step of a carrier as the task of that name."""
+    return await TASKS[step](*arguments)

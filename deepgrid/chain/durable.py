@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 
-def write_json(where: Path, value: Any) -> None:
-    """Replace the file at `where`, readable by all, in one step; its folder is made if missing."""
+def write_json(where: Path, value: Any, mode: int = 0o644) -> None:
+    """Replace the file at `where`, by default readable by all, in one step; its folder is made if missing."""
     where.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=where.parent, prefix=f".{where.name}.", delete=False) as file:
         try:
@@ -18,7 +18,7 @@ def write_json(where: Path, value: Any) -> None:
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
+            os.chmod(file.name, mode)
             os.replace(file.name, where)
         except BaseException:
             os.unlink(file.name)

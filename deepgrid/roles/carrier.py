@@ -10,11 +10,21 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from deepgrid.errors import AccessDenied, ContractError, GridError, InputError, NotFound, SlurmError
-from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle, Wait
+from deepgrid.lifecycle.actions import (
+    Action,
+    Awaited,
+    CancelAtSlurm,
+    ExtendLimit,
+    Refuse,
+    ReportRunning,
+    Settle,
+    Submit,
+    Wait,
+)
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
@@ -36,6 +46,14 @@ PROMPT_S = 2.0  # within which a cluster that is well has answered
 OVERTAKEN = frozenset(
     {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "MetaScheduledScheduledStatusOnly"}
 )
+
+
+Call = Callable[..., Awaitable[Any]]
+
+
+async def plainly(step: Call, *arguments: object) -> Any:
+    """Call a step of a carrier as it is: with the carrier and the step's arguments."""
+    return await step(*arguments)
 
 
 class Carrier:
@@ -87,6 +105,26 @@ class Carrier:
             self.key, self.session.address, job, self._seen, self.session.monitor.cluster_now(), self._attempt,
             None if self._absent_since is None else now - self._absent_since, self._limit_minutes, self._limit_is_final,
         )  # fmt: skip
+
+    async def act(self, action: Action, call: Call = plainly) -> None:
+        """Do what `decide` said, step by step through `call`, which gets a method of this class and its arguments."""
+        match action:
+            case Submit():
+                script = await call(Carrier.fetch_script, self)
+                if script is not None:
+                    await call(Carrier.submit, self, script)
+            case Wait(awaited):
+                await call(Carrier.wait, self, awaited)
+            case ReportRunning():
+                await call(Carrier.report_running, self, action)
+            case ExtendLimit():
+                await call(Carrier.extend_limit, self, action)
+            case Settle():
+                await call(Carrier.settle, self, action)
+            case Refuse(reason):
+                await call(Carrier.refuse, self, reason)
+            case CancelAtSlurm():
+                await call(Carrier.cancel_at_slurm, self)
 
     async def fetch_script(self) -> str | None:
         """The batch script of the job, rendered from the released and verified definition.

@@ -6,6 +6,7 @@ follower of the chain; everything that a flow of the provider needs comes from i
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
@@ -71,7 +72,7 @@ class ProviderSession:
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         self.logs = LogShipper(cluster, self.services)
         self.wakeups = Wakeups()
-        self._carried: set[JobKey] = set()
+        self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # with the task of a stand-in
 
     def key_of(self, job: Job) -> JobKey:
         """Identity of the job's present claim."""
@@ -84,18 +85,28 @@ class ProviderSession:
         """Whether a carrier of this process drives the claim at this moment."""
         return key in self._carried
 
+    def may_carry(self, key: JobKey) -> bool:
+        """Whether `carry` takes the claim: nobody drives it, or a stand-in, which gives way."""
+        return self._carried.get(key) is not None or not self.carries(key)
+
     @asynccontextmanager
-    async def carry(self, key: JobKey) -> AsyncIterator[Carrier]:
-        """Drive the claim while the context lasts; only one carrier a claim, see `carries`."""
+    async def carry(self, key: JobKey, *, stand_in: asyncio.Task[None] | None = None) -> AsyncIterator[Carrier]:
+        """Drive the claim while the context lasts; only one carrier a claim, see `may_carry`.
+
+        A carrier that comes later cancels the task `stand_in`, and goes on where that one was.
+        """
+        while (before := self._carried.get(key)) is not None:
+            before.cancel()
+            await asyncio.wait({before})
         if key in self._carried:
             raise GridError(f"Job {key.job_id} is carried already by this supervisor.")
-        self._carried.add(key)
+        self._carried[key] = stand_in
         self.monitor.watch(key)
         try:
             yield Carrier(self, key)
         finally:
             self.monitor.unwatch(key)
-            self._carried.discard(key)
+            del self._carried[key]
 
     async def explain(self, job_id: int, kind: str, text: str) -> None:
         """Tell the customer something about the job; a service that is down loses the remark only."""
