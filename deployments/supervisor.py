@@ -11,6 +11,7 @@ from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deployments.adoption import adopt
+from deployments.endpoint import health_and_metrics
 from deployments.errands import Errands
 from deployments.kept_settings import provider_settings
 from deployments.starting import start_at_last
@@ -30,7 +31,7 @@ async def serve_provider(cluster: str) -> None:
     """Serve the cluster of the provider block `cluster` until cancelled."""
     settings = await provider_settings(cluster)
     pool = f"provider-{cluster}"
-    async with provider_session(settings) as session, sessions.serving_provider(session):
+    async with provider_session(settings) as session, health_and_metrics(session), sessions.serving_provider(session):
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.start(printer=logger.info))

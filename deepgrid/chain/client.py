@@ -15,7 +15,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.errors import refusal, role_hash, too_large
 from deepgrid.chain.history import Settlement, Transition, history, settlement
 from deepgrid.chain.node import Node, read_chain_id
-from deepgrid.chain.rpc import Request, Rpc, making_sense
+from deepgrid.chain.rpc import REQUEST_TIMEOUT_S, Asked, Request, Rpc, making_sense
 from deepgrid.chain.values import NOBODY, coded_id, hardware_of, job_of, labels_of, prices_of
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
@@ -63,12 +63,12 @@ class Chain(Node):
         self.book = book
 
     @classmethod
-    async def connect(cls, book: AddressBook) -> Self:
-        """The grid of `book`.
+    async def connect(cls, book: AddressBook, asked: Asked = lambda *_: None) -> Self:
+        """The grid of `book`; `asked` is told of each exchange with the node.
 
         Raises ConfigurationError when the node is on another chain, or has no contract where the book says.
         """
-        chain = cls(book, Rpc(book.rpc_url))
+        chain = cls(book, Rpc(book.rpc_url, REQUEST_TIMEOUT_S, asked))
         try:
             await chain._check()
         except BaseException:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import job_of_event
@@ -40,7 +40,12 @@ Step = tuple[int, Sequence[Block]]  # where the cursor leaves from, and the bloc
 class Follower:
     """Keeps `index` at the chain's head while `changes` is being iterated."""
 
-    def __init__(self, chain: Chain, index: JobIndex, *, poll_s: float = POLL_S, sweep_s: float = SWEEP_S) -> None:
+    def __init__(
+        self, chain: Chain, index: JobIndex, *, poll_s: float = POLL_S, sweep_s: float = SWEEP_S,
+        caught_up: Callable[[Block], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """`caught_up` is told of the head at each look that told everything up to it."""
+        self._caught_up = caught_up
         self._chain = chain
         self._index = index
         self._poll_s = poll_s
@@ -60,7 +65,8 @@ class Follower:
         started, failures = False, 0
         while True:
             try:
-                changed, step = await self._step(first=not started)
+                head = await self._head(first=not started)
+                changed, step = await self._step(head, first=not started)
             except (ChainError, NotFound) as error:  # NotFound: the chain went back under our feet
                 failures += 1
                 pause_s = min(LONGEST_PAUSE_S, self._poll_s * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
@@ -73,14 +79,17 @@ class Follower:
                 yield changed
             if step is not None:
                 self._index.advance(*step)
+            self._caught_up(head)
             if not changed:
                 await asyncio.sleep(self._poll_s)
 
-    async def _step(self, *, first: bool) -> tuple[list[Job], Step | None]:
-        """Look at the present head; returns the jobs that changed, and the way there."""
+    async def _head(self, *, first: bool) -> Block:
         if first:
             await self._identify()
-        head = await self._chain.head()
+        return await self._chain.head()
+
+    async def _step(self, head: Block, *, first: bool) -> tuple[list[Job], Step | None]:
+        """Look at `head`; returns the jobs that changed, and the way there."""
         known = self._index.blocks()
         sweep = self._is_sweep_due(head)
         if known.get(head.number) == head.hash and max(known) == head.number and not (first or sweep):

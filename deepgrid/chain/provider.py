@@ -15,7 +15,7 @@ from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeo
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 
-from deepgrid.chain.rpc import NodeRefused, Request, making_sense
+from deepgrid.chain.rpc import Asked, NodeRefused, Request, making_sense
 from deepgrid.errors import ChainError
 
 LARGEST_BATCH = 100
@@ -31,8 +31,9 @@ class HttpProvider(AsyncJSONBaseProvider):
 
     global_ccip_read_enabled = False  # or a contract could have us fetch any URL
 
-    def __init__(self, url: str, timeout_s: float) -> None:
+    def __init__(self, url: str, timeout_s: float, asked: Asked) -> None:
         super().__init__()
+        self._asked = asked
         self.host = urlsplit(url).netloc.rpartition("@")[2]
         self._url = url
         self._session = ClientSession(
@@ -43,14 +44,23 @@ class HttpProvider(AsyncJSONBaseProvider):
         )
 
     async def make_request(self, method: str, params: Any) -> RPCResponse:
-        return (await self._exchange([(method, params)]))[0]
+        return (await self._told([(method, params)]))[0]
 
     async def make_batch_request(self, requests: Sequence[Request]) -> list[RPCResponse]:
         parts = [requests[start : start + LARGEST_BATCH] for start in range(0, len(requests), LARGEST_BATCH)]
-        return [answer for part in parts for answer in await self._exchange(part)]
+        return [answer for part in parts for answer in await self._told(part)]
 
     async def disconnect(self) -> None:
         await self._session.close()
+
+    async def _told(self, requests: Sequence[Request]) -> list[RPCResponse]:
+        try:
+            answers = await self._exchange(requests)
+        except ChainError as error:
+            self._asked(len(requests), error)
+            raise
+        self._asked(len(requests), None)
+        return answers
 
     async def _exchange(self, requests: Sequence[Request]) -> list[RPCResponse]:
         asked = [self.form_request(RPCEndpoint(method), params) for method, params in requests]

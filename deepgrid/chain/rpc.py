@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ BUSY_CODES = (-32005, -32016, -32097)  # rate and resource limits of the common 
 PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node")
 
 Request: TypeAlias = tuple[str, Sequence[Any]]
+Asked: TypeAlias = Callable[[int, ChainError | None], None]  # requests of one exchange, and what went wrong with it
 
 
 class NodeRefused(ChainError):
@@ -46,12 +47,12 @@ class Rpc:
     for an error of the node itself. A result of an unexpected shape makes web3 stumble: see `making_sense`.
     """
 
-    def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+    def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S, asked: Asked = lambda *_: None) -> None:
         from web3 import AsyncWeb3  # here, because importing web3 takes half a second
 
         from deepgrid.chain.provider import HttpProvider
 
-        self._provider = HttpProvider(url, timeout_s)
+        self._provider = HttpProvider(url, timeout_s, asked)
         self.host = self._provider.host
         self.w3 = AsyncWeb3(self._provider, middleware=[])  # that it comes with asks more than it is asked
 

@@ -176,6 +176,7 @@ class Carrier:
         self._absent_since = None
         if not submission.adopted:
             self._limit_minutes = request.time_limit_minutes
+            self.session.metrics.submitted(self.key)
         self.session.monitor.look_now(self.key)
         await self.session.monitor.changed(self.key, self._seen, timeout_s=PROMPT_S)
 
@@ -209,9 +210,11 @@ class Carrier:
         """Report the end; the contract divides the locked credits."""
         if action.tombstone:
             await self.session.cluster.cancel(self.key)
-        await self._unless_overtaken(
-            self.session.writer.settle(self.key.job_id, action.status, action.minutes, action.error, action.exit_status)
+        settling = self.session.writer.settle(
+            self.key.job_id, action.status, action.minutes, action.error, action.exit_status
         )
+        if await self._unless_overtaken(settling):
+            self.session.metrics.settled(action.status, self._seen.ended_at)
 
     async def refuse(self, reason: str) -> None:
         """Give the job back to the meta-scheduler, and tell the customer why."""
@@ -247,12 +250,15 @@ class Carrier:
                 task.cancel()
             await asyncio.gather(chain, slurm, return_exceptions=True)
 
-    async def _unless_overtaken(self, sending: Awaitable[object]) -> None:
+    async def _unless_overtaken(self, sending: Awaitable[object]) -> bool:
+        """Whether it was this carrier that did it."""
         try:
             await sending
         except ContractError as error:
             if error.name not in OVERTAKEN:
                 raise
+            return False
+        return True
 
 
 def submit_request(job: Job, ship_output: bool) -> SubmitRequest:

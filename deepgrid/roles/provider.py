@@ -27,11 +27,14 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.registry import Registries
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.logs import LogShipper
+from deepgrid.roles.metrics import Metrics
+from deepgrid.roles.vitals import Need
 from deepgrid.roles.wakeups import Wakeups
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.metered import MeteredLogin
 from deepgrid.slurm.monitor import SlurmMonitor
 
 logger = logging.getLogger(__name__)
@@ -55,13 +58,19 @@ class ProviderSettings:
     benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
     containers: Containers = field(default_factory=Containers)
     registries: tuple[str, ...] = ()  # those that may be asked about images
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0  # of health and metrics; 0 for none
 
 
 class ProviderSession:
     """What the supervisor of one cluster holds open. Use `provider_session` to open one."""
 
-    def __init__(self, settings: ProviderSettings, chain: Chain, wallet: Wallet, cluster: Cluster) -> None:
+    def __init__(
+        self, settings: ProviderSettings, chain: Chain, wallet: Wallet, cluster: Cluster, metrics: Metrics
+    ) -> None:
         self.settings = settings
+        self.metrics = metrics
+        metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.chain = chain
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
@@ -127,10 +136,13 @@ class ProviderSession:
 async def provider_session(settings: ProviderSettings) -> AsyncIterator[ProviderSession]:
     """Open everything that a provider's flows need, and close it at the end."""
     async with AsyncExitStack() as stack:
-        chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book)))
-        login = Login(settings.login)
+        metrics = Metrics()
+        book = AddressBook.load(settings.book)
+        chain = await stack.enter_async_context(await Chain.connect(book, metrics.asked))
+        login = MeteredLogin(Login(settings.login), metrics.ran)
         stack.push_async_callback(login.close)
-        session = ProviderSession(settings, chain, Wallet.load(settings.key_file), Cluster(login, settings.login))
+        cluster = Cluster(login, settings.login)
+        session = ProviderSession(settings, chain, Wallet.load(settings.key_file), cluster, metrics)
         stack.push_async_callback(session.sender.close)
         stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)
@@ -145,8 +157,10 @@ async def follow_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
     """
     session.settings.state.mkdir(parents=True, exist_ok=True)
     index = JobIndex(session.settings.state / f"{session.settings.cluster}.sqlite")
-    with closing(index):
-        async for jobs in Follower(session.chain, index).changes():
+    metrics = session.metrics
+    with closing(index), metrics.vitals.expecting(Need.BLOCKS):
+        async for jobs in Follower(session.chain, index, caught_up=metrics.caught_up).changes():
+            metrics.saw(jobs, session.address)
             session.wakeups.wake(job.id for job in jobs)
             yield jobs
 

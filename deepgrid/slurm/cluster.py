@@ -89,6 +89,13 @@ class Cluster:
         """Move the claim's completion record from the spool to the job's folder, where it stays."""
         await self._effect("acknowledge", key)
 
+    async def spooled(self) -> list[str]:
+        """Comments of all completion records that wait to be acknowledged, of any grid."""
+        spool = f"{self.settings.grid_root}/spool"
+        look = ["find", spool, "-maxdepth", "1", "-name", "[0-9]*", "-exec", "grep", "-hx", "comment=.*", "{}", "+"]
+        done = await self._login.run(look)
+        return [line.removeprefix("comment=") for line in done.stdout.decode(errors="replace").splitlines()]
+
     async def queue(self) -> dict[str, SlurmJob]:
         """All jobs of any grid in the queue of the job account, by comment."""
         account = self.settings.job_account or self.settings.user

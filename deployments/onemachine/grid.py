@@ -116,9 +116,7 @@ class Grid:
 
     @cached_property
     def roles(self) -> Roles:
-        return Roles(
-            self.state, self.book, self.keys, self.prefect, self.postgres, self.slurm, self.ports.port("services")
-        )
+        return Roles(self.state, self.book, self.keys, self.prefect, self.postgres, self.slurm, self.ports)
 
     def _start_chain(self) -> None:
         if not self.table.alive("anvil"):

@@ -87,6 +87,7 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         labels=plan.labels,
         benchmarks=benchmarks,
         state=plan.state,
+        metrics_port=plan.metrics_port,
         **plan.prices,
     )
     await provider.asave(plan.name, overwrite=True)

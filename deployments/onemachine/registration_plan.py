@@ -25,6 +25,7 @@ class ClusterPlan(BaseModel):
     labels: dict[str, str]
     benchmarks: dict[str, str | int | float]
     state: Path
+    metrics_port: int
 
 
 class Plan(BaseModel):

@@ -13,6 +13,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
+from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.probes import HOST, answers
@@ -35,7 +36,7 @@ class Roles:
     prefect: PrefectServer
     postgres: Postgres
     slurm: SlurmSite
-    services_port: int
+    ports: PortBook
 
     def services(self) -> Daemon:
         """The Job Definition and log services."""
@@ -81,6 +82,11 @@ class Roles:
             for root in StoragePaths.under(self._storage(offer)).roots:
                 Path(root).mkdir(parents=True, exist_ok=True)
                 Path(root).chmod(0o1777)
+
+    @property
+    def services_port(self) -> int:
+        """Port of the services."""
+        return self.ports.port("services")
 
     @property
     def dps(self) -> Path:
@@ -144,6 +150,7 @@ class Roles:
         return ClusterPlan(
             name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
             labels=offer.labels, benchmarks=offer.benchmarks, state=self.state / f"supervisor-{offer.name}",
+            metrics_port=self.ports.port(f"supervisor-{offer.name}"),
         )  # fmt: skip
 
     def _storage(self, offer: Offer) -> str:
