@@ -43,8 +43,10 @@ def save() -> str:
         job_account=os.environ["JOB_ACCOUNT"] or None,
     )
     login.save(cluster, overwrite=True)
-    state = path("STATE")
-    provider = Provider(cluster=cluster, grid=grid, wallet=wallet, login=login, labels=LABELS, state=state, **PRICES)
+    provider = Provider(
+        cluster=cluster, grid=grid, wallet=wallet, login=login, labels=LABELS, state=path("STATE"),
+        metrics_port=int(os.environ["METRICS_PORT"]), **PRICES,
+    )  # fmt: skip
     provider.save(cluster, overwrite=True)
     return cluster
 
