@@ -1,0 +1,130 @@
+"""A batch of jobs of mixed kinds: submitted in few transactions, cancelled and topped up meanwhile, watched."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+
+from deepgrid.chain.batches import Request
+from deepgrid.errors import ChainError, ContractError
+from deepgrid.lifecycle.job import Job, JobDefinition, Label
+from deepgrid.lifecycle.states import JobStatus
+from tests.chaos.kinds import KINDS, Kind, Steering, definition
+from tests.chaos.world import CREDIT_WEI, World
+
+LOCKED_WEI = 20 * CREDIT_WEI
+TOP_UP_WEI = 10 * CREDIT_WEI
+LOOK_S = 0.3
+PATIENCE_S = 120.0
+STEER_AT = (JobStatus.PENDING, JobStatus.SCHEDULED, JobStatus.RUNNING)
+
+
+class Overdue(AssertionError):
+    """Something did not happen in time."""
+
+
+class Batch:
+    """Jobs of one round; use it as an asynchronous context."""
+
+    def __init__(self, world: World, rng: random.Random, *, anywhere: bool = False) -> None:
+        self._world = world
+        self._rng = rng
+        self._gate = world.gates / f"gate-{time.monotonic_ns()}"
+        self._uses = () if anywhere else (Label("name", world.cluster),)
+        self._places: dict[str, str] = {}
+        self._steering: list[asyncio.Task[None]] = []
+        self.kinds: dict[int, Kind] = {}
+        self.latest: dict[int, Job] = {}
+        self.topped_up: set[int] = set()
+
+    async def __aenter__(self) -> Batch:
+        self.first_block = (await self._world.chain.head()).number
+        self.began_at = int(time.time())
+        self._watching = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._gate.touch()
+        for task in (self._watching, *self._steering):
+            task.cancel()
+        await asyncio.gather(self._watching, *self._steering, return_exceptions=True)
+
+    async def submit(self, names: Sequence[str]) -> list[int]:
+        """Ask for one job of each kind named, in one transaction; returns their ids."""
+        kinds = [KINDS[name] for name in names]
+        requests = [Request(await self._definition(kind), self._locked(kind), kind.name) for kind in kinds]
+        ids = await self._world.customer.writer.request_jobs(requests)
+        for job_id, kind in zip(ids, kinds, strict=True):
+            self.kinds[job_id] = kind
+            if kind.steering is not Steering.NOTHING:
+                self._steering.append(asyncio.create_task(self._steer(job_id, kind, self._rng.choice(STEER_AT))))
+        return ids
+
+    async def until(self, reached: Callable[[Job], bool], of: Collection[int], *, count: int = 1) -> None:
+        """Wait until that is true of so many of the jobs `of`."""
+        deadline = time.monotonic() + PATIENCE_S
+        while sum(reached(self.latest[job_id]) for job_id in of if job_id in self.latest) < min(count, len(of)):
+            if time.monotonic() > deadline:
+                raise Overdue("\n".join(f"job {i} is {self.latest[i].status.words}" for i in of if i in self.latest))
+            await asyncio.sleep(LOOK_S)
+
+    def hot(self) -> list[int]:
+        """Jobs that are not over, as far as is known."""
+        return [job_id for job_id in self.kinds if not (job_id in self.latest and self.latest[job_id].status.cold)]
+
+    async def end(self, within_s: float) -> None:
+        """Let the held ones go and wait until every job is cold."""
+        deadline = time.monotonic() + within_s
+        async with asyncio.timeout(within_s):
+            await asyncio.gather(*self._steering)
+        self._gate.touch()
+        while hot := self.hot():
+            if time.monotonic() > deadline:
+                raise Overdue(f"after {within_s:.0f} s: " + ", ".join(self._words(job_id) for job_id in hot))
+            await asyncio.sleep(LOOK_S)
+
+    def _words(self, job_id: int) -> str:
+        status = self.latest[job_id].status.words if job_id in self.latest else "unknown"
+        return f"job {job_id} ({self.kinds[job_id].name}) is {status}"
+
+    async def _watch(self) -> None:
+        while True:
+            if hot := self.hot():
+                with suppress(ChainError):
+                    self.latest |= {job.id: job for job in await self._world.chain.jobs(hot)}
+            await asyncio.sleep(LOOK_S)
+
+    async def _steer(self, job_id: int, kind: Kind, at: JobStatus) -> None:
+        """Cancel or top up the job once it has come so far."""
+        if kind.steering is Steering.TOP_UP:
+            at = max(at, JobStatus.SCHEDULED)
+        while job_id not in self.latest or self.latest[job_id].status < at:
+            await asyncio.sleep(LOOK_S)
+        writer = self._world.customer.writer
+        try:
+            if kind.steering is Steering.CANCEL:
+                await writer.cancel_job(job_id)
+            else:
+                await writer.top_up(job_id, TOP_UP_WEI)
+                self.topped_up.add(job_id)
+        except ContractError as error:
+            if not self.latest[job_id].status.cold and not (await self._world.chain.job(job_id)).status.cold:
+                raise AssertionError(f"job {job_id}: {error}") from error
+
+    async def _definition(self, kind: Kind) -> JobDefinition:
+        """The kind's definition; uploaded once a batch."""
+        model = definition(kind, str(self._world.starts), str(self._gate))
+        if kind.name not in self._places:
+            self._places[kind.name] = await self._world.customer.services.upload(model)
+        resources = model.resources
+        return JobDefinition(
+            gpus=resources.gpus, mem_per_cpu_mb=resources.mem_per_cpu, cpus_per_task=resources.cpus_per_task,
+            ntasks=resources.tasks, batch_location_hash=self._places[kind.name], uses=self._uses,
+        )  # fmt: skip
+
+    def _locked(self, kind: Kind) -> int:
+        """Wei that buy the kind's minutes at the cluster's present price, and half a minute."""
+        return LOCKED_WEI if not kind.minutes_locked else kind.minutes_locked * CREDIT_WEI * 3 // 2

@@ -1,0 +1,55 @@
+"""The supervisor is killed with -9 at a named point of its work, and started again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from tests.chaos.fault import Fault
+from tests.chaos.points import PLACES
+from tests.chaos.process import NotReached
+from tests.chaos.world import World
+
+NEEDS = {"extension": ("topped up",), "look at a top-up": ("topped up",)}
+NEEDS |= {"cancel at Slurm": ("cancelled",), "look at a cancel request": ("cancelled",)}
+ONCE = ("claim", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request")  # a batch
+AT_START = ("adoption", "tidying")
+
+
+@asynccontextmanager
+async def killed(place: str, world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Killed when it comes to `place`; started again at once."""
+    world.supervisor.arm(place, 1 if place.endswith(ONCE) else rng.choice((1, 2)))
+    try:
+        yield
+        if not await world.supervisor.gone():
+            raise NotReached(f"the supervisor never came to: {place}")
+    finally:
+        world.supervisor.disarm()
+        world.supervisor.start()
+
+
+@asynccontextmanager
+async def killed_at_start(place: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
+    """Killed, started, killed again in the middle of what it does at its start, started."""
+    await world.supervisor.kill()
+    world.supervisor.arm(place)
+    world.supervisor.start()
+    try:
+        yield
+        if not await world.supervisor.gone():
+            raise NotReached(f"the supervisor never came to: {place}")
+    finally:
+        world.supervisor.disarm()
+        world.supervisor.start()
+
+
+def _fault(place: str) -> Fault:
+    name = place.removeprefix("before ").removeprefix("after ")
+    way = killed_at_start if name in AT_START else killed
+    return Fault(f"killed {place}", True, partial(way, place), NEEDS.get(name, ()))
+
+
+FAULTS = [_fault(place) for place in PLACES]

@@ -1,0 +1,195 @@
+"""What must be true of every job after a round, read from the chain and from Slurm, not from the supervisor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepgrid.billing.minutes import started_minutes
+from deepgrid.chain.abi import Event
+from deepgrid.chain.client import Queues
+from deepgrid.chain.history import job_of_event
+from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.slurm.commands import Completions, Row, Sacct
+from deepgrid.slurm.look import first_end
+from deployments.onemachine.clusters import OFFERS
+from tests.chaos.batch import Batch
+from tests.chaos.fault import Allowed
+from tests.chaos.world import World
+
+BLOCKS_AT_ONCE = 2000
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was read about one job. `rows` are Slurm's, by comment; `starts` Slurm ids that ran the payload."""
+
+    job: Job
+    settlements: list[Event]
+    claims: list[Event]
+    rows: dict[str, list[Row]]
+    starts: list[str]
+    left: list[str]
+
+
+async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list[str]:
+    """Everything that is wrong, a sentence each; empty when all is right."""
+    wrong: list[str] = []
+    fee = (await world.chain.constants()).cancellation_fee_minutes
+    for seen in await gather(world, batch):
+        wrong += [f"job {seen.job.id} ({batch.kinds[seen.job.id].name}): {what}" for what in _faults(
+            seen, batch, allows, fee)]  # fmt: skip
+    queues = await world.chain.queues(world.provider)
+    if queues != Queues(0, 0, 0):
+        wrong.append(f"the provider's queues on chain hold {queues}")
+    if claimed := await world.chain.claimed_jobs(world.provider):
+        wrong.append(f"jobs {claimed} are still claimed")
+    return wrong
+
+
+async def gather(world: World, batch: Batch) -> list[Evidence]:
+    """What chain and clusters know of the batch's jobs."""
+    head = (await world.chain.head()).number
+    events: list[Event] = []
+    for first in range(batch.first_block, head + 1, BLOCKS_AT_ONCE):
+        names = ("JobSettledEvent", "ClaimJobEvent")
+        events += await world.chain.events(first, min(head, first + BLOCKS_AT_ONCE - 1), names)
+    by_job: dict[int | None, list[Event]] = defaultdict(list)
+    for event in events:
+        by_job[job_of_event(event)].append(event)
+    jobs = await world.chain.jobs(list(batch.kinds))
+    rows = _by_name(row for offer in OFFERS for row in _slurm_rows(world, offer.name, jobs, batch.began_at))
+    left = [line.split() for offer in OFFERS for line in _slurm(world, offer.name, "squeue", "-h", "-a", "-o", "%j %T")]
+    return [
+        Evidence(
+            job=job,
+            settlements=[event for event in by_job[job.id] if event.name == "JobSettledEvent"],
+            claims=[event for event in by_job[job.id] if event.name == "ClaimJobEvent"],
+            rows=_by_comment(rows[slurm_name(job)]),
+            starts=_starts(world, job),
+            left=[state for name, state in left if name == slurm_name(job)],
+        )
+        for job in jobs
+    ]
+
+
+def slurm_name(job: Job) -> str:
+    return f"0x{job.id:064x}"
+
+
+def _faults(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
+    job, wrong = seen.job, []
+    if not job.status.cold:
+        return [f"is {job.status.words}"]
+    if len(seen.settlements) != 1:
+        return [f"was settled {len(seen.settlements)} times"]
+    if len(seen.starts) > len(seen.claims):
+        wrong.append(f"ran {len(seen.starts)} times for {len(seen.claims)} claims")
+    for comment, rows in seen.rows.items():
+        if len(ids := {row.slurm_id for row in rows}) > 1:
+            wrong.append(f"Slurm accepted {sorted(ids)} for {comment}")
+    if len(seen.rows) > len(seen.claims):
+        wrong.append(f"was submitted for {len(seen.rows)} claims of {len(seen.claims)}")
+    if seen.left:
+        wrong.append(f"is still in Slurm: {', '.join(seen.left)}")
+    return [*wrong, *_wrong_end(seen, batch, allows), *_wrong_bill(seen, fee_minutes)]
+
+
+def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> list[str]:
+    job, kind = seen.job, batch.kinds[seen.job.id]
+    if job.status is JobStatus.PANICKED and Allowed.LOST in allows and job.last_error == LOST:
+        return []
+    if job.status is JobStatus.FAILED and Allowed.FAULT in allows and job.last_error and not job.final_cost_wei:
+        return []
+    wrong = []
+    if job.status not in kind.ends:
+        wrong.append(f"is {job.status.words} ({job.last_error or 'no reason'}, status {job.exit_status})")
+    elif kind.exit_status is not None and job.exit_status != kind.exit_status:
+        wrong.append(f"ended with wait status {job.exit_status}")
+    if len(seen.claims) > 1 and Allowed.REFUSED not in allows:
+        wrong.append(f"was claimed {len(seen.claims)} times")
+    if job.id in batch.topped_up and job.granted_minutes * job.rate_wei_per_minute + job.rate_wei_per_minute <= (
+        job.locked_wei
+    ):
+        wrong.append(f"was granted {job.granted_minutes} minutes for {job.locked_wei} wei")
+    return wrong
+
+
+def _wrong_bill(seen: Evidence, fee_minutes: int) -> list[str]:
+    """Minutes by the rules of the design, and parts that add up to the wei."""
+    job, args = seen.job, seen.settlements[0].args
+    wrong = []
+    if args["paid"] + args["cut"] + args["refunded"] != job.locked_wei:
+        wrong.append(f"{args['paid']} + {args['cut']} + {args['refunded']} wei are not the locked {job.locked_wei}")
+    if args["paid"] + args["cut"] != job.final_cost_wei:
+        wrong.append(f"{args['paid']} + {args['cut']} wei are not the cost {job.final_cost_wei}")
+    if args["billedMinutes"] != (minutes := ran_minutes(seen, fee_minutes)):
+        wrong.append(f"was billed {args['billedMinutes']} minutes for {minutes}")
+    if job.final_cost_wei != min(minutes * job.rate_wei_per_minute, job.locked_wei):
+        wrong.append(f"cost {job.final_cost_wei} wei for {minutes} minutes at {job.rate_wei_per_minute}")
+    return wrong
+
+
+def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
+    """Minutes that ran from Slurm's first final record of the last claim, as granted; 0 for a provider's fault."""
+    job = seen.job
+    comment = next((text for text in seen.rows if text.endswith(f":{job.claimed_at}")), "")
+    end = first_end(seen.rows.get(comment, []))
+    if job.status is JobStatus.PANICKED or end is None or end.started_at is None or end.ended_at is None:
+        return 0
+    if job.status is JobStatus.FAILED and job.last_error and not job.final_cost_wei:
+        return 0
+    minutes = min(started_minutes(end.started_at, end.ended_at), job.granted_minutes)
+    if job.status is JobStatus.CANCELLED:
+        return max(minutes, min(fee_minutes, job.granted_minutes)) if job.started_at else 0
+    return minutes
+
+
+def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> list[Row]:
+    """The completion records, in the spool or kept with the job, and accounting; of these jobs only."""
+    login = world.grid.slurm.login(cluster)
+    names = {slurm_name(job) for job in jobs}
+    found: list[Row] = []
+    for place in ("spool/[0-9]*", "jobs/*/record"):
+        for file in Path(login.grid_root).glob(place):
+            if file.stat().st_mtime >= since:
+                found += [row for row in Completions.parse(file.read_text()) if row.name in names]
+    account = login.job_account or login.user
+    lines = _slurm(world, cluster, *Sacct.argv(account, sorted(names), since - 3600))
+    return found + Sacct.parse("\n".join(lines))
+
+
+def _slurm(world: World, cluster: str, *argv: str) -> list[str]:
+    env = {**os.environ, **world.grid.slurm.environment(cluster)}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.splitlines()
+
+
+def _by_name(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    named: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        named[row.name].append(row)
+    return named
+
+
+def _by_comment(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.comment].append(row)
+    return dict(found)
+
+
+def _starts(world: World, job: Job) -> list[str]:
+    file = world.starts / slurm_name(job)
+    return file.read_text().split() if file.exists() else []
+
+
+def outcomes(batch: Batch, job_ids: Iterable[int]) -> Counter[str]:
+    """How these jobs ended, in words."""
+    return Counter(batch.latest[job_id].status.words for job_id in job_ids)

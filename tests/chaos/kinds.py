@@ -1,0 +1,71 @@
+"""Kinds of jobs of a batch: what they run, and what must become of them when nothing but the supervisor suffers.
+
+Each job first notes its start in a file of its own, so that a payload that ran twice is seen.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+from deepgrid import workflow
+from deepgrid.lifecycle.states import JobStatus
+
+HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
+
+
+class Steering(Enum):
+    """What its customer does to a job meanwhile."""
+
+    NOTHING = "nothing"
+    CANCEL = "cancel"
+    TOP_UP = "top up"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`command` may name {open}, a file that the round makes at its end.
+
+    `exit_status` is None where any but 0 is right. `minutes_locked`, 0 for plenty, is what the credits buy.
+    """
+
+    name: str
+    command: str
+    ends: frozenset[JobStatus]
+    exit_status: int | None = 0
+    steering: Steering = Steering.NOTHING
+    minutes_locked: int = 0
+    weight: int = 2
+    long: bool = False
+
+
+def _kind(name: str, command: str, *ends: JobStatus, **rest: object) -> Kind:
+    return Kind(name, command, frozenset(ends), **rest)  # type: ignore[arg-type]
+
+
+UNTIL_OPEN = "until [ -e {open} ]; do sleep 0.5; done"
+KINDS = {
+    kind.name: kind
+    for kind in (
+        _kind("instant", "true", JobStatus.FINISHED, weight=4),
+        _kind("short", "sleep 1", JobStatus.FINISHED),
+        _kind("four seconds", "sleep 4", JobStatus.FINISHED),
+        _kind("exit 3", "exit 3", JobStatus.FAILED, exit_status=768),
+        _kind("killed", "kill -KILL $$", JobStatus.FAILED, exit_status=None),
+        _kind("held", UNTIL_OPEN, JobStatus.FINISHED),
+        _kind("topped up", UNTIL_OPEN, JobStatus.FINISHED, steering=Steering.TOP_UP),
+        _kind("cancelled", "sleep 600", JobStatus.CANCELLED, exit_status=None, steering=Steering.CANCEL),
+        _kind(
+            "past its limit", "sleep 600", JobStatus.OUT_OF_CREDITS, exit_status=None, minutes_locked=1,
+            weight=1, long=True,
+        ),
+    )
+}  # fmt: skip
+
+
+def definition(kind: Kind, starts: str, gate: str) -> workflow.Job:
+    """The kind's workflow; `starts` is a folder that jobs can write, `gate` the file that opens."""
+    note = f'echo "$SLURM_JOB_ID" >> {starts}/"$SLURM_JOB_NAME"'
+    command = f"{note}; {kind.command.format(open=gate)}"
+    return workflow.parse(HEAD + f"steps:\n  - run: {{command: {json.dumps(command)}}}\n", kind.name).model

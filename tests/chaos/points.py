@@ -1,0 +1,148 @@
+"""Named points of the supervisor's work at which it can be killed, wrapped around the real code from outside.
+
+A place is `before NAME` or `after NAME` of a point, or one of the `BETWEEN`. Which one kills is told by a small
+file, so that a running supervisor can be armed; see `Kills`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from deepgrid.lifecycle.states import JobStatus
+
+# Name of a point: module and attribute of the async function that does it.
+POINTS = {
+    "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
+    "start of the run": ("tasks.claiming", "start_job_run"),
+    "fetch": ("deepgrid.roles.carrier", "Carrier.fetch_script"),
+    "sbatch": ("deepgrid.slurm.cluster", "Cluster.submit"),
+    "RUNNING report": ("deepgrid.roles.carrier", "Carrier.report_running"),
+    "extension": ("deepgrid.slurm.cluster", "Cluster.set_time_limit"),
+    "cancel at Slurm": ("deepgrid.slurm.cluster", "Cluster.cancel"),
+    "settlement": ("deepgrid.roles.carrier", "Carrier.settle"),
+    "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
+    "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
+    "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
+    "adoption": ("deployments.supervisor", "adopt"),
+    "tidying": ("deployments.worker", "tidy"),
+}
+# In the middle of an effect: sbatch is about to be run, or answered, on the login node and we have not read it;
+# a transaction is at the node and we do not know that it is mined.
+BETWEEN = ("intent of sbatch", "answer of sbatch", "claim sent", "RUNNING report sent", "settlement sent")
+PLACES = tuple(f"{when} {name}" for name in POINTS for when in ("before", "after")) + BETWEEN
+
+LOOK_S = 0.002
+
+
+class Kills:
+    """Kills this process at the n-th arrival at the place that `file` names: {"place", "nth", "token"}."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._token = ""
+        self._arrivals = 0
+
+    def arrive(self, place: str) -> None:
+        """Told by the wrapped code that it is at `place`."""
+        try:
+            wanted = json.loads(self._file.read_text())
+        except FileNotFoundError:
+            return
+        if wanted["place"] != place:
+            return
+        if wanted["token"] != self._token:
+            self._token, self._arrivals = wanted["token"], 0
+        self._arrivals += 1
+        if self._arrivals >= wanted["nth"]:
+            print(f"killed {place}", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def wants(self, *places: str) -> bool:
+        """Whether one of these places kills, for what is too costly to watch otherwise."""
+        try:
+            return json.loads(self._file.read_text())["place"] in places
+        except FileNotFoundError:
+            return False
+
+
+def wrap_all(kills: Kills) -> None:
+    """Have `kills` told of every arrival. Raises AttributeError when the code has moved."""
+    for name, (module, path) in POINTS.items():
+        owner: Any = import_module(module)
+        *parents, attribute = path.split(".")
+        for parent in parents:
+            owner = getattr(owner, parent)
+        setattr(owner, attribute, _around(getattr(owner, attribute), name, kills))
+    _watch_sbatch(kills)
+    _watch_sending(kills)
+
+
+def _around(original: Callable[..., Awaitable[Any]], name: str, kills: Kills) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(original)
+    async def wrapped(*args: Any, **kwargs: Any) -> Any:
+        kills.arrive(f"before {name}")
+        result = await original(*args, **kwargs)
+        kills.arrive(f"after {name}")
+        return result
+
+    return wrapped
+
+
+def _watch_sbatch(kills: Kills) -> None:
+    """The login node is this machine, so the protocol's files tell how far it is."""
+    from deepgrid.slurm.cluster import Cluster
+    from deepgrid.slurm.submit import job_folder
+
+    original = Cluster.submit
+
+    async def watch(folder: Path) -> None:
+        for file, place in (("intent", "intent of sbatch"), ("id", "answer of sbatch")):
+            while not (folder / file).exists():
+                await asyncio.sleep(LOOK_S)
+            kills.arrive(place)
+
+    @functools.wraps(original)
+    async def submit(self: Cluster, key: Any, *args: Any) -> Any:
+        if not kills.wants("intent of sbatch", "answer of sbatch"):
+            return await original(self, key, *args)
+        watching = asyncio.create_task(watch(Path(job_folder(self.settings, key))))
+        try:
+            return await original(self, key, *args)
+        finally:
+            watching.cancel()
+
+    Cluster.submit = submit  # type: ignore[method-assign]
+
+
+def _watch_sending(kills: Kills) -> None:
+    from deepgrid.chain.flight import Flight
+
+    original = Flight._broadcast
+
+    @functools.wraps(original)
+    async def broadcast(self: Flight, outgoing: Any) -> Any:
+        answer = await original(self, outgoing)
+        if answer is None and (what := _sent(outgoing.call)):
+            kills.arrive(f"{what} sent")
+        return answer
+
+    Flight._broadcast = broadcast  # type: ignore[method-assign]
+
+
+def _sent(call: Any) -> str:
+    """What a transaction tells the chain; empty for other calls."""
+    if call.title == "claimNextJobs":
+        return "claim"
+    if call.title != "providerSetJobStatus":
+        return ""
+    status = int(call.data[2 + 8 + 64 : 2 + 8 + 128], 16)  # the second argument
+    return "RUNNING report" if status == JobStatus.RUNNING else "settlement"

@@ -1,0 +1,95 @@
+"""One round: jobs of mixed kinds in flight, one or several faults one after another, repair, every job judged."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from tests.chaos.batch import Batch
+from tests.chaos.fault import Fault
+from tests.chaos.judge import judge, outcomes
+from tests.chaos.kinds import KINDS
+from tests.chaos.table import Row, Table
+from tests.chaos.world import World
+
+COLD_WITHIN_S = 180.0
+STAGES = (JobStatus.PENDING, JobStatus.SCHEDULED, JobStatus.RUNNING)
+
+
+class Violated(AssertionError):
+    """An invariant does not hold after a round."""
+
+
+async def run_round(
+    world: World, faults: Sequence[Fault], seed: int, table: Table, *, jobs_per_fault: int = 4, long: bool = False
+) -> None:
+    """Inject the faults one after another, with jobs in flight before and during each.
+
+    Raises Violated with everything that is wrong, and the command that repeats the round.
+    """
+    rng = random.Random(f"{seed}:{','.join(fault.name for fault in faults)}")
+    allows = frozenset(one for fault in faults for one in fault.allows)
+    struck: dict[str, tuple[list[int], float]] = {}
+    wrong: list[str] = []
+    async with Batch(world, rng, anywhere=any(one.name == "REFUSED" for one in allows)) as batch:
+        try:
+            last = await batch.submit(mixed(rng, jobs_per_fault, (), long=long))
+            for fault in faults:
+                struck[fault.name] = await _strike(world, batch, fault, rng, last, jobs_per_fault, long=long)
+                last = struck[fault.name][0][-jobs_per_fault:]
+            await batch.end(max(COLD_WITHIN_S, *(fault.cold_within_s for fault in faults)))
+            wrong = await judge(world, batch, allows)
+        except (AssertionError, TimeoutError) as error:
+            wrong = [f"{type(error).__name__}: {error}"]
+        finally:
+            _heal(world)
+    for name, (job_ids, seconds) in struck.items():
+        table.add(Row(name, outcomes(batch, job_ids), seconds, len(wrong)))
+    if wrong:
+        raise Violated("\n".join([*wrong, "", f"repeat it with: {command(faults, seed)}"]))
+
+
+def command(faults: Sequence[Fault], seed: int) -> str:
+    """What a person types to see the round again."""
+    return "python -m tests.chaos " + " ".join(f"--fault {fault.name!r}" for fault in faults) + f" --seed {seed}"
+
+
+def mixed(rng: random.Random, count: int, needs: Sequence[str], *, long: bool) -> list[str]:
+    """Kinds for so many jobs, those that are needed among them."""
+    usual = [kind for kind in KINDS.values() if long or not kind.long]
+    drawn = rng.choices(usual, weights=[kind.weight for kind in usual], k=max(0, count - len(needs)))
+    names = [*needs, *(kind.name for kind in drawn)]
+    rng.shuffle(names)
+    return names
+
+
+async def _strike(
+    world: World, batch: Batch, fault: Fault, rng: random.Random, last: Sequence[int], count: int, *, long: bool
+) -> tuple[list[int], float]:
+    """Let the jobs `last` come to some stage, then break it; returns the jobs that felt it, and how long it took."""
+    stage = rng.choice(STAGES)
+    await batch.until(lambda job: _has_come_to(job, stage), last)
+    began = time.monotonic()
+    felt = batch.hot()
+    async with fault.inject(world, rng):
+        felt += await batch.submit(mixed(rng, count, fault.needs, long=long))
+    return felt, time.monotonic() - began
+
+
+def _has_come_to(job: Job, stage: JobStatus) -> bool:
+    return job.status >= stage
+
+
+def _heal(world: World) -> None:
+    """Whatever a failed fault left behind must not fail the next round."""
+    world.supervisor.disarm()
+    world.supervisor.start()
+
+
+async def pause(rng: random.Random, most_s: float) -> None:
+    """For how long something is broken: a part of the fault, not of the test."""
+    await asyncio.sleep(rng.uniform(0, most_s))

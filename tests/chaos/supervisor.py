@@ -1,0 +1,115 @@
+"""The supervisor under test: the real body of `dps provider serve`, patched from outside before it starts.
+
+    python -m tests.chaos.supervisor CLUSTER SETTINGS      one supervisor, in this process
+    python -m tests.chaos.supervisor --ready SOCKET        a process that has imported everything and forks supervisors
+
+SETTINGS is a JSON file with the fields of `Patches`. Reading the code takes seconds, and a test kills supervisors by
+the dozen: so one process does it once, and each line on its socket, the arguments of one supervisor in JSON with its
+log file, makes it fork one, which then starts as ever. It answers with the process id.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+FLOWS = tuple(
+    f"flows.{name}"
+    for name in ("cancel_jobs", "claim_jobs", "collect_zombies", "register_provider", "run_job", "top_up_jobs")
+)
+
+
+@dataclass(frozen=True)
+class Patches:
+    """What is different from the provider's block: the proxies' ports, and a file that arms a kill."""
+
+    ssh_port: int
+    known_hosts: str
+    book: str
+    kills: str
+    state: str = ""  # a folder of its own for a second supervisor
+
+    def save(self, file: Path) -> None:
+        file.write_text(json.dumps(asdict(self)))
+
+
+def serve(cluster: str, settings_file: str) -> None:
+    """Be the supervisor, until a signal or a kill point ends it."""
+    from blocks import Provider
+    from cli.provider import serve_provider
+    from deepgrid.roles.provider import ProviderSettings
+    from tests.chaos.points import Kills, wrap_all
+
+    patches = Patches(**json.loads(Path(settings_file).read_text()))
+    original = Provider.settings
+
+    def settings(self: Provider) -> ProviderSettings:
+        real = original(self)
+        login = replace(real.login, port=patches.ssh_port, known_hosts_file=Path(patches.known_hosts))
+        state = Path(patches.state) if patches.state else real.state
+        return replace(real, login=login, book=Path(patches.book), state=state)
+
+    Provider.settings = settings  # type: ignore[method-assign]
+    wrap_all(Kills(Path(patches.kills)))
+    serve_provider(cluster)
+
+
+def stand_ready(path: str) -> None:
+    """Fork supervisors on demand, for ever; a dead one is reaped by the kernel."""
+    _import_all()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen()
+    while True:
+        peer, _ = server.accept()
+        with peer, peer.makefile("rw") as stream:
+            order = json.loads(stream.readline())
+            pid = os.fork()
+            if pid == 0:
+                server.close()
+                _become(order)
+            stream.write(f"{pid}\n")
+
+
+def _become(order: dict[str, Any]) -> None:
+    """Be the supervisor of `order`; does not return."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    arguments = [order["cluster"], order["settings"]]
+    if order["environment"]:  # such as a preloaded library, which only a new program minds
+        os.execve(
+            sys.executable, [sys.executable, "-m", __spec__.name, *arguments], {**os.environ, **order["environment"]}
+        )
+    status = 1
+    try:
+        serve(*arguments)
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _import_all() -> None:
+    for name in ("cli.provider", "deployments.supervisor", "deployments.service", "tests.chaos.points", *FLOWS):
+        import_module(name)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--ready":
+        stand_ready(sys.argv[2])
+    else:
+        serve(*sys.argv[1:])
