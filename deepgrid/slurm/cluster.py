@@ -7,11 +7,12 @@ be repeated.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from deepgrid.errors import SlurmError, SlurmUnreachable
+from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import submit as protocol
@@ -41,6 +42,7 @@ class Cluster:
         self.settings = settings
         self.batch = BatchJobs(login, settings)
         self.term: Term | None = None
+        self.deposed = asyncio.Event()  # set once an effect was told that its term is over
 
     async def health(self) -> None:
         """Raise SlurmUnreachable when Slurm does not answer, SlurmError when the partition takes no jobs."""
@@ -146,7 +148,11 @@ class Cluster:
 
     async def _protocol(self, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
         done = await self._login.run(command, stdin=stdin)
-        return protocol.parse_answer(done.stdout)
+        try:
+            return protocol.parse_answer(done.stdout)
+        except Deposed:
+            self.deposed.set()
+            raise
 
     async def _ask(self, argv: Sequence[str]) -> str:
         """Output of a command that succeeds; its complaint as SlurmError, or SlurmUnreachable when Slurm was silent."""

@@ -13,19 +13,22 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import paramiko
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+from deepgrid.slurm.conversation import Conversation
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
 KEEP_ALIVE_S = 15
+CONFIRMED_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 CHUNK = 2**16
 
@@ -107,22 +110,39 @@ class Login:
             work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else will look
             raise
 
+    async def converse(self, argv: Sequence[str]) -> Conversation:
+        """Start a command that is talked to line by line, on a channel beside the bounded ones of `run`.
+
+        Raises SlurmUnreachable and ConfigurationError as `run` does. Close it before the login.
+        """
+        return await Conversation.begin(partial(self._start, shlex.join(argv)))
+
     async def close(self) -> None:
         """Close the transport; commands under way fail as unreachable."""
         self._drop(self._client)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, command: str, stdin: bytes, deadline: float, given_up: threading.Event) -> CommandResult:
+        with self._channel() as channel:
+            try:
+                return _perform(channel, command, stdin, deadline, given_up)
+            finally:
+                channel.close()
+
+    def _start(self, command: str) -> paramiko.Channel:
+        with self._channel() as channel:
+            _execute(channel, command)
+            return channel
+
+    @contextmanager
+    def _channel(self) -> Iterator[paramiko.Channel]:
+        """A channel, and our errors for what goes wrong with it."""
         client = self._open()
         try:
             transport = client.get_transport()
             if transport is None:
                 raise EOFError
-            channel = transport.open_session(timeout=self.settings.connect_timeout_s)
-            try:
-                return _converse(channel, command, stdin, deadline, given_up)
-            finally:
-                channel.close()
+            yield transport.open_session(timeout=self.settings.connect_timeout_s)
         except TimeoutError:
             raise self._unreachable("did not answer in time") from None
         except (OSError, EOFError, paramiko.SSHException) as fault:
@@ -211,11 +231,11 @@ class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):
         )
 
 
-def _converse(
+def _perform(
     channel: paramiko.Channel, command: str, stdin: bytes, deadline: float, given_up: threading.Event
 ) -> CommandResult:
     channel.settimeout(_left(deadline))
-    channel.exec_command(command)
+    _execute(channel, command)
     with suppress(TimeoutError, OSError):  # a command may end without reading all
         channel.sendall(stdin)
     with suppress(OSError):
@@ -225,6 +245,16 @@ def _converse(
     if not channel.status_event.wait(_left(deadline)):
         raise TimeoutError
     return CommandResult(channel.exit_status, out, err)
+
+
+def _execute(channel: paramiko.Channel, command: str) -> None:
+    """Start the command. A transport that does not confirm it is dead, which paramiko would not notice."""
+    watchdog = threading.Timer(CONFIRMED_S, channel.get_transport().close)
+    watchdog.start()
+    try:
+        channel.exec_command(command)
+    finally:
+        watchdog.cancel()
 
 
 def _drain(
