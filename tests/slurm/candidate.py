@@ -1,0 +1,35 @@
+"""A candidate in a process of its own, to be killed or stopped: prints `leading EPOCH`, later `deposed`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from deepgrid.errors import Deposed
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.leader import Leader, Pace
+from deepgrid.slurm.login import Login, LoginSettings
+
+
+async def main() -> None:
+    """Lead the provider of the first argument, at a pace of the second, on the cluster of the third."""
+    provider, pace, raw = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    paths = {name: Path(raw[name]) for name in ("key_file", "known_hosts_file")}
+    settings = LoginSettings(**{**raw, **paths})
+    login = Login(settings)
+    cluster = Cluster(login, settings)
+    leader = Leader(login, cluster, provider, Pace(**pace))
+    await leader.elected()
+    assert cluster.term is not None
+    print(f"leading {cluster.term.epoch}", flush=True)
+    try:
+        await leader.hold()
+    except Deposed:
+        print("deposed", flush=True)
+    await login.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,291 @@
+"""One leader a provider, whatever becomes of its process, its connection or its hold on the login node."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, replace
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from deepgrid.errors import Deposed, SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.leader import PACE, Leader, Pace
+from deepgrid.slurm.login import Login, LoginSettings
+from tests.chaos.proxy import Hang, Pass, Proxy
+from tests.slurm.support import SMALL, WAIT_S, Box, bash
+
+QUICK = Pace(beat_s=0.2, lost_s=2.0, silence_s=4)
+T = TypeVar("T")
+Holding = asyncio.Task[None]
+Start = Callable[[str, Pace], subprocess.Popen[str]]
+
+_serial = count(1)
+
+
+@pytest.fixture
+def provider() -> str:
+    """A provider that no other test has."""
+    return f"31337-0xc0ffee-{os.getpid()}-{next(_serial)}"
+
+
+class Candidate(Leader):
+    """A candidate with a login of its own, and what its carriers would use."""
+
+    def __init__(self, settings: LoginSettings, provider: str, pace: Pace = PACE) -> None:
+        self.login = Login(settings)
+        self.cluster = Cluster(self.login, settings)
+        super().__init__(self.login, self.cluster, provider, pace)
+
+    @property
+    def epoch(self) -> int:
+        assert self.cluster.term is not None
+        return self.cluster.term.epoch
+
+
+@asynccontextmanager
+async def candidate(settings: LoginSettings, provider: str, pace: Pace = PACE) -> AsyncIterator[Candidate]:
+    one = Candidate(settings, provider, pace)
+    try:
+        yield one
+    finally:
+        one.close()
+        await one.login.close()
+
+
+@asynccontextmanager
+async def leading(
+    settings: LoginSettings, provider: str, pace: Pace = PACE
+) -> AsyncIterator[tuple[Candidate, Holding]]:
+    """One that leads for as long as the block lasts, and the task that holds."""
+    async with candidate(settings, provider, pace) as one:
+        await within(one.elected())
+        holding = asyncio.create_task(one.hold())
+        try:
+            yield one, holding
+        finally:
+            holding.cancel()
+            await asyncio.gather(holding, return_exceptions=True)
+
+
+async def within(waiting: Awaitable[T]) -> T:
+    async with asyncio.timeout(WAIT_S):
+        return await waiting
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not reached():
+            await asyncio.sleep(0.05)
+
+
+def holders(provider: str) -> list[int]:
+    """Ids of the processes that hold, or try to, on the login node, which is this machine."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if words[0] == b"bash" and provider.encode() in words:
+                found.append(int(folder.name))
+    return found
+
+
+async def test_one_leads_the_other_stands_by_and_takes_over(
+    box: Box, provider: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with candidate(box.settings, provider) as second:
+        async with leading(box.settings, provider) as (first, _):
+            waiting = asyncio.create_task(second.elected())
+            await until(lambda: f"process {os.getpid()} on" in caplog.text)
+            assert (first.leads, first.epoch, second.leads) == (True, 1, False)
+        await within(waiting)
+        assert (second.leads, second.epoch) == (True, 2)
+    assert caplog.text.count("standing by") == 1, "who leads is said once"
+
+
+@pytest.mark.long  # five terms, one after another
+async def test_of_many_at_once_one_leads_and_no_epoch_is_given_twice(box: Box, provider: str) -> None:
+    everybody: list[Leader] = []
+
+    async def lead_once() -> int:
+        async with candidate(box.settings, provider) as one:
+            everybody.append(one)
+            await within(one.elected())
+            assert [other for other in everybody if other.leads] == [one]
+            return one.epoch
+
+    assert sorted(await asyncio.gather(*(lead_once() for _ in range(5)))) == [1, 2, 3, 4, 5]
+
+
+async def test_a_killed_leader_is_followed_at_once(box: Box, provider: str, process: Start) -> None:
+    first = process(provider, PACE)
+    assert await said(first) == "leading 1"
+    first.kill()
+    async with leading(box.settings, provider) as (second, _):
+        assert second.epoch == 2
+
+
+@pytest.mark.long  # its silence is waited for
+async def test_a_leader_that_stopped_is_followed_after_its_silence_and_deposed_when_it_goes_on(
+    box: Box, provider: str, process: Start
+) -> None:
+    """Its connection stands, and nobody is there: as after a power cut, or a network that lost it."""
+    first = process(provider, QUICK)
+    assert await said(first) == "leading 1"
+    os.kill(first.pid, signal.SIGSTOP)
+    async with leading(box.settings, provider) as (second, _):
+        assert second.epoch == 2
+        os.kill(first.pid, signal.SIGCONT)
+        assert await said(first) == "deposed"
+        assert second.leads
+
+
+@pytest.mark.long  # the silence is waited for
+async def test_a_connection_that_hangs_is_given_up_by_both_sides(box: Box, provider: str) -> None:
+    proxy = Proxy(box.settings.port)
+    proxy.start()
+    known = box.settings.known_hosts_file.with_name("known_hosts_of_proxy")
+    known.write_text(box.settings.known_hosts_file.read_text().replace(f"]:{box.settings.port} ", f"]:{proxy.port} "))
+    away = replace(box.settings, port=proxy.port, known_hosts_file=known, connect_timeout_s=2.0)
+    try:
+        async with leading(away, provider, QUICK) as (first, holding):
+            proxy.set(Hang())
+            await until(lambda: not first.leads)
+            async with leading(box.settings, provider) as (second, _):
+                assert second.epoch == 2
+                proxy.set(Pass())
+                with pytest.raises(Deposed):
+                    await within(holding)
+                assert second.leads
+    finally:
+        proxy.close()
+
+
+async def test_a_broken_connection_costs_no_term_when_nobody_led_meanwhile(
+    box: Box, provider: str, key: JobKey, stop: Callable[[str], None]
+) -> None:
+    async with leading(box.settings, provider) as (one, holding):
+        stop("sshd")
+        await until(lambda: not one.leads)
+        box.start()
+        await until(lambda: one.leads)
+        assert (one.epoch, holding.done()) == (1, False)
+        await one.cluster.cancel(key)
+
+
+@pytest.mark.long  # the pauses between attempts
+async def test_a_hold_that_is_killed_on_the_login_node_is_taken_again(box: Box, provider: str) -> None:
+    async with leading(box.settings, provider, QUICK) as (one, holding):
+        (former,) = holders(provider)
+        os.kill(former, signal.SIGKILL)
+        await until(lambda: one.leads and holders(provider) not in ([], [former]))
+        assert (one.epoch, holding.done()) == (1, False)
+    await until(lambda: not holders(provider))
+
+
+@pytest.mark.long  # nobody leading is waited for
+async def test_a_hold_that_is_stopped_on_the_login_node_keeps_everybody_out(box: Box, provider: str) -> None:
+    """Nobody else can lead meanwhile, so what the leader carries goes on; it leads again once that is gone."""
+    async with leading(box.settings, provider, QUICK) as (one, holding):
+        (former,) = holders(provider)
+        os.kill(former, signal.SIGSTOP)
+        try:
+            await until(lambda: not one.leads)
+            async with candidate(box.settings, provider) as other:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(3):
+                        await other.elected()
+        finally:
+            os.kill(former, signal.SIGCONT)
+        await until(lambda: one.leads)
+        assert (one.epoch, holding.done()) == (1, False)
+
+
+async def test_effects_of_a_former_leader_are_refused_whole(box: Box, provider: str, key: JobKey) -> None:
+    async with candidate(box.settings, provider) as first:
+        await first.elected()
+        first.close()
+        async with leading(box.settings, provider) as (second, _):
+            submission = await second.cluster.submit(key, bash("sleep 600"), SMALL)
+            before = {file: file.read_bytes() for file in box.folder(key).iterdir() if file.is_file()}
+            assert not first.cluster.deposed.is_set()
+            for effect in (
+                first.cluster.submit(key, bash("true"), SMALL),
+                first.cluster.cancel(key),
+                first.cluster.set_time_limit(key, 90),
+                first.cluster.acknowledge(key),
+            ):
+                with pytest.raises(Deposed) as refusal:
+                    await effect
+                assert not refusal.value.transient
+            assert first.cluster.deposed.is_set()
+            assert {file: file.read_bytes() for file in box.folder(key).iterdir() if file.is_file()} == before
+            assert box.ids(key) == [submission.slurm_id]
+            assert (await first.cluster.queue())[key.comment].limit_minutes == SMALL.time_limit_minutes
+            await second.cluster.cancel(key)
+
+
+async def test_who_is_told_that_the_term_is_over_stops_leading(box: Box, provider: str, key: JobKey) -> None:
+    """Where locks do not work two can hold one: the epoch tells the elder, by an effect or by the next heartbeat."""
+    epoch = Path(box.settings.grid_root) / "leaders" / provider / "epoch"
+    async with leading(box.settings, provider) as (first, holding):
+        epoch.write_text("2\n")
+        with pytest.raises(Deposed):
+            await first.cluster.cancel(key)
+        with pytest.raises(Deposed):
+            await within(holding)
+        assert not first.leads
+    async with leading(box.settings, provider, QUICK) as (_, holding):
+        epoch.write_text("9\n")
+        with pytest.raises(Deposed):
+            await within(holding)
+
+
+async def test_an_epoch_that_cannot_be_read_stops_effects_until_it_can(box: Box, provider: str, key: JobKey) -> None:
+    epoch = Path(box.settings.grid_root) / "leaders" / provider / "epoch"
+    async with leading(box.settings, provider) as (one, _):
+        hidden = epoch.rename(epoch.with_name("hidden"))
+        with pytest.raises(SlurmUnreachable, match="who leads"):
+            await one.cluster.cancel(key)
+        hidden.rename(epoch)
+        await one.cluster.cancel(key)
+
+
+async def test_leading_takes_none_of_the_commands_channels(box: Box, provider: str) -> None:
+    async with leading(replace(box.settings, max_channels=1), provider) as (one, _):
+        assert (await one.login.run(["echo", "free"], timeout_s=WAIT_S)).stdout == b"free\n"
+
+
+async def said(candidate: subprocess.Popen[str]) -> str:
+    """The next line of a candidate in a process of its own."""
+    assert candidate.stdout is not None
+    return (await within(asyncio.to_thread(candidate.stdout.readline))).rstrip()
+
+
+@pytest.fixture
+def process(box: Box) -> Iterator[Start]:
+    """Starts candidates in processes of their own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(provider: str, pace: Pace) -> subprocess.Popen[str]:
+        settings = json.dumps(asdict(box.settings), default=str)
+        argv = [sys.executable, "-m", "tests.slurm.candidate", provider, json.dumps(asdict(pace)), settings]
+        started.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+        one.communicate()
