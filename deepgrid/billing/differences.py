@@ -100,7 +100,7 @@ def _without_settlement(row: Row, side: Side) -> Iterator[Finding]:
     """A claim that was given back, or one that only Slurm knows: nothing should have run for it in the period."""
     begun = starts(side.runs_of.get((row["job_id"], row["claimed_at"]), []))
     run = begun[0] if begun else None
-    if run is None or run.started_at is None or run.guarded:
+    if run is None or run.started_at is None:
         return
     if run.started_at >= side.span.until or (run.ended_at is not None and run.ended_at < side.span.since):
         return

@@ -133,7 +133,7 @@ class Ledger:
 class Run:
     """A job at Slurm, of one claim. `started_at` is None for one that never started.
 
-    `guarded`: its exit status is that of a script that refused to start.
+    `guarded`: the script refused to start, as it had started before or the claim was over.
     """
 
     job_id: int

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -69,15 +70,15 @@ def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
 
 
 def starts(runs: Iterable[Run]) -> list[Run]:
-    """Runs that began, in that order; a second start that the script itself refused is none."""
-    begun = sorted((run for run in runs if run.started_at is not None), key=lambda run: run.started_at or 0)
-    return begun[:1] + [run for run in begun[1:] if not run.guarded]
+    """Runs that began, in that order; a start that the script itself refused is none."""
+    begun = (run for run in runs if run.started_at is not None and not run.guarded)
+    return sorted(begun, key=lambda run: run.started_at or 0)
 
 
 def first_run(runs: Iterable[Run]) -> Run:
-    """The first that began; else any."""
+    """The first that began; else any, as one that did not."""
     known = list(runs)
-    return next(iter(starts(known)), known[0])
+    return next(iter(starts(known)), replace(known[0], started_at=None))
 
 
 def locked_at_end(ledger: Ledger, job_id: int) -> int:

@@ -173,7 +173,7 @@ def _cancelled(seen: Observation) -> Settle:
 def _lost_or_wait(seen: Observation) -> Action:
     if seen.absent_s is None or seen.absent_s < seen.grace_s:
         return Wait(Awaited.TRACE)
-    return Settle(JobStatus.PANICKED, 0, error=LOST, tombstone=True)
+    return Settle(JobStatus.PANICKED, 0, error=seen.slurm.reason or LOST, tombstone=True)
 
 
 def _end(seen: Observation) -> Action:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from deepgrid.lifecycle.actions import ReportRunning, Settle
 from deepgrid.lifecycle.decide import Attempt, Observation
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, key_of_comment, put_right_by
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession
-from deepgrid.slurm.look import ABSENT_BUT_ACCOUNTED, Look, as_job
+from deepgrid.slurm.conclude import conclude
+from deepgrid.slurm.look import Look, as_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Findings:
 async def look_for_zombies(session: ProviderSession) -> Findings:
     """Compare the claims that the chain knows with the cluster. Changes nothing."""
     jobs = {session.key_of(job): job for job in await _claimed(session)}
-    look, states = await _look(session, list(jobs))
+    look, states = await conclude(session.cluster, list(jobs))
     seen_at = time.monotonic()
     suspects = [
         Suspect(key, states[key], seen_at)
@@ -54,7 +55,7 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
 
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
     """The suspects that something is to be done for, a grace after the first look."""
-    look, states = await _look(session, [suspect.key for suspect in suspects])
+    look, states = await conclude(session.cluster, [suspect.key for suspect in suspects])
     jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
     seen = [_observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)]
     return [one for one in seen if put_right_by(one) is not None]
@@ -84,18 +85,6 @@ async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
 
 async def _claimed(session: ProviderSession) -> list[Job]:
     return await session.chain.jobs(await session.chain.claimed_jobs(session.address))
-
-
-async def _look(session: ProviderSession, keys: Sequence[JobKey]) -> tuple[Look, dict[JobKey, SlurmJob]]:
-    """One look at the cluster, and where each claim stands by it; accounting is asked for the missing only."""
-    look = await session.cluster.look(keys)
-    states = {key: found for key in keys if (found := look.ended(key) or look.queued(key))}
-    missing = [key for key in keys if key not in states]
-    rows = await session.cluster.accounts(missing) if missing else []
-    for key in missing:
-        end, known = look.accounted(key, rows)
-        states[key] = end or (ABSENT_BUT_ACCOUNTED if known else ABSENT)
-    return look, states
 
 
 async def _left_over(session: ProviderSession, look: Look, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:

@@ -18,6 +18,7 @@ from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import submit as protocol
 from deepgrid.slurm.batch import BatchJobs
 from deepgrid.slurm.commands import OUR_COMMENTS, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
+from deepgrid.slurm.conclude import Sightings
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
@@ -41,6 +42,7 @@ class Cluster:
         self._login = login
         self.settings = settings
         self.batch = BatchJobs(login, settings)
+        self.sightings = Sightings()
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set once an effect was told that its term is over
 
@@ -130,7 +132,7 @@ class Cluster:
         ends = {key: end for key in keys if (end := look.ended(key))}
         missing = [key for key in keys if key not in ends and look.queued(key) is None]
         rows = await self.accounts(missing) if missing else []
-        return ends | {key: end for key in missing if (end := look.accounted(key, rows)[0])}
+        return ends | {key: end for key in missing if (end := look.accounted(key, rows).end)}
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
         """What each job wrote from its offset on, at most `limit` bytes a job; jobs with nothing new are left out."""

@@ -30,7 +30,9 @@ _BY_NUMBER = (
     "PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED",
     "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
 )  # fmt: skip
-FINAL = frozenset(_BY_NUMBER[3:])
+FINAL = frozenset({*_BY_NUMBER[3:], "REVOKED"})
+# Reason of a record that ends a job which a controller without its state has forgotten.
+FORGOTTEN = "forgotten"
 
 
 def phase_of(state: str) -> Phase:
@@ -40,6 +42,11 @@ def phase_of(state: str) -> Phase:
     if state in _RUNNING:
         return Phase.RUNNING
     return Phase.ENDED if state in FINAL else Phase.UNKNOWN
+
+
+def is_known(state: str) -> bool:
+    """Whether Slurm's `state` means something to this code."""
+    return phase_of(state) is not Phase.UNKNOWN
 
 
 def wait_status(code: int, signal: int) -> int:
@@ -106,10 +113,13 @@ class Sacct:
     def parse(text: str) -> list[Row]:
         rows = []
         for slurm_id, user, state, code, start, end, nodes, name, comment in _columns(text, 9):
-            state = state.split()[0] if state else ""  # "CANCELLED by 0"
+            # Whoever cancels is named, "CANCELLED by 0"; what has neither that nor its comment was not cancelled.
+            reason = FORGOTTEN if state == "CANCELLED" and not comment else ""
+            state = state.split()[0] if state else ""
             started_at = None if nodes in ("", "None assigned") else _seconds(start)
             exit_status = wait_status(*_pair(code))
-            rows.append(Row(int(slurm_id), user, name, comment, state, started_at, _seconds(end), exit_status))
+            row = Row(int(slurm_id), user, name, comment, state, started_at, _seconds(end), exit_status, reason)
+            rows.append(row)
         return rows
 
 

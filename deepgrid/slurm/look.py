@@ -2,7 +2,7 @@
 
 Whose job a row is: name, comment and Unix account must be the claim's, and its Slurm id the one that the
 submit protocol recorded, where it did (Slurm can hand out an id twice). A claim that sbatch refused has
-no job, although Slurm keeps a record of the refusal.
+no job, although Slurm keeps a record of the refusal; nor is a start that the script's guard refused a run.
 """
 
 from __future__ import annotations
@@ -14,18 +14,27 @@ from importlib.resources import files
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.slurm.commands import FINAL, Completions, Row, Squeue, first_complaint, phase_of
+from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.slurm.commands import FINAL, FORGOTTEN, Completions, Row, Squeue, first_complaint, phase_of
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.starts import NO_MARKS, Marks, is_refused_start
 
 _LOOK = (files("deepgrid.slurm") / "look.sh").read_text()
+
+
+@dataclass(frozen=True, slots=True)
+class Accounted:
+    """What accounting knows of a claim: its end, or else its records without one."""
+
+    end: SlurmJob | None = None
+    unfinished: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """The queue and the spool at one moment, unix second `clock` of the login node.
 
-    `ids` has the Slurm ids recorded by the submit protocol, by comment.
+    `ids` has the Slurm ids recorded by the submit protocol, `marks` what starts left behind, by comment.
     """
 
     queue: tuple[Row, ...]
@@ -35,6 +44,7 @@ class Look:
     ids: dict[str, int] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     clock: int = 0
+    marks: dict[str, Marks] = field(default_factory=dict)
 
     def queued(self, key: JobKey) -> SlurmJob | None:
         """The claim's job in the queue."""
@@ -43,12 +53,28 @@ class Look:
 
     def ended(self, key: JobKey) -> SlurmJob | None:
         """The claim's end by the completion hook: the first final record."""
-        return first_end(row for row in self._of(key, self.completions) if row.user == self.user_id)
+        return first_end(self._runs(key, self._completed(key)))
 
-    def accounted(self, key: JobKey, rows: Iterable[Row]) -> tuple[SlurmJob | None, bool]:
-        """The claim's end by accounting, and whether accounting knows the job at all."""
-        known = [row for row in self._of(key, rows, blank_comment=True) if row.user == self.account]
-        return first_end(known), bool(known)
+    def accounted(self, key: JobKey, rows: Iterable[Row]) -> Accounted:
+        """What accounting knows of the claim, but for what is no run of it."""
+        known = [row for row in self._runs(key, self._own(key, rows)) if row.reason != FORGOTTEN]
+        end = first_end(known)
+        return Accounted(end, () if end else tuple(known))
+
+    def refused_start(self, key: JobKey, rows: Iterable[Row]) -> bool:
+        """Whether the guard stopped a start of this claim, by spool or accounting."""
+        marks = self.marks.get(key.comment, NO_MARKS)
+        return any(is_refused_start(row, marks) for row in (*self._completed(key), *self._own(key, rows)))
+
+    def _completed(self, key: JobKey) -> list[Row]:
+        return [row for row in self._of(key, self.completions) if row.user == self.user_id]
+
+    def _own(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
+        return [row for row in self._of(key, rows, blank_comment=True) if row.user == self.account]
+
+    def _runs(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
+        marks = self.marks.get(key.comment, NO_MARKS)
+        return [row for row in rows if not is_refused_start(row, marks)]
 
     def _of(self, key: JobKey, rows: Iterable[Row], *, blank_comment: bool = False) -> list[Row]:
         slurm_id = self.ids.get(key.comment)
@@ -97,7 +123,7 @@ def parse_look(settings: LoginSettings, answer: bytes) -> Look:
         raise SlurmUnreachable("The login node gave half an answer.")
     queue: list[Row] = []
     completions: list[Row] = []
-    ids, refused, user_id, clock = {}, set(), "", 0
+    ids, refused, marks, user_id, clock = {}, set(), {}, "", 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -110,13 +136,14 @@ def parse_look(settings: LoginSettings, answer: bytes) -> Look:
                 user_id = number
             case ["clock", seconds] if seconds.isdigit():
                 clock = int(seconds)
-            case ["job", comment, slurm_id, was_refused]:
+            case ["job", comment, slurm_id, was_refused, started, tombstone]:
                 if slurm_id.isdigit():
                     ids[comment] = int(slurm_id)
                 if was_refused == "yes":
                     refused.add(comment)
+                marks[comment] = Marks(_time(started), _time(tombstone))
     account = settings.job_account or settings.user
-    return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused), clock)
+    return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused), clock, marks)
 
 
 def _decoded(text: str) -> str:
@@ -126,4 +153,5 @@ def _decoded(text: str) -> str:
         raise SlurmUnreachable("The login node gave an answer that makes no sense.") from None
 
 
-ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason="accounting knows the job, the queue does not")
+def _time(text: str) -> int | None:
+    return int(text) if text.isdigit() else None

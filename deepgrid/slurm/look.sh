@@ -25,7 +25,9 @@ if [ -n "$watched" ]; then
     id='' refused=no
     if [ -s "$root/jobs/$folder/id" ]; then read -r id < "$root/jobs/$folder/id"; fi
     if [ -s "$root/jobs/$folder/refused" ]; then refused=yes; fi
-    printf 'job %s %s %s\n' "$comment" "${id:--}" "$refused"
+    started=$(stat -c %Z "$root/jobs/$folder/run/started" 2> /dev/null)
+    tombstone=$(stat -c %Z "$root/jobs/$folder/tombstone" 2> /dev/null)
+    printf 'job %s %s %s %s %s\n' "$comment" "${id:--}" "$refused" "${started:--}" "${tombstone:--}"
     if [ -s "$root/jobs/$folder/record" ]; then printf 'record %s\n' "$(base64 -w0 "$root/jobs/$folder/record")"; fi
   done
 fi

@@ -1,7 +1,7 @@
 """Watches all claimed jobs with one question a poll and wakes those who wait for a change.
 
 While nothing is watched, or everything watched has ended, Slurm is not asked at all. An outage makes
-jobs UNKNOWN, never ABSENT: that takes an answer of queue, spool and accounting that none knows the job.
+jobs UNKNOWN, never ABSENT: that takes an answer of queue, spool and accounting (see `conclude.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
+from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.look import ABSENT_BUT_ACCOUNTED, Look
+from deepgrid.slurm.look import Look
 
 POLL_S = 1.0
 POLL_TO_ANSWER = 4  # a slow cluster is asked less often: at most a fifth of the time is spent asking,
@@ -121,7 +121,7 @@ class SlurmMonitor:
         try:
             look = await self._cluster.look(keys)
             self._clock_ahead_s = look.clock - time.monotonic()
-            found = {key: job for key in keys if (job := look.ended(key) or look.queued(key))}
+            found = self._cluster.sightings.by_look(look, keys, time.monotonic())
             found |= await self._ask_accounting(look, [key for key in keys if key not in found])
             self.last_error = None
         except GridError as error:
@@ -145,11 +145,7 @@ class SlurmMonitor:
         except GridError as error:
             self._note(error)
             return dict.fromkeys(missing, UNKNOWN)
-        concluded = {}
-        for key in due:
-            end, known = look.accounted(key, rows)
-            concluded[key] = end or (ABSENT_BUT_ACCOUNTED if known else ABSENT)
-        return concluded
+        return self._cluster.sightings.by_accounting(look, due, rows, time.monotonic())
 
     def _note(self, error: GridError) -> None:
         """Log an outage once, not at every poll."""

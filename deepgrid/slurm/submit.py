@@ -16,9 +16,9 @@ from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.commands import IN_OUR_TIME, SILENCE
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.starts import GUARD_STATUS
 
 INTENT_PATIENCE_S = 60
-GUARD_STATUS = 125
 
 _PROTOCOL = (files("deepgrid.slurm") / "protocol.sh").read_text()
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
@@ -75,8 +75,9 @@ def job_folder(settings: LoginSettings, key: JobKey) -> str:
 def guarded(script: str, folder: str) -> bytes:
     """`script` with the guard after its first line, which must name a POSIX shell.
 
-    The guard's files: the tombstone, which only the supervisor can write, and `run/started`, which
-    is for the job's own protection and which no bill depends on. `#SBATCH` lines below it have no effect.
+    The guard's files: the tombstone, which only the supervisor can write, and `run/started`, which is for the
+    job's own protection: a job that touches it only makes more of its runs count (see `starts.py`).
+    `#SBATCH` lines below the guard have no effect.
     """
     body = script.encode()
     first = _SHELL.match(body)

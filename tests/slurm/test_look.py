@@ -11,9 +11,10 @@ import pytest
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.commands import Row
+from deepgrid.slurm.commands import Row, Sacct
 from deepgrid.slurm.login import LoginSettings
-from deepgrid.slurm.look import Look, parse_look
+from deepgrid.slurm.look import Accounted, Look, parse_look
+from deepgrid.slurm.starts import Marks
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
 OURS = Row(42, "jobs", KEY.name, KEY.comment, "COMPLETED", 100, 160)
@@ -41,7 +42,7 @@ def look(
 def test_a_row_that_differs_in_anything_is_not_ours(stranger: Row) -> None:
     assert look(spool=(stranger,)).ended(KEY) is None
     assert look(queue=(replace(stranger, state="RUNNING"),)).queued(KEY) is None
-    assert look().accounted(KEY, [stranger]) == (None, False)
+    assert look().accounted(KEY, [stranger]) == Accounted()
 
 
 def test_the_first_final_record_counts() -> None:
@@ -53,14 +54,23 @@ def test_the_first_final_record_counts() -> None:
 
 
 def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
-    assert look().accounted(KEY, [replace(OURS, state="FAILED", ended_at=None)]) == (None, True)
-    assert look().accounted(KEY, [replace(OURS, state="EVAPORATED")]) == (None, True)
+    for row in (replace(OURS, state="FAILED", ended_at=None), replace(OURS, state="EVAPORATED")):
+        assert look().accounted(KEY, [row]) == Accounted(unfinished=(row,))
+
+
+def test_what_a_controller_without_its_state_ended_is_no_end() -> None:
+    """It tells accounting of all jobs that ran when it went that they are cancelled, by nobody."""
+    text = f"42|jobs|CANCELLED|0:0|100|160|n1|{KEY.name}|"
+    assert look().accounted(KEY, Sacct.parse(text)) == Accounted()
+    by_somebody = look().accounted(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
+    assert by_somebody is not None
+    assert by_somebody.state == "CANCELLED"
 
 
 def test_accounting_without_comments_serves_only_where_the_id_is_known() -> None:
     bare = replace(OURS, comment="")
-    assert look().accounted(KEY, [bare])[0] is not None
-    assert look(id_=None).accounted(KEY, [bare]) == (None, False)
+    assert look().accounted(KEY, [bare]).end is not None
+    assert look(id_=None).accounted(KEY, [bare]) == Accounted()
 
 
 def test_the_record_of_a_refused_submission_is_no_run() -> None:
@@ -78,11 +88,12 @@ def text(content: str) -> str:
 
 def test_a_whole_answer_is_read() -> None:
     row = f"42|jobs|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
-    lines = ("clock 400", f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no", "end")
+    lines = ("clock 400", f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no 90 -", "end")
     found = parse_look(SETTINGS, answer(*lines))
     job = found.queued(KEY)
     assert job is not None
     assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
+    assert found.marks == {KEY.comment: Marks(started=90)}
     assert found.clock == 400
 
 

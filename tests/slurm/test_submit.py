@@ -15,7 +15,6 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import (
-    GUARD_STATUS,
     INTENT_PATIENCE_S,
     Submission,
     SubmitRequest,
@@ -105,21 +104,6 @@ async def test_cancelling_while_it_waits_ends_it_without_a_start(
     end = await ended(monitor, key)
     assert (end.state, end.started_at) == ("CANCELLED", None)
     assert await cluster.read_output({key: 0}) == {}
-
-
-@pytest.mark.parametrize("mark", ["tombstone", "run/started"])
-async def test_the_guard_stops_a_payload_that_slurm_starts_all_the_same(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None], mark: str
-) -> None:
-    """A tombstone whose scancel was lost; a job that a restarted controller runs a second time."""
-    await cluster.submit(key, bash("echo ran"), SMALL)
-    (box.folder(key) / mark).mkdir()
-    held()
-    end = await ended(monitor, key)
-    output = (await cluster.read_output({key: 0}))[key]
-    assert end.exit_status == GUARD_STATUS << 8
-    assert b"deepgrid: " in output
-    assert b"ran" not in output.splitlines()
 
 
 async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(

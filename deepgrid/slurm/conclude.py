@@ -1,0 +1,113 @@
+"""Where a claim stands at the cluster, from everything that knows of it: concluded here and nowhere else.
+
+The spool counts before the queue, both before accounting. What none of them knows is absent, unless something speaks
+against it: accounting still has the job as unfinished, or a queue that held it a moment ago is empty as a whole, as
+that of a controller that came back without its state.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
+from deepgrid.slurm.commands import Row, is_known
+from deepgrid.slurm.look import Look
+
+if TYPE_CHECKING:
+    from deepgrid.slurm.cluster import Cluster
+
+EMPTIED_S = 60.0  # for which an empty queue proves nothing about what it held
+RUNAWAY_S = 3600.0  # for which accounting alone keeps a job from being absent
+FORGET_S = 2 * RUNAWAY_S
+
+SUDDENLY_EMPTY = SlurmJob(Phase.UNKNOWN, reason="the cluster's whole queue is suddenly empty")
+ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason="accounting knows the job as unfinished, the queue does not")
+RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only its accounting knows it, and no end of it")
+REFUSED_START = SlurmJob(Phase.ABSENT, reason="the cluster lost the job, and a second start was refused")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Sighting:
+    """What earlier looks saw of a claim; times by the monotonic clock, in seconds."""
+
+    touched_at: float
+    alive_at: float | None = None
+    unfinished_since: float | None = None
+    unheard_of: str = ""
+
+
+class Sightings:
+    """Conclusions, and the memory that they need. One a cluster; `now` is in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._seen: dict[JobKey, _Sighting] = {}
+
+    def by_look(self, look: Look, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
+        """What spool and queue tell; claims that neither knows are left out."""
+        self._seen = {key: seen for key, seen in self._seen.items() if now - seen.touched_at < FORGET_S}
+        found: dict[JobKey, SlurmJob] = {}
+        for key in keys:
+            job = look.ended(key) or look.queued(key)
+            if job is None:
+                continue
+            found[key] = job
+            if job.phase is Phase.ENDED:
+                self._seen.pop(key, None)
+                continue
+            seen = self._sighting(key, now)
+            seen.unfinished_since = None
+            seen.alive_at = now
+            self._note_state(key, job.state, now)
+        return found
+
+    def by_accounting(
+        self, look: Look, missing: Iterable[JobKey], rows: Sequence[Row], now: float
+    ) -> dict[JobKey, SlurmJob]:
+        """What is concluded about claims that the look missed, once accounting was asked."""
+        return {key: self._accounted(look, key, rows, now) for key in missing}
+
+    def _accounted(self, look: Look, key: JobKey, rows: Sequence[Row], now: float) -> SlurmJob:
+        known = look.accounted(key, rows)
+        if known.end is not None:
+            self._seen.pop(key, None)
+            return known.end
+        seen = self._seen.get(key)
+        if known.unfinished:
+            seen = self._sighting(key, now)
+            self._note_state(key, known.unfinished[0].state, now)
+            seen.unfinished_since = now if seen.unfinished_since is None else seen.unfinished_since
+            return RUNAWAY if now - seen.unfinished_since >= RUNAWAY_S else ABSENT_BUT_ACCOUNTED
+        if not look.queue and seen is not None and seen.alive_at is not None and now - seen.alive_at < EMPTIED_S:
+            return SUDDENLY_EMPTY
+        return REFUSED_START if look.refused_start(key, rows) else ABSENT
+
+    def _sighting(self, key: JobKey, now: float) -> _Sighting:
+        seen = self._seen.setdefault(key, _Sighting(now))
+        seen.touched_at = now
+        return seen
+
+    def _note_state(self, key: JobKey, state: str, now: float) -> None:
+        """Log a state that this code has never heard of, once a claim and state."""
+        seen = self._sighting(key, now)
+        if not is_known(state) and seen.unheard_of != state:
+            seen.unheard_of = state
+            log.warning("job %d: Slurm calls its state %s, which says nothing here; it is waited on", key.job_id, state)
+
+
+async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict[JobKey, SlurmJob]]:
+    """One look at the cluster and where each claim stands by it; accounting is asked for the missing only.
+
+    Raises SlurmUnreachable when the cluster, or its accounting, does not answer.
+    """
+    look = await cluster.look(keys)
+    states = cluster.sightings.by_look(look, keys, time.monotonic())
+    missing = [key for key in keys if key not in states]
+    rows = await cluster.accounts(missing) if missing else []
+    return look, states | cluster.sightings.by_accounting(look, missing, rows, time.monotonic())

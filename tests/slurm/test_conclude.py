@@ -1,0 +1,88 @@
+"""What is concluded about a claim that queue and spool do not know: absent only when nothing speaks against it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
+from deepgrid.slurm.commands import Row
+from deepgrid.slurm.conclude import ABSENT_BUT_ACCOUNTED, EMPTIED_S, RUNAWAY, RUNAWAY_S, SUDDENLY_EMPTY, Sightings
+from deepgrid.slurm.look import Look
+from tests.slurm.test_look import KEY, OURS
+
+RUNNING = replace(OURS, state="RUNNING", ended_at=None)
+OTHER = replace(KEY, job_id=6)
+OTHERS = replace(RUNNING, slurm_id=43, name=OTHER.name, comment=OTHER.comment)
+T = 1000.0
+
+
+def concluded(sightings: Sightings, now: float, *queue: Row, rows: tuple[Row, ...] = ()) -> SlurmJob:
+    """Where the claim stands by a look at this moment."""
+    look = Look(queue, (), "jobs", "999", {KEY.comment: 42})
+    found = sightings.by_look(look, [KEY], now)
+    return found.get(KEY) or sightings.by_accounting(look, [KEY], rows, now)[KEY]
+
+
+def test_a_queue_that_is_empty_where_the_job_was_a_moment_ago_proves_nothing() -> None:
+    sightings = Sightings()
+    assert concluded(sightings, T, RUNNING, OTHERS).phase is Phase.RUNNING
+    assert concluded(sightings, T + 1) == SUDDENLY_EMPTY
+    assert concluded(sightings, T + EMPTIED_S - 1) == SUDDENLY_EMPTY
+    assert concluded(sightings, T + EMPTIED_S) == ABSENT, "but not for ever"
+
+
+def test_a_queue_that_lost_one_job_of_several_is_believed() -> None:
+    sightings = Sightings()
+    concluded(sightings, T, RUNNING, OTHERS)
+    assert concluded(sightings, T + 1, OTHERS) == ABSENT
+
+
+def test_a_job_that_nobody_saw_alive_may_be_absent_at_once() -> None:
+    assert concluded(Sightings(), T) == ABSENT
+
+
+def test_a_job_that_is_there_again_is_seen_again() -> None:
+    sightings = Sightings()
+    concluded(sightings, T, RUNNING)
+    concluded(sightings, T + 1)
+    assert concluded(sightings, T + 2, RUNNING).phase is Phase.RUNNING
+    assert concluded(sightings, T + 1 + EMPTIED_S) == SUDDENLY_EMPTY, "counted from when it was seen last"
+
+
+def test_an_end_in_accounting_counts_though_the_queue_is_suddenly_empty() -> None:
+    sightings = Sightings()
+    concluded(sightings, T, RUNNING)
+    assert concluded(sightings, T + 1, rows=(OURS,)).phase is Phase.ENDED
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "FAILED"])
+def test_accounting_without_an_end_is_waited_on_and_not_for_ever(state: str) -> None:
+    """It hears of ends in its own time, first as FAILED at an unknown time; of jobs that were forgotten never."""
+    sightings, row = Sightings(), replace(OURS, state=state, ended_at=None)
+    assert concluded(sightings, T, rows=(row,)) == ABSENT_BUT_ACCOUNTED
+    assert concluded(sightings, T + RUNAWAY_S - 1, rows=(row,)) == ABSENT_BUT_ACCOUNTED
+    assert concluded(sightings, T + RUNAWAY_S, rows=(row,)) == RUNAWAY
+    assert concluded(sightings, T + RUNAWAY_S + 1, rows=(OURS,)).phase is Phase.ENDED
+
+
+def test_the_wait_for_an_end_begins_anew_when_the_job_is_seen_alive() -> None:
+    sightings, row = Sightings(), replace(OURS, state="RUNNING", ended_at=None)
+    concluded(sightings, T, rows=(row,))
+    concluded(sightings, T + RUNAWAY_S - 1, RUNNING)
+    assert concluded(sightings, T + RUNAWAY_S, OTHERS, rows=(row,)) == ABSENT_BUT_ACCOUNTED
+
+
+def test_a_state_that_nobody_has_heard_of_is_logged_once_and_waited_on(caplog: pytest.LogCaptureFixture) -> None:
+    sightings, splendid = Sightings(), replace(RUNNING, state="SPLENDID")
+    with caplog.at_level(logging.WARNING):
+        for second in range(3):
+            assert concluded(sightings, T + second, splendid).phase is Phase.UNKNOWN
+            assert concluded(sightings, T + second, rows=(splendid,)).phase is Phase.UNKNOWN
+        assert [record.getMessage() for record in caplog.records] == [
+            "job 5: Slurm calls its state SPLENDID, which says nothing here; it is waited on"
+        ]
+        concluded(sightings, T + 3, replace(splendid, state="MAGNIFICENT"))
+    assert len(caplog.records) == 2
