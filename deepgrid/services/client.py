@@ -7,6 +7,7 @@ finds wrong in the request.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -28,8 +29,12 @@ from deepgrid.workflow import Job, canonical, from_canonical, location_hash
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
 
+logger = logging.getLogger(__name__)
+
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
+CLOCK_SLACK_S = 30.0
+MOST_AHEAD_S = 86400.0  # a service in wrong hands gets no signatures that are good for longer
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 M = TypeVar("M", bound=Message)
@@ -71,6 +76,7 @@ class ServicesClient:
         at_home = where.hostname in LOOPBACK  # a proxy of the environment has no business there
         secure = where.scheme == "https"  # else the certificates, 0.1 s of reading, are for nothing
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=secure)
+        self._ahead_s = 0.0  # of our clock, the service's
 
     @classmethod
     def of(cls, book: AddressBook, account: LocalAccount, url: str = "") -> Self:
@@ -177,8 +183,25 @@ class ServicesClient:
         return _checked(await self._send(method, path, body.model_dump_json().encode() if body else b""))
 
     async def _send(self, method: str, path: str, body: bytes) -> _Answer:
-        """One signed request; the answer is read up to a bound, as the service may be in wrong hands."""
-        headers = sign(self._account, self._domain, method, path, body, int(time.time()))
+        """One signed request, and another one by the service's clock if ours was what it refused."""
+        answer = await self._exchange(method, path, body)
+        if answer.status == 401 and await self._learn_clock():
+            answer = await self._exchange(method, path, body)
+        return answer
+
+    async def _learn_clock(self) -> bool:
+        """Take over the service's time; False when ours agreed with it, or it is too far off to be believed."""
+        answer = _parsed(messages.Health, _checked(await self._exchange("GET", "/v1/health", b"")))
+        ahead_s = answer.time - time.time()
+        if abs(ahead_s - self._ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
+            return False
+        logger.warning("this machine's clock is %.0f s off that of the grid's services", -ahead_s)
+        self._ahead_s = ahead_s
+        return True
+
+    async def _exchange(self, method: str, path: str, body: bytes) -> _Answer:
+        """The answer is read up to a bound, as the service may be in wrong hands."""
+        headers = sign(self._account, self._domain, method, path, body, int(time.time() + self._ahead_s))
         try:
             async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:
                 content = bytearray()

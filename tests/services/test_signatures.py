@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepgrid.errors import AccessDenied
 from deepgrid.services import protocol
 from deepgrid.services.protocol import BadRequestSignature, Domain, sign, verify
 from tests.services.conftest import ACCOUNTS, DOMAIN, Grid, Start
@@ -173,6 +174,23 @@ async def test_an_old_request_is_refused(grid: Grid) -> None:
     headers = provider_headers(grid, b"x")
     grid.clock.ahead_s = 302
     assert (await push(grid.url, b"x", headers)).status_code == 401
+
+
+@pytest.mark.parametrize("hour", [3600, -3600])
+async def test_a_machine_whose_clock_is_wrong_learns_the_services_time(grid: Grid, hour: int) -> None:
+    """A supervisor would take the 401 for a refusal, give its jobs back and ship no output any more."""
+    grid.chain.put(1, "0" * 64)
+    grid.clock.ahead_s = hour
+    assert await grid.provider.push_log(1, 0, b"x") == 1
+    grid.clock.ahead_s = 0  # and again, when it is set right
+    assert await grid.provider.push_log(1, 1, b"y") == 2
+
+
+async def test_a_service_that_is_days_off_is_not_believed(grid: Grid) -> None:
+    grid.chain.put(1, "0" * 64)
+    grid.clock.ahead_s = 30 * 86400
+    with pytest.raises(AccessDenied):
+        await grid.provider.push_log(1, 0, b"x")
 
 
 async def test_oversize_bodies_are_cut_off(grid: Grid) -> None:
