@@ -31,6 +31,8 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import AwaitingRetry, Cancelled, Crashed
 
+from tasks.runs import schedule
+
 RESUMED = ("run_job",)  # flows whose runs go on from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 ENDED = "The process that carried it ended."
@@ -107,4 +109,4 @@ def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
 
 async def _put(client: PrefectClient, run: FlowRun, state: State[None]) -> None:
     logger.info("%s was left %s: %s", run.name, run.state.name if run.state else "without a state", state.message)
-    await client.set_flow_run_state(run.id, state, force=True)
+    await schedule(client, run.id, state)

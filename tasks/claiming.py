@@ -10,7 +10,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
-from tasks.runs import call_worker, start_run
+from tasks.runs import call_worker, schedule, start_run
 
 
 @side_effect("check Slurm on {session.settings.cluster}")
@@ -50,5 +50,5 @@ async def start_job_run(session: ProviderSession, job: Job) -> FlowRun:
 async def schedule_again(session: ProviderSession, run: FlowRun, why: str) -> None:
     """Let a run of this cluster come again, whatever its state; it goes on from the truth."""
     async with get_client() as client:
-        await client.set_flow_run_state(run.id, AwaitingRetry(message=why), force=True)
+        await schedule(client, run.id, AwaitingRetry(message=why))
     call_worker(f"provider-{session.settings.cluster}")

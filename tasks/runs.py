@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
 import httpx
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
+from prefect.states import Scheduled
 
 from deepgrid.errors import GridError
+
+CLOCK_SLACK = timedelta(seconds=2)
 
 
 class Paused(GridError):
@@ -84,8 +88,23 @@ async def start_run(deployment: str, parameters: dict[str, Any], *, idempotency_
         run = await client.create_flow_run_from_deployment(
             found.id, parameters=parameters, idempotency_key=idempotency_key
         )
+        await _not_later(client, run.id, run.state)
     call_worker(found.work_pool_name or "")
     return run
+
+
+async def schedule(client: PrefectClient, run_id: UUID, state: State[None]) -> None:
+    """Put a run into this state, whatever its own is; one that is to come comes at once."""
+    done = await client.set_flow_run_state(run_id, state, force=True)
+    await _not_later(client, run_id, done.state)
+
+
+async def _not_later(client: PrefectClient, run_id: UUID, state: State[Any] | None) -> None:
+    """Prefect's server holds back what is scheduled for later by its clock. When ours is ahead, that is all of ours."""
+    planned = None if state is None or not state.is_scheduled() else state.state_details.scheduled_time
+    if state is not None and planned is not None and planned > state.timestamp + CLOCK_SLACK:
+        again: State[None] = Scheduled(scheduled_time=state.timestamp, name=state.name, message=state.message)
+        await client.set_flow_run_state(run_id, again, force=True)
 
 
 def is_paused(deployment: DeploymentResponse) -> bool:

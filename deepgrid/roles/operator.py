@@ -87,7 +87,7 @@ class OperatorSession:
                 self._refused.pop(job.id, None)
                 self._timed_out.pop(job.id, None)
             elif job.status is JobStatus.PENDING and job.last_refuser is not None:
-                self._refused.setdefault(job.id, {})[job.last_refuser] = time.time()
+                self._refused.setdefault(job.id, {})[job.last_refuser] = time.monotonic()
 
     def note_time_out(self, job_id: int, provider: str, reason: str) -> None:
         """Remember why a job was taken from a provider."""
@@ -99,7 +99,7 @@ class OperatorSession:
         self.note([job for job in jobs if job.last_refuser not in self._refused.get(job.id, {})])
         for job in jobs:
             refused = self._refused.get(job.id, {})
-            recent = [provider for provider, at in refused.items() if time.time() - at < REFUSAL_HOLDS_S]
+            recent = [provider for provider, at in refused.items() if time.monotonic() - at < REFUSAL_HOLDS_S]
             reasons = {**await self._reasons(job.id), **self._timed_out.get(job.id, {})} if recent else {}
             found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
         return found

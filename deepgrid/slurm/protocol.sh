@@ -88,7 +88,7 @@ submit() {
       answer adopted "$found"
     fi
     age=$(($(date +%s) - $(cat "$folder/intent")))
-    [ "$age" -lt 0 ] || [ "$age" -ge "$patience" ] ||
+    [ "${age#-}" -ge "$patience" ] || # another login node's clock may be some seconds behind
       answer later "an attempt made $age s ago may still reach Slurm"
   fi
   lay_out

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from prefect import flow, get_client, task
+from prefect import flow, get_client, states, task
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions, FlowRun, State, StateType
@@ -21,7 +21,7 @@ from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
 from deployments.tidying import runs_in
 from deployments.worker import WORKER_TYPE, InProcessWorker
-from tasks.runs import Paused, calling_to_runs, start_run
+from tasks.runs import Paused, calling_to_runs, schedule, start_run
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -252,3 +252,15 @@ async def test_a_long_downtime_starts_no_burst(client: PrefectClient) -> None:
         await client.delete_deployment_schedule(deployment.id, schedule.id)
     skipped = ("Cancelled", "Skipped: a later run was due as well.")
     assert len([end for end in ends if end != skipped]) <= 1
+
+
+async def test_a_clock_that_is_an_hour_ahead_holds_nothing_back(
+    client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefect's server starts nothing before its time, by its own clock: claims would wait for that hour."""
+    clock = states.now
+    monkeypatch.setattr(states, "now", lambda: clock() + timedelta(hours=1))
+    run = await until(client, await start_run(f"counts/{POOL}", {"number": 3}), final)
+    assert run.state is not None and run.state.is_completed()
+    await schedule(client, run.id, AwaitingRetry(message="once more"))
+    await until(client, run, lambda run: run.run_count == 2 and final(run))

@@ -73,11 +73,12 @@ async def test_a_lost_answer_is_found_again(
     await cluster.cancel(key)
 
 
+@pytest.mark.parametrize("age", [0, 10], ids=["of this login node", "of one whose clock is ahead"])
 async def test_a_young_intent_without_a_trace_is_waited_for_and_an_old_one_is_not(
-    box: Box, cluster: Cluster, key: JobKey
+    box: Box, cluster: Cluster, key: JobKey, age: int
 ) -> None:
     box.folder(key).mkdir()
-    (box.folder(key) / "intent").write_text(f"{int(time.time())}\n")
+    (box.folder(key) / "intent").write_text(f"{int(time.time()) + age}\n")
     with pytest.raises(SlurmUnreachable, match="may still reach Slurm"):
         await cluster.submit(key, bash("true"), SMALL)
     assert box.ids(key) == []
