@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import submit as protocol
 from deepgrid.slurm.batch import BatchJobs
-from deepgrid.slurm.commands import OUR_COMMENTS, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
+from deepgrid.slurm.commands import OUR_COMMENTS, Remembered, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
 from deepgrid.slurm.conclude import Sightings
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
@@ -112,7 +112,10 @@ class Cluster:
         return parse_look(self.settings, done.stdout)
 
     async def accounts(self, keys: Sequence[JobKey]) -> list[Row]:
-        """What accounting knows of these claims, and of others of the same jobs; empty where it is disabled."""
+        """What accounting knows of these claims, and of others of the same jobs.
+
+        Where it is disabled, what the controller still remembers of ended jobs: that lasts for minutes only.
+        """
         rows: list[Row] = []
         account = self.settings.job_account or self.settings.user
         for first in range(0, len(keys), NAMES_AT_ONCE):
@@ -121,7 +124,9 @@ class Cluster:
             argv = Sacct.argv(account, sorted({key.name for key in some}), since)
             done = await self._login.run(argv)
             complaint = done.stderr.decode(errors="replace")
-            if done.exit_status and Sacct.DISABLED not in complaint:
+            if done.exit_status and Sacct.DISABLED in complaint:
+                return Remembered.parse(await self._ask(Remembered.argv(account)))
+            if done.exit_status:
                 raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(complaint)}.")
             rows += Sacct.parse(done.stdout.decode(errors="replace"))
         return rows

@@ -96,6 +96,28 @@ class Squeue:
         return rows
 
 
+class Remembered:
+    """What the controller still knows of one account's jobs, ended ones too: as long as its MinJobAge."""
+
+    FIELDS = ("jobid", "username", "state", "starttime", "endtime", "exit_code", "nodelist", "name", "comment")
+
+    @classmethod
+    def argv(cls, user: str) -> list[str]:
+        columns = ",".join(f"{field}:|" for field in cls.FIELDS)
+        return [*IN_OUR_TIME, "squeue", "-h", "-a", "-t", "all", "-u", user, "-O", columns]
+
+    @classmethod
+    def parse(cls, text: str) -> list[Row]:
+        rows = []
+        for slurm_id, user, state, start, end, raw, nodes, name, comment in _columns(text, len(cls.FIELDS)):
+            started_at = _seconds(start) if nodes else None
+            ended_at = _seconds(end) if state in FINAL else None  # else it is a forecast
+            exit_status, reason = _death(_number(raw) or 0)
+            comment = comment.removesuffix("|")
+            rows.append(Row(int(slurm_id), user, name, comment, state, started_at, ended_at, exit_status, reason))
+        return rows
+
+
 class Sacct:
     """Accounting of given job names, every record of each: Slurm reuses ids, and jobs can run twice."""
 
@@ -135,15 +157,13 @@ class Completions:
             if number is None or state is None:
                 continue
             state &= 0xFF  # above are flags: completing, resizing ...
-            code, signal = (raw or 0) >> 8 & 0xFF, (raw or 0) & 0x7F
-            # A process has one or the other; with both, it is an error number of Slurm's own.
-            reason = "JobLaunchFailure" if code and signal else ""
+            exit_status, reason = _death(raw or 0)
             started = field.get("nodes", "") not in ("", "nil", "(null)", "None assigned")
             rows.append(Row(
                 number, field.get("user_id", ""), field.get("name", ""), field.get("comment", ""),
                 _BY_NUMBER[state] if state < len(_BY_NUMBER) else f"STATE_{state}",
                 _seconds(field.get("start_time", "")) if started else None, _seconds(field.get("end_time", "")),
-                wait_status(code, signal), reason,
+                exit_status, reason,
             ))  # fmt: skip
         return rows
 
@@ -216,6 +236,13 @@ def _columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[st
         row = [column.strip() for column in line.split("|", count - 1)]
         if len(row) == count and (not numeric or row[0].isdigit()):
             yield row
+
+
+def _death(raw: int) -> tuple[int, str]:
+    """Exit status and reason of Slurm's own figure; its reason text blames the launch for any signal."""
+    code, signal = raw >> 8 & 0xFF, raw & 0x7F
+    # A process has one or the other; with both, it is an error number of Slurm's own.
+    return wait_status(code, signal), "JobLaunchFailure" if code and signal else ""
 
 
 def _pair(text: str) -> tuple[int, int]:

@@ -27,8 +27,9 @@ put() {
 }
 
 # The three places that may know this claim's job. Each prints Slurm ids, or fails with a reason.
+# queued [OPTION...]: those in the queue; with `-t all` also those that ended a short while ago.
 queued() {
-  rows=$(timeout 20 squeue -h -a -u "$user" -n "$name" -o '%A|%k' < /dev/null 2>&1) || {
+  rows=$(timeout 20 squeue -h -a -u "$user" -n "$name" "$@" -o '%A|%k' < /dev/null 2>&1) || {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
@@ -58,7 +59,7 @@ accounted() {
 
 # find_job: the first id of an earlier attempt, if there is one.
 find_job() {
-  found=$(queued) || answer later "$found"
+  found=$(queued -t all) || answer later "$found"
   [ -n "$found" ] || found=$(records | sed 's|.*/||; s|[.].*||')
   [ -n "$found" ] || found=$(accounted) || answer later "$found"
   found=$(printf '%s\n' "$found" | sort -n | head -n 1)

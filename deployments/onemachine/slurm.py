@@ -31,7 +31,8 @@ GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urand
 class ClusterSpec:
     """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
 
-    At most seven GPUs a node: each is a character device that every machine has.
+    At most seven GPUs a node: each is a character device that every machine has. Without `hook` no completion
+    records are written, without `accounting` slurmdbd is not told of jobs.
     """
 
     name: str
@@ -39,6 +40,8 @@ class ClusterSpec:
     cpus_per_node: int = 2
     mem_per_node_mb: int = 4000
     gpus_per_node: int = 0
+    hook: bool = True
+    accounting: bool = True
 
     @property
     def node_names(self) -> list[str]:

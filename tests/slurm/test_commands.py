@@ -12,6 +12,7 @@ from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands import (
     Completions,
+    Remembered,
     Sacct,
     Sinfo,
     Squeue,
@@ -21,6 +22,7 @@ from deepgrid.slurm.commands import (
     limit_minutes,
     memory_mb,
     phase_of,
+    wait_status,
 )
 from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.submit import SubmitRequest, guarded
@@ -54,6 +56,19 @@ def test_unknown_states_and_short_rows_are_survived() -> None:
     assert 10 not in rows
     assert phase_of(Sacct.parse(recorded("sacct.txt"))[6].state) is Phase.UNKNOWN
     assert phase_of("") is Phase.UNKNOWN
+
+
+def test_what_the_controller_remembers_has_ends_and_wait_statuses() -> None:
+    rows = {row.slurm_id: row for row in Remembered.parse(recorded("remembered.txt"))}
+    assert [rows[number].exit_status for number in (1, 2, 5)] == [wait_status(7, 0), 9, 53]
+    assert [rows[number].reason for number in (1, 2, 5)] == ["", "", "JobLaunchFailure"]
+    assert (rows[1].started_at, rows[1].ended_at) == (1795301502, 1795301502)
+    assert rows[3].ended_at is None, "a forecast is not an end"
+    assert (rows[8].state, rows[8].started_at) == ("CANCELLED", None)
+    assert (rows[6].comment, rows[9].comment) == (
+        "deepgrid:31337:abababab:123456789012:1795301502", "a comment | with bars",
+    )  # fmt: skip
+    assert 10 not in rows
 
 
 def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:

@@ -1,0 +1,86 @@
+"""A site with neither completion hook nor accounting: the controller's own memory tells how jobs ended."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    folder = Path(tempfile.mkdtemp(prefix="dg-bare-"))
+    folder.chmod(0o755)
+    spec = ClusterSpec("bare", nodes=1, cpus_per_node=8, hook=False, accounting=False)
+    with running_site(folder, spec) as (site, table):
+        yield Box(site, table, "bare")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def login(box: Box) -> AsyncIterator[Login]:
+    login = Login(box.settings)
+    yield login
+    await login.close()
+
+
+async def test_ends_are_learnt_and_what_nobody_knows_is_absent(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    endings = {
+        "exit 3": ("FAILED", 768, ""),
+        "kill -9 $$": ("FAILED", 9, ""),
+        "true": ("COMPLETED", 0, ""),
+    }
+    keys = {new_key(): body for body in endings}
+    for key, body in keys.items():
+        await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; {body}"), SMALL)
+        monitor.watch(key)
+    for key, body in keys.items():
+        running = await until(monitor, key, Phase.RUNNING)
+        leave(box, key)
+        end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
+        assert (end.state, end.exit_status, end.reason) == endings[body]
+        assert end.started_at == running.started_at
+        assert end.ended_at is not None
+    assert (await cluster.records(list(keys))).keys() == keys.keys()
+    absent = new_key()
+    monitor.watch(absent)
+    await until(monitor, absent, Phase.ABSENT)
+
+
+async def test_a_job_whose_answer_was_lost_and_that_is_over_is_found_again(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    """Or a second sbatch would follow, whose start the guard refuses, and what ran would never be paid."""
+    key = new_key()
+    first = await cluster.submit(key, bash("true"), SMALL)
+    await ended(monitor, key)
+    (box.folder(key) / "id").unlink()
+    again = await cluster.submit(key, bash("true"), SMALL)
+    assert (again.slurm_id, again.adopted) == (first.slurm_id, True)
+
+
+async def test_a_cancelled_job_ends_with_and_without_a_start(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    waiting, running = new_key(), new_key()
+    await cluster.submit(running, bash("sleep 600"), SMALL)
+    monitor.watch(running)
+    await until(monitor, running, Phase.RUNNING)
+    box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=DOWN")
+    await cluster.submit(waiting, bash("true"), SMALL)
+    for key in (waiting, running):
+        await cluster.cancel(key)
+    for key in (waiting, running):
+        end = await ended(monitor, key)
+        assert (end.state, end.started_at is None) == ("CANCELLED", key == waiting)
+    box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=UP")
