@@ -14,6 +14,7 @@ test_packages=(
   libatomic1 # the last for playwright's driver
   docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and what runs them
   slirp4netns passt iproute2 wireguard-tools wireguard-go # networks of steps
+  sudo # supervisors without root
   libpmix-dev # Slurm's PMIx plugin opens the library by the name that only this has
 )
 # Ubuntu has chromium only as a snap; where that is installed the tests use it.

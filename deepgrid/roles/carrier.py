@@ -274,6 +274,7 @@ def submit_request(job: Job, ship_output: bool) -> SubmitRequest:
         gpus=definition.gpus,
         time_limit_minutes=job.granted_minutes,
         ship_output=ship_output,
+        customer=job.customer,
     )
 
 

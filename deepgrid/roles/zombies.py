@@ -19,7 +19,7 @@ from deepgrid.lifecycle.zombies import is_left_over, is_suspect, key_of_comment,
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.slurm.conclude import conclude
-from deepgrid.slurm.look import Look, as_job
+from deepgrid.slurm.look import Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,18 @@ async def _claimed(session: ProviderSession) -> list[Job]:
 async def _left_over(session: ProviderSession, look: Look, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
     """Jobs in the queue that this login submitted and whose claim is over; those of others are left alone."""
     like = session.key(0, 0)
-    rows = {key: as_job(row) for row in look.queue if (key := key_of_comment(row.comment, like)) and key not in claims}
-    if not rows:
+    unclaimed = {key for row in look.queue if (key := key_of_comment(row.comment, like)) and key not in claims}
+    if not unclaimed:
         return ()
-    ours = (await session.cluster.look(rows)).ids
+    ours = await session.cluster.look(unclaimed)
     last = await session.chain.job_count()
-    known = [key for key in rows if key.comment in ours and 0 < key.job_id <= last]
-    jobs = await session.chain.jobs([key.job_id for key in known])
-    return tuple(key for key, job in zip(known, jobs, strict=True) if is_left_over(key, job, rows[key]))
+    rows = {
+        key: row
+        for key in sorted(unclaimed, key=lambda key: key.comment)
+        if key.comment in ours.ids and (row := ours.queued(key)) and 0 < key.job_id <= last
+    }
+    jobs = await session.chain.jobs([key.job_id for key in rows])
+    return tuple(key for (key, row), job in zip(rows.items(), jobs, strict=True) if is_left_over(key, job, row))
 
 
 def _observation(

@@ -1,7 +1,8 @@
-"""Slurm's side of the books: one accounting query for a whole period, all jobs of the job account.
+"""Slurm's side of the books: one accounting query for a whole period, jobs of all Unix accounts.
 
-Whose run a row is, its comment says, which jobs cannot choose. Where accounting does not know the end of a claim
-(it hears of jobs in its own time, keeps no comments, or is disabled), the completion hook's records and the queue do.
+Whose run a row is, its comment says, if its account is the one that the claim was submitted under. Where accounting
+does not know the end of a claim (it hears of jobs in its own time, keeps no comments, or is disabled), the completion
+hook's records and the queue do.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from deepgrid.slurm.cluster import DAY_S, Cluster
 from deepgrid.slurm.commands import IN_OUR_TIME, Row, Sacct, first_complaint
 from deepgrid.slurm.login import Runner
 from deepgrid.slurm.look import as_job
-from deepgrid.slurm.starts import GUARDED, NO_MARKS, Marks, is_refused_start
+from deepgrid.slurm.starts import NO_MARKS, Marks, is_refused_start
 
 CLAIMS_AT_ONCE = 500
 WITHOUT_ACCOUNTING = "the completion hook's records, as accounting is disabled"
@@ -27,14 +28,14 @@ _IDENTITY = re.compile(r".+:(\d+):(\d+)")
 
 
 class PeriodSacct:
-    """Accounting of all jobs of one Unix account that were there in a period, every record of each."""
+    """Accounting of all jobs that were there in a period, every record of each."""
 
     @staticmethod
-    def argv(account: str, span: Span) -> list[str]:
+    def argv(span: Span) -> list[str]:
         start, end = (
             datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S") for time in (span.since, span.until)
         )
-        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "-u", account, "-S", start, "-E", end, "-o", Sacct.FIELDS]
+        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "-S", start, "-E", end, "-o", Sacct.FIELDS]
         return [*IN_OUR_TIME, *argv]
 
     parse = staticmethod(Sacct.parse)
@@ -47,10 +48,13 @@ async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, c
     """
     oldest = min([span.since, *(key.claimed_at for key in claims)])
     # The chain's clock is not the cluster's.
-    rows = await _rows(login, cluster, Span(oldest - DAY_S, span.until + DAY_S))
-    ours = list(_of_grid(rows or (), grid))
-    marks = await _marks(cluster, [key for key, row in ours if row.exit_status == GUARDED])
-    runs = [_run(key, as_job(row), guarded=is_refused_start(row, marks.get(key, NO_MARKS))) for key, row in ours]
+    rows = await _rows(login, Span(oldest - DAY_S, span.until + DAY_S))
+    named = _of_grid(rows or (), grid)
+    users, marks = await _on_record(cluster, {key for key, _ in named})
+    ours = _each_once((key, row) for key, row in named if users.get(key.comment) == row.user)
+    runs = [
+        _run(key, as_job(row), guarded=is_refused_start(row, marks.get(key.comment, NO_MARKS))) for key, row in ours
+    ]
     ended = {(run.job_id, run.claimed_at) for run in runs if run.ended_at is not None}
     open_claims = [key for key in claims if (key.job_id, key.claimed_at) not in ended]
     found = await _looked_up(cluster, open_claims, rows or ())
@@ -61,10 +65,9 @@ async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, c
     return Runs(tuple(runs))
 
 
-async def _rows(login: Runner, cluster: Cluster, span: Span) -> list[Row] | None:
+async def _rows(login: Runner, span: Span) -> list[Row] | None:
     """Accounting's rows; None where it is disabled."""
-    settings = cluster.settings
-    done = await login.run(PeriodSacct.argv(settings.job_account or settings.user, span))
+    done = await login.run(PeriodSacct.argv(span))
     complaint = done.stderr.decode(errors="replace")
     if done.exit_status and Sacct.DISABLED in complaint:
         return None
@@ -73,32 +76,41 @@ async def _rows(login: Runner, cluster: Cluster, span: Span) -> list[Row] | None
     return PeriodSacct.parse(done.stdout.decode(errors="replace"))
 
 
-def _of_grid(rows: Iterable[Row], grid: JobKey) -> Iterable[tuple[JobKey, Row]]:
-    """The runs of this grid, each once: the first record with an end, else one without."""
-    found: dict[tuple[JobKey, int, int | None], Row] = {}
+def _of_grid(rows: Iterable[Row], grid: JobKey) -> list[tuple[JobKey, Row]]:
+    """The rows that are called like jobs of this grid, each with the claim that it names."""
+    named = []
     for row in rows:
-        identity = _IDENTITY.fullmatch(row.comment)
-        if identity is None:
-            continue
-        key = replace(grid, job_id=int(identity[1]), claimed_at=int(identity[2]))
+        if identity := _IDENTITY.fullmatch(row.comment):
+            key = replace(grid, job_id=int(identity[1]), claimed_at=int(identity[2]))
+            if row.comment == key.comment:
+                named.append((key, row))
+    return named
+
+
+async def _on_record(cluster: Cluster, claims: Iterable[JobKey]) -> tuple[dict[str, str], dict[str, Marks]]:
+    """What the login node keeps of these claims, by comment: their accounts' ids, and what their starts left."""
+    keys = sorted(claims, key=lambda key: (key.job_id, key.claimed_at))
+    users: dict[str, str] = {}
+    marks: dict[str, Marks] = {}
+    for first in range(0, len(keys), CLAIMS_AT_ONCE):
+        look = await cluster.look(keys[first : first + CLAIMS_AT_ONCE])
+        users |= look.users
+        marks |= look.marks
+    return users, marks
+
+
+def _each_once(rows: Iterable[tuple[JobKey, Row]]) -> Iterable[tuple[JobKey, Row]]:
+    """Each run once: the first record with an end, else one without."""
+    found: dict[tuple[JobKey, int, int | None], Row] = {}
+    for key, row in rows:
         place = (key, row.slurm_id, row.started_at)
-        if row.comment == key.comment and (place not in found or _ends_before(row, found[place])):
+        if place not in found or _ends_before(row, found[place]):
             found[place] = row
     return ((key, row) for (key, _, _), row in found.items())
 
 
 def _ends_before(row: Row, other: Row) -> bool:
     return row.ended_at is not None and (other.ended_at is None or row.ended_at < other.ended_at)
-
-
-async def _marks(cluster: Cluster, claims: Sequence[JobKey]) -> dict[JobKey, Marks]:
-    """What starts of these claims left on the login node."""
-    found: dict[JobKey, Marks] = {}
-    for first in range(0, len(claims), CLAIMS_AT_ONCE):
-        some = claims[first : first + CLAIMS_AT_ONCE]
-        look = await cluster.look(some)
-        found |= {key: look.marks[key.comment] for key in some if key.comment in look.marks}
-    return found
 
 
 async def _looked_up(cluster: Cluster, claims: Sequence[JobKey], rows: Sequence[Row]) -> list[Run]:

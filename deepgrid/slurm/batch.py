@@ -1,7 +1,7 @@
 """Batch jobs of the supervisor itself, such as benchmarks: submit, wait for the end, fetch the output, leave nothing.
 
 There is one job a name: whoever submits under a name again ends the earlier job, so that a crash, a retry or a
-second supervisor leaves no stray one. The job runs under the account of the grid's jobs where there is one.
+second supervisor leaves no stray one. The jobs run under an account of their own where the settings name one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LATE_S = 120.0  # Slurm ends jobs some time after their limit
 END = "deepgrid-end"
 LAST_LINES, LAST_CHARACTERS = 4, 400
 
-_BATCH = (files("deepgrid.slurm") / "batch.sh").read_text()
+_BATCH = "".join((files("deepgrid.slurm") / name).read_text() for name in ("account.sh", "batch.sh"))
 
 
 class BatchJobs:
@@ -128,7 +128,9 @@ class BatchJobs:
         return parse_answer(done.stdout)
 
     def _command(self, verb: str, name: str, *arguments: object) -> list[str]:
-        fixed = [verb, self._settings.grid_root, name, self._settings.job_account or ""]
+        settings = self._settings
+        account = settings.own_account or settings.job_account or ""
+        fixed = [verb, settings.grid_root, name, account, settings.become.value]
         return ["sh", "-c", _BATCH, "deepgrid", *fixed, *map(str, arguments)]
 
 

@@ -1,26 +1,26 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The supervisor's own batch jobs, which belong to no claim; POSIX sh, run on the login node.
-# Arguments: VERB ROOT NAME ACCOUNT, then those of the verb. Answers one line, a word and its text; `output` the output.
+# Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text; `output` the
+# output. account.sh stands before this.
 #
 # ROOT/batch/NAME belongs to the supervisor, and there is one job a name. The job can write output.log and run/ only.
 set -u
-export LC_ALL=C
-verb=$1 name=$3 folder=$2/batch/$3 account=$4
-shift 4
-user=${account:-$(id -un)}
-umask 077
-
-answer() {
-  printf '%s\n' "$*"
-  exit 0
-}
+verb=$1 name=$3 folder=$2/batch/$3 account=$4 become=$5
+shift 5
+know_account "$account" || answer refused "$complaint"
 
 # end_all: cancel whatever Slurm has of this name.
 end_all() {
-  ids=$(timeout 20 squeue -h -a -u "$user" -n "$name" -o %A < /dev/null 2>&1) ||
+  ids=$(timeout 20 squeue -h -a -u "$uid" -n "$name" -o %A < /dev/null 2>&1) ||
     answer later "$(printf '%s\n' "$ids" | head -n 1)"
   # shellcheck disable=SC2086 # one argument an id
-  [ -z "$ids" ] || message=$(timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
+  [ -z "$ids" ] || message=$(as_user timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
+}
+
+# clear_out: no file is left. What is in run/ is the account's to remove.
+clear_out() {
+  [ ! -d "$folder/run" ] || (cd / && as_user find "$folder/run/" -mindepth 1 -delete)
+  rm -rf "$folder"
 }
 
 # submit SIZE SILENCE SBATCH...: a predecessor of this name ends; the script, SIZE bytes, is on standard input.
@@ -28,20 +28,14 @@ submit() {
   size=$1 silence=$2
   shift 2
   end_all
-  rm -rf "$folder"
+  clear_out
   # Others may pass through the folders, to the job's own files, and see nothing else.
-  if ! { (umask 066 && mkdir -p "$folder") && mkdir "$folder/run" && : > "$folder/output.log" && cat > "$folder/script"; }
-  then
+  if ! { (umask 066 && mkdir -p "$folder") && cat > "$folder/script"; }; then
     answer later "the login node could not write $folder"
   fi
   [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script did not arrive whole"
-  if [ -n "$account" ]; then
-    chown "$account:" "$folder/output.log" "$folder/run" ||
-      answer later "the login node could not give files to $account"
-    set -- "$@" "--uid=$(id -u "$account")" "--gid=$(id -g "$account")"
-  fi
-  id=$(env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$folder/run" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
-    LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@" < "$folder/script" 2> "$folder/complaint")
+  lay_out || answer refused "$complaint"
+  id=$(run_sbatch "$@" < "$folder/script" 2> "$folder/complaint")
   status=$?
   id=${id%%;*} # another cluster's name may follow
   case $id in
@@ -83,7 +77,7 @@ output() {
 # remove: nothing of this name is left.
 remove() {
   end_all
-  rm -rf "$folder"
+  clear_out
   answer removed
 }
 

@@ -62,7 +62,8 @@ class Cluster:
     async def submit(self, key: JobKey, script: str, request: SubmitRequest) -> Submission:
         """Submit `script` once for this claim, or find the job that an earlier call submitted.
 
-        Raises SlurmError when Slurm refuses the job, now or before, or when the claim was cancelled;
+        Raises SlurmError when Slurm refuses the job, now or before, when its customer has no account here, or
+        when the claim was cancelled;
         SlurmUnreachable when it is open whether Slurm has it: call again.
         """
         body = protocol.guarded(script, protocol.job_folder(self.settings, key))
@@ -101,15 +102,14 @@ class Cluster:
         return [line.removeprefix("comment=") for line in done.stdout.decode(errors="replace").splitlines()]
 
     async def queue(self) -> dict[str, SlurmJob]:
-        """All jobs of any grid in the queue of the job account, by comment."""
-        account = self.settings.job_account or self.settings.user
-        rows = Squeue.parse(await self._ask(Squeue.argv(account)))
+        """All jobs in the queue that are called like those of a grid, by comment."""
+        rows = Squeue.parse(await self._ask(Squeue.argv()))
         return {row.comment: as_job(row) for row in rows if row.comment.startswith(OUR_COMMENTS)}
 
     async def look(self, keys: Iterable[JobKey]) -> Look:
         """Queue and spool in one command, however many jobs there are."""
         done = await self._login.run(look_command(self.settings), stdin=look_input(keys))
-        return parse_look(self.settings, done.stdout)
+        return parse_look(done.stdout)
 
     async def accounts(self, keys: Sequence[JobKey]) -> list[Row]:
         """What accounting knows of these claims, and of others of the same jobs.
@@ -117,11 +117,10 @@ class Cluster:
         Where it is disabled, what the controller still remembers of ended jobs: that lasts for minutes only.
         """
         rows: list[Row] = []
-        account = self.settings.job_account or self.settings.user
         for first in range(0, len(keys), NAMES_AT_ONCE):
             some = keys[first : first + NAMES_AT_ONCE]
             since = min(key.claimed_at for key in some) - DAY_S  # the chain's clock is not the cluster's
-            argv = Sacct.argv(account, sorted({key.name for key in some}), since)
+            argv = Sacct.argv(sorted({key.name for key in some}), since)
             done = await self._login.run(argv)
             complaint = done.stderr.decode(errors="replace")
             if done.exit_status and Sacct.DISABLED in complaint:

@@ -58,7 +58,7 @@ def wait_status(code: int, signal: int) -> int:
 class Row:
     """One job as one source shows it. `slurm_id`, `user`, `name` and `comment` say whose it is.
 
-    `user` is a name, or a number in completion records; `comment` is empty where accounting keeps none.
+    `user` is the Unix account's numeric id; `comment` is empty where accounting keeps none.
     Times are unix seconds or None; `started_at` is None for a job that never started. Only the queue tells
     `limit_minutes`.
     """
@@ -76,14 +76,14 @@ class Row:
 
 
 class Squeue:
-    """The queue of one Unix account, all partitions."""
+    """The queue, all accounts and partitions."""
 
     # The comment comes last: it is the only field that may hold a bar.
-    FORMAT = "%A|%u|%T|%S|%r|%l|%j|%k"
+    FORMAT = "%A|%U|%T|%S|%r|%l|%j|%k"
 
     @classmethod
-    def argv(cls, user: str) -> list[str]:
-        return ["squeue", "-h", "-a", "-u", user, "-o", cls.FORMAT]
+    def argv(cls) -> list[str]:
+        return ["squeue", "-h", "-a", "-o", cls.FORMAT]
 
     @staticmethod
     def parse(text: str) -> list[Row]:
@@ -119,16 +119,16 @@ class Remembered:
 
 
 class Sacct:
-    """Accounting of given job names, every record of each: Slurm reuses ids, and jobs can run twice."""
+    """Accounting of given job names, all accounts, every record of each: Slurm reuses ids, and jobs can run twice."""
 
-    FIELDS = "JobIDRaw,User,State,ExitCode,Start,End,NodeList,JobName,Comment"
+    FIELDS = "JobIDRaw,UID,State,ExitCode,Start,End,NodeList,JobName,Comment"
     DISABLED = "storage is disabled"
 
     @classmethod
-    def argv(cls, user: str, names: Sequence[str], since: int) -> list[str]:
+    def argv(cls, names: Sequence[str], since: int) -> list[str]:
         """`since` in unix seconds bounds the search."""
         start = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "-u", user, "--name", ",".join(names)]
+        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "--name", ",".join(names)]
         return [*IN_OUR_TIME, *argv, "-S", start, "-o", cls.FIELDS]
 
     @staticmethod

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,7 @@ from typing import Protocol
 import paramiko
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+from deepgrid.slurm.accounts import Become, CustomerAccounts, check_name, no_account
 from deepgrid.slurm.conversation import Conversation
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
@@ -37,8 +38,9 @@ CHUNK = 2**16
 class LoginSettings:
     """How to reach a cluster's login node and where the grid's files are there.
 
-    `grid_root` is a folder on the login node, shared with the compute nodes; `job_account` is
-    the Unix account that jobs run under, None for the login's own. Key files are paths, never keys.
+    `grid_root` is a folder on the login node, shared with the compute nodes; `job_account` is the Unix account of
+    jobs whose customers have none in `accounts`, None for the login's own, or for a refusal where `accounts` says
+    anything; `own_account` that of the supervisor's own jobs, None for `job_account`. Key files are paths, never keys.
     """
 
     host: str
@@ -49,6 +51,9 @@ class LoginSettings:
     grid_root: str
     partition: str = "main"
     job_account: str | None = None
+    accounts: CustomerAccounts = field(default_factory=CustomerAccounts)
+    become: Become = Become.UID
+    own_account: str | None = None
     connect_timeout_s: float = 10.0
     command_timeout_s: float = 60.0
     max_channels: int = 8
@@ -59,6 +64,18 @@ class LoginSettings:
             raise ConfigurationError(
                 f"The grid's folder {self.grid_root!r} must be an absolute path of plain characters."
             )
+        for name in filter(None, (self.job_account, self.own_account)):
+            check_name(name)
+
+    def account_of(self, customer: str) -> str:
+        """The account for a job of this customer (a wallet address); empty for the login's own.
+
+        Raises SlurmError where the customer is not served.
+        """
+        account = self.accounts.of(customer) or self.job_account
+        if account is None and self.accounts:
+            raise no_account(customer)
+        return account or ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """One look at the cluster, and what follows from it for one claim. Pure: text in, values out.
 
-Whose job a row is: name, comment and Unix account must be the claim's, and its Slurm id the one that the
-submit protocol recorded, where it did (Slurm can hand out an id twice). A claim that sbatch refused has
-no job, although Slurm keeps a record of the refusal; nor is a start that the script's guard refused a run.
+Whose job a row is: name, comment and Unix account must be the claim's, the account on record since before it was
+submitted, and its Slurm id the one that the submit protocol recorded, where it did (Slurm can hand out an id twice).
+A claim without an account was never submitted; one that sbatch refused has no job, although Slurm keeps a record of
+the refusal; nor is a start that the script's guard refused a run.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ class Accounted:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The queue and the spool at one moment, unix second `clock` of the login node.
+    """The queue and the spool at one moment, unix second `clock` of the login node; the grid's jobs of any account.
 
-    `ids` has the Slurm ids recorded by the submit protocol, `marks` what starts left behind, by comment.
+    By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `marks` what
+    starts left behind.
     """
 
     queue: tuple[Row, ...]
     completions: tuple[Row, ...]
-    account: str
-    user_id: str
+    users: dict[str, str] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
     clock: int = 0
@@ -48,12 +49,12 @@ class Look:
 
     def queued(self, key: JobKey) -> SlurmJob | None:
         """The claim's job in the queue."""
-        rows = [row for row in self._of(key, self.queue) if row.user == self.account]
+        rows = self._of(key, self.queue)
         return as_job(rows[0]) if rows else None
 
     def ended(self, key: JobKey) -> SlurmJob | None:
         """The claim's end by the completion hook: the first final record."""
-        return first_end(self._runs(key, self._completed(key)))
+        return first_end(self._runs(key, self._of(key, self.completions)))
 
     def accounted(self, key: JobKey, rows: Iterable[Row]) -> Accounted:
         """What accounting knows of the claim, but for what is no run of it."""
@@ -64,13 +65,10 @@ class Look:
     def refused_start(self, key: JobKey, rows: Iterable[Row]) -> bool:
         """Whether the guard stopped a start of this claim, by spool or accounting."""
         marks = self.marks.get(key.comment, NO_MARKS)
-        return any(is_refused_start(row, marks) for row in (*self._completed(key), *self._own(key, rows)))
-
-    def _completed(self, key: JobKey) -> list[Row]:
-        return [row for row in self._of(key, self.completions) if row.user == self.user_id]
+        return any(is_refused_start(row, marks) for row in (*self._of(key, self.completions), *self._own(key, rows)))
 
     def _own(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
-        return [row for row in self._of(key, rows, blank_comment=True) if row.user == self.account]
+        return self._of(key, rows, blank_comment=True)
 
     def _runs(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
         marks = self.marks.get(key.comment, NO_MARKS)
@@ -85,6 +83,7 @@ class Look:
                 row
                 for row in rows
                 if row.name == key.name
+                and row.user == self.users.get(key.comment)
                 and (row.comment == key.comment or (blank_comment and not row.comment and row.slurm_id == slurm_id))
                 and slurm_id in (None, row.slurm_id)
             ),
@@ -108,22 +107,22 @@ def as_job(row: Row) -> SlurmJob:
 
 def look_command(settings: LoginSettings) -> list[str]:
     """The command that looks; the claims to look at are its standard input."""
-    account = settings.job_account or settings.user
-    return ["sh", "-c", _LOOK, "deepgrid", settings.grid_root, account, *Squeue.argv(account)]
+    return ["sh", "-c", _LOOK, "deepgrid", settings.grid_root, *Squeue.argv()]
 
 
 def look_input(keys: Iterable[JobKey]) -> bytes:
     return "".join(f"{key.folder} {key.comment}\n" for key in keys).encode()
 
 
-def parse_look(settings: LoginSettings, answer: bytes) -> Look:
+def parse_look(answer: bytes) -> Look:
     """Raises SlurmUnreachable when Slurm did not answer or the answer is not whole."""
     lines = [line.split(" ") for line in answer.decode(errors="replace").splitlines()]
     if not lines or lines[-1] != ["end"]:
         raise SlurmUnreachable("The login node gave half an answer.")
     queue: list[Row] = []
     completions: list[Row] = []
-    ids, refused, marks, user_id, clock = {}, set(), {}, "", 0
+    users: dict[str, str] = {}
+    ids, refused, marks, clock = {}, set(), {}, 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -132,18 +131,17 @@ def parse_look(settings: LoginSettings, answer: bytes) -> Look:
                 raise SlurmUnreachable(f"Slurm does not answer: {first_complaint(_decoded(complaint))}.")
             case ["spool" | "record", records]:
                 completions += Completions.parse(_decoded(records))
-            case ["user", number]:
-                user_id = number
             case ["clock", seconds] if seconds.isdigit():
                 clock = int(seconds)
-            case ["job", comment, slurm_id, was_refused, started, tombstone]:
+            case ["job", comment, slurm_id, was_refused, user, started, tombstone]:
+                if user.isdigit():
+                    users[comment] = user
                 if slurm_id.isdigit():
                     ids[comment] = int(slurm_id)
                 if was_refused == "yes":
                     refused.add(comment)
                 marks[comment] = Marks(_time(started), _time(tombstone))
-    account = settings.job_account or settings.user
-    return Look(tuple(queue), tuple(completions), account, user_id, ids, frozenset(refused), clock, marks)
+    return Look(tuple(queue), tuple(completions), users, ids, frozenset(refused), clock, marks)
 
 
 def _decoded(text: str) -> str:

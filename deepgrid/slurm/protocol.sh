@@ -1,22 +1,15 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder; POSIX sh, run on the login node.
-# Arguments: VERB ROOT FOLDER NAME COMMENT ACCOUNT TERM, then those of the verb. Answers one line: a word and its text.
-# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
+# Arguments: VERB ROOT FOLDER NAME COMMENT TERM, then those of the verb. Answers one line: a word and its text.
+# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty. account.sh stands before this.
 #
-# ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, intent (when sbatch was first tried), id, refused
-# (sbatch said no), limit (minutes it was given), tombstone (must not run), record (of its end). Jobs can write
-# output.log and run/ only.
+# ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, account (name and id, before anything was tried), intent
+# (when sbatch was first tried), id, refused (sbatch said no), limit (minutes it was given), tombstone (must not run),
+# record (of its end). Jobs can write output.log and run/ only.
 set -u
-export LC_ALL=C SLURM_TIME_FORMAT=%s TZ=UTC
-verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 account=$6 term=$7
-shift 7
-user=${account:-$(id -un)}
-umask 077
-
-answer() {
-  printf '%s\n' "$*"
-  exit 0
-}
+export SLURM_TIME_FORMAT=%s TZ=UTC
+verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 term=$6
+shift 6
 
 # put FILE TEXT: whole and on disk, or not there.
 put() {
@@ -26,10 +19,12 @@ put() {
   sync "$folder"
 }
 
-# The three places that may know this claim's job. Each prints Slurm ids, or fails with a reason.
+# The three places that may know this claim's job. Each prints Slurm ids, or fails with a reason. Jobs of other accounts
+# are not the claim's, whatever they are called; without an account nothing was submitted.
 # queued [OPTION...]: those in the queue; with `-t all` also those that ended a short while ago.
 queued() {
-  rows=$(timeout 20 squeue -h -a -u "$user" -n "$name" "$@" -o '%A|%k' < /dev/null 2>&1) || {
+  [ -n "$uid" ] || return 0
+  rows=$(timeout 20 squeue -h -a -u "$uid" -n "$name" "$@" -o '%A|%k' < /dev/null 2>&1) || {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
@@ -41,13 +36,13 @@ queued() {
 records() {
   find "$root/spool" -maxdepth 1 -name '[0-9]*' -exec grep -lxF -e "comment=$comment" {} + 2> /dev/null |
     while read -r file; do
-      if grep -qxF "user_id=$(id -u "$user")" "$file" && grep -qxF "name=$name" "$file"; then echo "$file"; fi
+      if grep -qxF "user_id=$uid" "$file" && grep -qxF "name=$name" "$file"; then echo "$file"; fi
     done
 }
 
 accounted() {
   since=$(date -d "@$(($(cat "$folder/intent") - 86400))" +%FT%T)
-  rows=$(timeout 20 sacct -n -P -X -a -D -u "$user" --name "$name" -S "$since" -o JobIDRaw,Comment < /dev/null 2>&1) || {
+  rows=$(timeout 20 sacct -n -P -X -a -D -u "$uid" --name "$name" -S "$since" -o JobIDRaw,Comment < /dev/null 2>&1) || {
     case $rows in *'storage is disabled'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
@@ -65,23 +60,23 @@ find_job() {
   found=$(printf '%s\n' "$found" | sort -n | head -n 1)
 }
 
-# lay_out: what the job may write is made here and given to its account; the folder itself stays ours.
-lay_out() {
-  if ! { mkdir -p "$folder/run" && : >> "$folder/output.log"; }; then
-    answer later "the login node could not write $folder"
-  fi
-  [ -z "$account" ] || chown "$account:" "$folder/output.log" "$folder/run" ||
-    answer later "the login node could not give files to $account"
+# choose_account ACCOUNT: goes on record before anything is tried, and is the claim's for good.
+choose_account() {
+  [ -z "$uid" ] || return 0
+  know_account "$1" || refuse "$complaint"
+  put account "$user $uid"
 }
 
-# submit PATIENCE_S SIZE SILENCE MINUTES SBATCH...: at most one sbatch that Slurm accepted; the script, SIZE bytes, is
-# on descriptor 8; SILENCE matches complaints that refuse nothing; MINUTES is the time limit that sbatch is asked for.
+# submit PATIENCE_S SIZE SILENCE MINUTES ACCOUNT BECOME SBATCH...: at most one sbatch that Slurm accepted; the script,
+# SIZE bytes, is on descriptor 8; SILENCE matches complaints that refuse nothing; MINUTES is the time limit that sbatch
+# is asked for; ACCOUNT is had by BECOME, uid or sudo, and empty for the login's own.
 submit() {
-  patience=$1 silence=$3 minutes=$4
-  shift 4
+  patience=$1 silence=$3 minutes=$4 account=$5 become=$6
+  shift 6
   [ ! -s "$folder/refused" ] || answer refused "$(cat "$folder/refused")"
   [ ! -e "$folder/tombstone" ] || answer tombstone
   [ ! -s "$folder/id" ] || answer adopted "$(cat "$folder/id")"
+  choose_account "$account"
   if [ -s "$folder/intent" ]; then
     find_job
     if [ -n "$found" ]; then
@@ -92,13 +87,10 @@ submit() {
     [ "${age#-}" -ge "$patience" ] || # another login node's clock may be some seconds behind
       answer later "an attempt made $age s ago may still reach Slurm"
   fi
-  lay_out
-  [ -z "$account" ] || set -- "$@" "--uid=$(id -u "$account")" "--gid=$(id -g "$account")"
+  lay_out || refuse "$complaint"
   echo "$minutes" > "$folder/limit"
   put intent "$(date +%s)"
-  home=$folder/run
-  id=$(env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash LANG=C.UTF-8 \
-    ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@" <&8 2> "$folder/complaint")
+  id=$(run_sbatch "$@" <&8 2> "$folder/complaint")
   status=$?
   id=${id%%;*} # another cluster's name may follow
   case $id in
@@ -119,9 +111,14 @@ complain() {
     answer later "$message"
   fi
   ! grep -qE "$silence" "$folder/complaint" || answer later "$message"
+  refuse "${message:-sbatch failed with status $1}"
+}
+
+# refuse REASON: for good.
+refuse() {
   put tombstone "$(date +%s)"
-  put refused "${message:-sbatch failed with status $1}"
-  answer refused "${message:-sbatch failed with status $1}"
+  put refused "$1"
+  answer refused "$1"
 }
 
 # tombstone: nothing of this claim starts from now on, and what waits or runs is cancelled.
@@ -129,7 +126,7 @@ tombstone() {
   [ -e "$folder/tombstone" ] || put tombstone "$(date +%s)"
   ids=$(queued) || answer later "$ids"
   # shellcheck disable=SC2086 # one argument an id
-  [ -z "$ids" ] || message=$(timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
+  [ -z "$ids" ] || message=$(as_user timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
   answer cancelled "$ids"
 }
 
@@ -181,5 +178,6 @@ if [ "$verb" = submit ]; then
 fi
 exec 9> "$folder/lock"
 flock -w 20 9 || answer later "another attempt holds the lock"
+[ ! -s "$folder/account" ] || read -r user uid < "$folder/account"
 only_the_leader
 "$verb" "$@"

@@ -14,13 +14,14 @@ from importlib.resources import files
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.accounts import Become
 from deepgrid.slurm.commands import IN_OUR_TIME, SILENCE
 from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.starts import GUARD_STATUS
 
 INTENT_PATIENCE_S = 60
 
-_PROTOCOL = (files("deepgrid.slurm") / "protocol.sh").read_text()
+_PROTOCOL = "".join((files("deepgrid.slurm") / name).read_text() for name in ("account.sh", "protocol.sh"))
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 
@@ -28,7 +29,8 @@ _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 class SubmitRequest:
     """What Slurm is asked for; `gpus` is for the whole job, 0 asks for none.
 
-    Without `ship_output` the job's output lies where nobody reads it for the customer's log.
+    Without `ship_output` the job's output lies where nobody reads it for the customer's log. `customer`, a wallet
+    address, says under which Unix account the job runs.
     """
 
     ntasks: int
@@ -37,6 +39,7 @@ class SubmitRequest:
     gpus: int
     time_limit_minutes: int
     ship_output: bool = True
+    customer: str = ""
 
     def arguments(self) -> list[str]:
         """The same as options of sbatch."""
@@ -92,7 +95,7 @@ def guarded(script: str, folder: str) -> bytes:
 
 
 def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
-    """The sbatch command, to which the protocol adds the job account; the script comes on standard input."""
+    """The sbatch command, which the protocol runs in the job's account; the script comes on standard input."""
     folder = job_folder(settings, key)
     output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
     return [
@@ -104,25 +107,29 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
 
 def trial_arguments(settings: LoginSettings, request: SubmitRequest) -> list[str]:
     """The sbatch command that only asks whether such a job could ever run."""
-    account = [f"--uid={settings.job_account}"] if settings.job_account else []
-    options = [f"--partition={settings.partition}", *account, *request.arguments()]
-    return [*IN_OUR_TIME, "sbatch", "--test-only", *options, "--wrap=:"]
+    account = settings.account_of(request.customer)
+    if account and settings.become is Become.UID:
+        options = [f"--uid={account}", *request.arguments()]
+    else:
+        options = request.arguments()
+    return [*IN_OUR_TIME, "sbatch", "--test-only", f"--partition={settings.partition}", *options, "--wrap=:"]
 
 
 def protocol(
     settings: LoginSettings, verb: str, key: JobKey, *arguments: object, term: Term | None = None
 ) -> list[str]:
     """The command that runs one verb of `protocol.sh` for one claim, in a term of the provider's leader or in none."""
-    fixed = [verb, settings.grid_root, key.folder, key.name, key.comment, settings.job_account or "", str(term or "")]
+    fixed = [verb, settings.grid_root, key.folder, key.name, key.comment, str(term or "")]
     return ["sh", "-c", _PROTOCOL, "deepgrid", *fixed, *map(str, arguments)]
 
 
 def submit_command(
     settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes, term: Term | None = None
 ) -> Sequence[str]:
-    """The command that submits `script`, to be given on standard input."""
+    """The command that submits `script`, to be given on standard input. Raises SlurmError without an account."""
     sbatch = sbatch_arguments(settings, key, request)
-    fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes)
+    account = (settings.account_of(request.customer), settings.become.value)
+    fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes, *account)
     return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
 
 

@@ -119,7 +119,7 @@ async def test_an_accounting_that_is_away_proves_nothing(login: Login, cluster: 
 
 
 def test_times_are_asked_for_in_utc() -> None:
-    argv = PeriodSacct.argv("jobs", Span(0, 86400))
+    argv = PeriodSacct.argv(Span(0, 86400))
     assert "TZ=UTC" in argv
     assert argv[argv.index("-S") + 1] == "1970-01-01T00:00:00"
     assert argv[argv.index("-E") + 1] == "1970-01-02T00:00:00"

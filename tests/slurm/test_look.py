@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,27 +11,24 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands import Row, Sacct
-from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.look import Accounted, Look, parse_look
 from deepgrid.slurm.starts import Marks
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
-OURS = Row(42, "jobs", KEY.name, KEY.comment, "COMPLETED", 100, 160)
-SETTINGS = LoginSettings("host", 22, "grid", Path("/k"), Path("/h"), "/grid", job_account="jobs")
+OURS = Row(42, "999", KEY.name, KEY.comment, "COMPLETED", 100, 160)
 
 
 def look(
     *, queue: tuple[Row, ...] = (), spool: tuple[Row, ...] = (), id_: int | None = 42, refused: bool = False
 ) -> Look:
     ids = {} if id_ is None else {KEY.comment: id_}
-    records = tuple(replace(row, user="999") if row.user == "jobs" else row for row in spool)
-    return Look(queue, records, "jobs", "999", ids, frozenset({KEY.comment} if refused else ()))
+    return Look(queue, spool, {KEY.comment: "999"}, ids, frozenset({KEY.comment} if refused else ()))
 
 
 @pytest.mark.parametrize(
     "stranger",
     [
-        replace(OURS, user="mallory"),
+        replace(OURS, user="998"),
         replace(OURS, name="0x06"),
         replace(OURS, comment=KEY.comment + "0"),
         replace(OURS, slurm_id=43),
@@ -43,6 +39,13 @@ def test_a_row_that_differs_in_anything_is_not_ours(stranger: Row) -> None:
     assert look(spool=(stranger,)).ended(KEY) is None
     assert look(queue=(replace(stranger, state="RUNNING"),)).queued(KEY) is None
     assert look().accounted(KEY, [stranger]) == Accounted()
+
+
+def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it() -> None:
+    nobody = Look((replace(OURS, state="RUNNING"),), (OURS,))
+    assert nobody.queued(KEY) is None
+    assert nobody.ended(KEY) is None
+    assert nobody.accounted(KEY, [OURS]) == Accounted()
 
 
 def test_the_first_final_record_counts() -> None:
@@ -87,9 +90,9 @@ def text(content: str) -> str:
 
 
 def test_a_whole_answer_is_read() -> None:
-    row = f"42|jobs|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
-    lines = ("clock 400", f"queue 0 {text(row)}", "user 999", f"job {KEY.comment} 42 no 90 -", "end")
-    found = parse_look(SETTINGS, answer(*lines))
+    row = f"42|999|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
+    lines = ("clock 400", f"queue 0 {text(row)}", f"job {KEY.comment} 42 no 999 90 -", "end")
+    found = parse_look(answer(*lines))
     job = found.queued(KEY)
     assert job is not None
     assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
@@ -101,12 +104,12 @@ def test_a_whole_answer_is_read() -> None:
     "broken",
     [
         b"",
-        answer(f"queue 0 {text('')}", "user 999"),
-        answer(f"queue 1 {text('Unable to contact slurm controller')}", "user 999", "end"),
-        answer("queue 0 %%%", "user 999", "end"),
+        answer(f"queue 0 {text('')}"),
+        answer(f"queue 1 {text('Unable to contact slurm controller')}", "end"),
+        answer("queue 0 %%%", "end"),
     ],
     ids=["nothing", "no end", "Slurm silent", "garbage"],
 )
 def test_anything_less_concludes_nothing(broken: bytes) -> None:
     with pytest.raises(SlurmUnreachable):
-        parse_look(SETTINGS, broken)
+        parse_look(broken)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pwd import getpwnam
 
 import pytest
 
@@ -62,6 +63,8 @@ async def test_a_job_that_slurm_could_not_launch_says_so(
     assert (chosen.exit_status, chosen.reason) == (53, "")
     account = box.settings.job_account or box.settings.user
     lost = new_key()
+    box.folder(lost).mkdir()
+    (box.folder(lost) / "account").write_text(f"{account} {getpwnam(account).pw_uid}\n")
     box.slurm("sbatch", f"--uid={account}", f"--gid={account}", f"--job-name={lost.name}",
               f"--comment={lost.comment}", "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
     end = await ended(monitor, lost)

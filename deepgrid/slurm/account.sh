@@ -1,0 +1,83 @@
+# shellcheck shell=sh
+# How a job gets its Unix account and its files, for the scripts that submit: stands before them. POSIX sh, run on the
+# login node. `folder` is the job's, in the hands of the login; what the job may write in it is output.log and run/.
+export LC_ALL=C
+umask 077
+folder='' user='' uid='' become='' complaint=''
+
+answer() {
+  printf '%s\n' "$*"
+  exit 0
+}
+
+# know_account ACCOUNT: sets user and uid, those of the login for an empty name; sets complaint and fails if it cannot.
+know_account() {
+  user=${1:-$(id -un)}
+  uid=$(id -u "$user" 2> /dev/null) || uid=''
+  complaint=''
+  if [ -z "$uid" ]; then
+    complaint="there is no account $user on the login node"
+  elif [ "$uid" -ne "$(id -u)" ]; then
+    [ "$uid" -ne 0 ] || complaint="the account $user is root's"
+    [ "$become" = sudo ] || [ "$(id -u)" -eq 0 ] || complaint="$(id -un) is not root, and cannot submit for $user"
+  fi
+  [ -z "$complaint" ]
+}
+
+# as_user COMMAND...: in the job's account, or as root, who need not become it.
+as_user() {
+  case $(id -u) in
+    0 | "$uid") "$@" ;;
+    *) sudo -n -u "$user" -- env ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} "$@" ;;
+  esac
+}
+
+# lay_out: output.log and run/ are there, are the account's, and nobody else can read them but the login.
+lay_out() {
+  case $(id -u) in
+    0 | "$uid")
+      if ! { mkdir -p "$folder/run" && : >> "$folder/output.log" &&
+        chown "$uid:$(id -g "$user")" "$folder/output.log" "$folder/run"; }; then
+        answer later "the login node could not give files in $folder to $user"
+      fi
+      ;;
+    *) [ -L "$folder/run" ] || hand_over ;;
+  esac
+}
+
+# hand_over: without root, a file changes hands by being made by its owner, in a place where everybody may make files at
+# that moment, in the login's group. Only this script knows the place's name, and what lies there is looked at after the
+# place was closed. Fails if the account cannot be had.
+hand_over() {
+  if ! { place=$(mktemp -d "$folder/place.XXXXXXXX") && chmod 3733 "$place"; }; then
+    answer later "the login node could not write $folder"
+  fi
+  # shellcheck disable=SC2016 # for the other shell
+  printf '%s\n' "$place" | as_user sh -c 'set -C; umask 027; read -r place && : > "$place/output.log" &&
+    mkdir "$place/run" && chmod g=x,g-s "$place/run"' > "$folder/complaint" 2>&1 || {
+    complaint="the supervisor could not act as $user: $(head -n 1 "$folder/complaint")"
+    rm -rf "$place"
+    return 1
+  }
+  chmod 00711 "$place"
+  if [ "$(stat -c '%F %u %h %a' "$place/output.log")" != "regular empty file $uid 1 640" ] ||
+    [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 710" ]; then
+    answer later "somebody else wrote to $place"
+  fi
+  if ! { mv "$place/output.log" "$folder/output.log" && ln -s "${place##*/}/run" "$folder/run"; }; then
+    answer later "the login node could not write $folder"
+  fi
+}
+
+# run_sbatch COMMAND...: submits the script on standard input in the job's account, with an environment of its own.
+run_sbatch() {
+  set -- env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$folder/run" "USER=$user" "LOGNAME=$user" SHELL=/bin/bash \
+    LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@"
+  if [ "$uid" -eq "$(id -u)" ]; then
+    "$@"
+  elif [ "$become" = sudo ]; then
+    sudo -n -u "$user" -- "$@"
+  else
+    "$@" "--uid=$uid" "--gid=$(id -g "$user")"
+  fi
+}

@@ -1,0 +1,92 @@
+"""Which Unix account a customer's jobs run under, and how the login becomes it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from deepgrid.errors import ConfigurationError, SlurmError
+
+FEWEST_DIGITS = 16  # of 40: fewer could be met by somebody else's address on purpose
+_NAME = re.compile(r"(?=.*[A-Za-z_])[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}", re.ASCII)
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
+_GAP = re.compile(r"\{(address|digits)(?::(\d{1,2}))?\}", re.ASCII)
+
+
+class Become(Enum):
+    """How the login submits for an account that is not its own."""
+
+    UID = "uid"  # by `sbatch --uid`, as root
+    SUDO = "sudo"  # by `sudo -n -u ACCOUNT`, as anybody
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerAccounts:
+    """Accounts of customers: `table` by wallet address, `pattern` for everybody else.
+
+    A pattern holds `{address}` (0x and 40 hex digits in lower case), `{digits}` (the same without 0x), or the first
+    of these digits, such as `{digits:24}`. Raises ConfigurationError for what cannot be an address or an account.
+    """
+
+    table: Mapping[str, str] = field(default_factory=dict, hash=False)
+    pattern: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", _checked_table(self.table))
+        if self.pattern:
+            _check_pattern(self.pattern)
+
+    def __bool__(self) -> bool:
+        return bool(self.table or self.pattern)
+
+    def of(self, customer: str) -> str | None:
+        """The customer's own account; None where there is none."""
+        address = customer.lower()
+        if not _ADDRESS.fullmatch(address):
+            return None
+        return self.table.get(address) or (_filled(self.pattern, address) if self.pattern else None)
+
+
+def check_name(name: str) -> str:
+    """`name`, if a Unix account can be called so; numbers cannot, as commands take them for ids."""
+    if not _NAME.fullmatch(name) or name == "root":
+        raise ConfigurationError(
+            f"{name[:80]!r} cannot be the Unix account of jobs.",
+            next_step="Use letters, digits and . _ @ -, not only digits, and not root.",
+        )
+    return name
+
+
+def no_account(customer: str) -> SlurmError:
+    """The refusal of a customer whom this cluster has no account for."""
+    return SlurmError(f"This cluster has no Unix account for the customer {customer}.")
+
+
+def _checked_table(table: Mapping[str, str]) -> dict[str, str]:
+    checked: dict[str, str] = {}
+    for address, name in table.items():
+        if not _ADDRESS.fullmatch(address):
+            raise ConfigurationError(f"{address[:80]!r} in the table of accounts is no wallet address.")
+        if address.lower() in checked:
+            raise ConfigurationError(f"{address} is in the table of accounts twice.")
+        checked[address.lower()] = check_name(name)
+    return checked
+
+
+def _check_pattern(pattern: str) -> None:
+    gap = _GAP.search(pattern)
+    if gap is None or (gap[2] and (gap[1] != "digits" or not FEWEST_DIGITS <= int(gap[2]) <= 40)):
+        raise ConfigurationError(
+            f"The pattern {pattern[:80]!r} names no account for each customer.",
+            next_step=f"Put {{address}}, {{digits}} or {{digits:N}} into it, N from {FEWEST_DIGITS} to 40.",
+        )
+    check_name(_filled(pattern, "0x" + "a" * 40))
+
+
+def _filled(pattern: str, address: str) -> str:
+    def text(gap: re.Match[str]) -> str:
+        return address if gap[1] == "address" else address.removeprefix("0x")[: int(gap[2] or 40)]
+
+    return _GAP.sub(text, pattern, count=1)
