@@ -63,7 +63,7 @@ def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
 
 def test_what_a_controller_without_its_state_ended_is_no_end() -> None:
     """It tells accounting of all jobs that ran when it went that they are cancelled, by nobody."""
-    text = f"42|jobs|CANCELLED|0:0|100|160|n1|{KEY.name}|"
+    text = f"42|999|CANCELLED|0:0|100|160|n1|{KEY.name}|"
     assert look().accounted(KEY, Sacct.parse(text)) == Accounted()
     by_somebody = look().accounted(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
     assert by_somebody is not None
