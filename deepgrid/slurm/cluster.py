@@ -124,7 +124,7 @@ class Cluster:
             done = await self._login.run(argv)
             complaint = done.stderr.decode(errors="replace")
             if done.exit_status and Sacct.DISABLED in complaint:
-                return Remembered.parse(await self._ask(Remembered.argv(account)))
+                return Remembered.parse(await self._ask(Remembered.argv()))
             if done.exit_status:
                 raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(complaint)}.")
             rows += Sacct.parse(done.stdout.decode(errors="replace"))

@@ -97,14 +97,14 @@ class Squeue:
 
 
 class Remembered:
-    """What the controller still knows of one account's jobs, ended ones too: as long as its MinJobAge."""
+    """What the controller still knows of all jobs, ended ones too: as long as its MinJobAge."""
 
-    FIELDS = ("jobid", "username", "state", "starttime", "endtime", "exit_code", "nodelist", "name", "comment")
+    FIELDS = ("jobid", "userid", "state", "starttime", "endtime", "exit_code", "nodelist", "name", "comment")
 
     @classmethod
-    def argv(cls, user: str) -> list[str]:
+    def argv(cls) -> list[str]:
         columns = ",".join(f"{field}:|" for field in cls.FIELDS)
-        return [*IN_OUR_TIME, "squeue", "-h", "-a", "-t", "all", "-u", user, "-O", columns]
+        return [*IN_OUR_TIME, "squeue", "-h", "-a", "-t", "all", "-O", columns]
 
     @classmethod
     def parse(cls, text: str) -> list[Row]:
