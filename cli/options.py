@@ -24,3 +24,4 @@ NoTimestamp = Annotated[
     bool, typer.Option("--no-timestamp", "--no-ts", help="Print the job's lines as they are, without the time.")
 ]
 NoApprove = Annotated[bool, typer.Option("--no-approve", help="Refuse rather than change the allowance of the grid.")]
+ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli import maintenance
 from cli.border import runs
 from cli.grid import address, as_anyone, as_customer
-from cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
+from cli.options import DEFAULT_KEY, AsJson, BookFile, ClusterName, KeyFile
 from cli.screen import Screen, print_json
 from cli.serving import require_prefect, serve
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 provider = typer.Typer(help="Look at clusters, join with one's own, decide about others.", no_args_is_help=True)
 
-ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")]
 Who = Annotated[str, typer.Argument(metavar="ADDRESS", help="Address of the provider.")]
 
 
@@ -146,6 +146,10 @@ def serve_provider(cluster: ClusterName) -> None:
     from deployments.supervisor import serve_provider as supervise
 
     serve(supervise, cluster)
+
+
+provider.command("drain")(maintenance.drain)
+provider.command("resume")(maintenance.resume)
 
 
 async def _decide(

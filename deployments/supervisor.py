@@ -11,6 +11,7 @@ from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deployments.adoption import adopt
+from deployments.draining import until_drained
 from deployments.endpoint import health_and_metrics
 from deployments.errands import Errands
 from deployments.kept_settings import provider_settings
@@ -28,17 +29,30 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_provider(cluster: str) -> None:
-    """Serve the cluster of the provider block `cluster` until cancelled."""
+    """Serve the cluster of the provider block `cluster` until cancelled, or until it is drained for good."""
     settings = await provider_settings(cluster)
     pool = f"provider-{cluster}"
     async with provider_session(settings) as session, health_and_metrics(session), sessions.serving_provider(session):
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(worker.start(printer=logger.info))
-            with calling_to_runs(pool, worker):
-                group.create_task(_register(session))
-                group.create_task(Errands(session).look_after())
-                await Supervisor(session).follow(group)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(worker.start(printer=logger.info))
+                with calling_to_runs(pool, worker):
+                    group.create_task(_register(session))
+                    group.create_task(Errands(session).look_after())
+                    group.create_task(_end_when_drained(session, worker))
+                    await Supervisor(session).follow(group)
+        except* _Drained:
+            logger.info("%s is drained for good: its last job is settled", cluster)
+
+
+class _Drained(Exception):
+    """Nothing is left to do."""
+
+
+async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -> None:
+    await until_drained(session, worker.is_idle)
+    raise _Drained
 
 
 async def _register(session: ProviderSession) -> None:

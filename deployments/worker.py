@@ -109,6 +109,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """Whether the run is under way here, or about to be."""
         return run_id in self._submitting_flow_run_ids
 
+    def is_idle(self) -> bool:
+        """Whether it has no run in hand."""
+        return not self._submitting_flow_run_ids
+
     async def _look_when_wanted(self) -> None:
         while True:
             await self._look_wanted.wait()

@@ -8,11 +8,12 @@ from prefect.states import Completed
 
 from tasks import sessions
 from tasks.claiming import check_approval, check_slurm, claim_waiting, start_run_job
+from tasks.draining import why_closed
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
 async def claim_jobs(cluster: str) -> State[None]:
-    """Claim what was assigned to this cluster, unless Slurm is not well.
+    """Claim what was assigned to this cluster, unless Slurm is not well, the cluster is drained or the grid is closed.
 
     Args:
         cluster: Name of the provider block.
@@ -20,10 +21,12 @@ async def claim_jobs(cluster: str) -> State[None]:
     claimed = []
     async with sessions.provider(cluster) as session:
         await check_slurm(session)
-        while jobs := await claim_waiting(session):
+        while not (closed := await why_closed(session)) and (jobs := await claim_waiting(session)):
             for job in jobs:
                 claimed.append(job.id)
                 await start_run_job(session, job)
+        if not claimed and closed:
+            return Completed(message=f"Nothing was claimed: {closed}.")
         if not claimed:
             standing = await check_approval(session)
             why = "" if standing.in_force else f": the provider {standing.value}"

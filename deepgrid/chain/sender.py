@@ -55,6 +55,11 @@ class Sender:
     def address(self) -> str:
         return self.wallet.address
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is queued, in flight, or so new that a reorganisation may undo it unseen."""
+        return not self._queue and (self._task is None or self._task.done())
+
     async def send(self, call: Call, *, gas: int | None = None, timeout_s: float = 120.0) -> Receipt:
         """Send `call` and wait until it is mined, for at most `timeout_s` seconds.
 

@@ -1,0 +1,82 @@
+"""`dps provider drain` and `resume`: a cluster takes no new jobs for a while, or for good."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.border import runs
+from cli.options import ClusterName
+from cli.serving import require_prefect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from deepgrid.chain.client import Chain
+
+LOOK_S = 2.0
+
+
+@runs
+async def drain(
+    cluster: ClusterName,
+    for_good: Annotated[
+        bool, typer.Option("--for-good", help="End the supervisor when the last claimed job is settled.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the last claimed job is settled.")] = False,
+) -> None:
+    """Let a cluster claim no new jobs; what it claimed goes on and is settled."""
+    from tasks import draining
+
+    async with _own(cluster) as (chain, address):
+        was_paused = await draining.drain(cluster, for_good=for_good)
+        print(f"{draining.claiming(cluster)} {'was paused already' if was_paused else 'is paused'}: no new claims.")
+        claimed, assigned = await chain.claimed_jobs(address), (await chain.queues(address)).claimable
+        print(_open_jobs(claimed))
+        if assigned:
+            minutes = (await chain.constants()).claim_timeout_minutes
+            what = "1 assigned job is" if assigned == 1 else f"{assigned} assigned jobs are"
+            print(f"{what} not claimed: after {minutes} minutes the operator gives such jobs to other clusters.")
+        if for_good:
+            print(f"The supervisor ends with status 0 soon after; `dps provider resume {cluster}` takes that back.")
+        while wait and (claimed or await draining.is_claiming(cluster)):
+            await asyncio.sleep(LOOK_S)
+            before, claimed = claimed, await chain.claimed_jobs(address)
+            if claimed != before:
+                print(_open_jobs(claimed), flush=True)
+
+
+@runs
+async def resume(cluster: ClusterName) -> None:
+    """Let a drained cluster claim jobs again."""
+    from tasks import draining
+
+    async with _own(cluster):
+        was_for_good = await draining.is_for_good(cluster)
+        was_open = await draining.resume(cluster)
+    print(f"{draining.claiming(cluster)} {'was not paused' if was_open else 'is resumed'}: the cluster claims jobs.")
+    if was_for_good:
+        print(f"If its supervisor has ended, start it: `dps provider serve {cluster}`.")
+
+
+def _open_jobs(claimed: list[int]) -> str:
+    if not claimed:
+        return "No claimed job is open."
+    names = ", ".join(map(str, claimed[:20])) + (", ..." if len(claimed) > 20 else "")
+    return f"Open and going on: job {names}."
+
+
+@asynccontextmanager
+async def _own(cluster: str) -> AsyncIterator[tuple[Chain, str]]:
+    """The chain and the provider's address, by the provider block."""
+    from blocks import Provider
+    from blocks.loading import load_block
+    from cli.grid import as_anyone, wallet
+
+    require_prefect()
+    settings = (await load_block(Provider, cluster)).settings()
+    async with as_anyone(settings.book) as chain:
+        yield chain, wallet(settings.key_file).address

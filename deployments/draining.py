@@ -1,0 +1,43 @@
+"""The end of a supervisor whose cluster is drained for good: when nothing of it is left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from deepgrid.roles.provider import ProviderSession
+from tasks.draining import forget_mark, is_claiming, is_for_good
+
+LOOK_S = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -> None:
+    """Return when the cluster is drained for good, no job of it is open and this process is idle.
+
+    That is a minute after its last transaction, when no reorganisation can undo it unseen. Prefect or chain may be
+    away meanwhile.
+    """
+    cluster, said = session.settings.cluster, False
+    while True:
+        try:
+            drains = await is_for_good(cluster)
+            if drains and not said:
+                logger.info("%s is drained for good: this supervisor ends with its last job", cluster)
+            said = drains
+            if drains and await _nothing_left(session) and is_idle():
+                return
+            if not drains:
+                await forget_mark(cluster)  # resumed in Prefect's UI
+        except Exception as error:  # whatever Prefect's client raises while its server is away
+            logger.debug("whether %s is drained cannot be told: %s", cluster, error)
+        await asyncio.sleep(LOOK_S)
+
+
+async def _nothing_left(session: ProviderSession) -> bool:
+    """No claim is open, and none can come: what began before the drain is over. Asked in this order."""
+    if await is_claiming(session.settings.cluster) or not session.sender.at_rest:
+        return False
+    return not await session.chain.claimed_jobs(session.address) and not session.metrics.carried()
