@@ -33,6 +33,9 @@ class Provider(GridBlock):
     labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can ask for.")
     benchmarks: Benchmarks | None = Field(default=None, description="How to measure the cluster; empty for the usual.")
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
+    claim_stays_s: float = Field(
+        default=5.0, ge=0, description="Seconds after which no reorganisation is expected to take a claim back."
+    )
     metrics_host: str = Field(default="127.0.0.1", description="Address that health and metrics are served on.")
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no such endpoint.")
 
@@ -50,6 +53,7 @@ class Provider(GridBlock):
             prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
+            claim_stays_s=self.claim_stays_s,
             metrics_host=self.metrics_host,
             metrics_port=self.metrics_port,
             services_url=self.services.url if self.services else "",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from prefect import flow
+from functools import partial
+
+from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
+from deepgrid.roles.carrier import Carrier
 from tasks import sessions
 from tasks.carrying import as_task
 
@@ -25,6 +30,16 @@ async def run_job(cluster: str, job_id: int, claimed_at: int) -> State[None]:
         if not session.may_carry(key):
             return Completed(message=f"Job {job_id} is carried by another run of this supervisor.")
         async with session.carry(key) as carrier:
-            done = await drive(carrier.observe, lambda action: carrier.act(action, as_task))
+            done = await drive(carrier.observe, partial(_act, carrier))
             await carrier.finish()
     return Completed(message=f"{done.reason[0].upper()}{done.reason[1:]}.")
+
+
+async def _act(carrier: Carrier, action: Action) -> None:
+    """Do one action. An outage that outlasts its task only delays: what is to be done is decided anew then."""
+    try:
+        await carrier.act(action, as_task)
+    except GridError as error:
+        if not error.transient:
+            raise
+        get_run_logger().warning("looking again: %s", error)

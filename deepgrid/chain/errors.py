@@ -194,7 +194,7 @@ def too_large(error: GridError) -> bool:
 def refused_sending(error: NodeRefused, address: str) -> GridError:
     """Why the node did not take a transaction of `address`."""
     if "insufficient funds" in error.reason.lower():
-        return ChainError(f"{address} cannot pay for gas.", transient=False, next_step=f"Send gas money to {address}.")
+        return ChainError(f"{address} cannot pay for gas.", next_step=f"Send gas money to {address}.")
     return refusal(error)
 
 

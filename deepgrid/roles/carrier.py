@@ -85,7 +85,7 @@ class Carrier:
             try:
                 return await self._look()
             except GridError as error:
-                if not error.transient:
+                if not error.transient and not isinstance(error, NotFound):  # the chain went back, to come again
                     raise
                 logger.warning("job %d: looking again in %.0f s: %s", self.key.job_id, pause_s, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
@@ -130,9 +130,12 @@ class Carrier:
         """The batch script of the job, rendered from the released and verified definition.
 
         None when it cannot be had, which is remembered: by this cluster (access is denied, or the definition
-        uses what this renderer does not know), or by anybody (it is gone, or is not what was paid for).
+        uses what this renderer does not know), or by anybody (it is gone, or is not what was paid for). None also
+        when the chain has dropped the claim.
         Raises ServiceError while the Job Definition service does not answer.
         """
+        if not await self._claim_stays():
+            return None
         job = await self.session.chain.job(self.key.job_id)
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
@@ -157,6 +160,16 @@ class Carrier:
             self._attempt = Attempt(unfit=error.message)
             return None
         return script
+
+    async def _claim_stays(self) -> bool:
+        """Whether the claim stands when some blocks are on top of it.
+
+        A reorganisation may take a claim back and bring it again as another one; what Slurm started stays started.
+        """
+        stays_s = self.session.settings.claim_stays_s
+        age_s = await self.session.chain.now() - self.key.claimed_at
+        await asyncio.sleep(max(0, min(stays_s, stays_s - age_s)))
+        return self.session.key_of(await self.session.chain.job(self.key.job_id)) == self.key
 
     async def submit(self, script: str) -> None:
         """Hand the script to Slurm, at most once per claim.

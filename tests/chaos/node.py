@@ -1,0 +1,155 @@
+"""The chain's node in the hands of who runs it: reorganisations, fees, gas money, mining, its process and its clock."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from typing import Any
+
+from deepgrid.chain.wallet import Wallet
+from deepgrid.errors import ChainError
+from deepgrid.lifecycle.job import Job
+from tests.chaos.world import World
+
+WITHIN_S = 120.0
+POLL_S = 0.2
+DEPTH = 4
+GWEI = 10**9
+USUAL_BASE_FEE = GWEI
+
+
+async def until(reached: Callable[[], Awaitable[bool]], what: str, within_s: float = WITHIN_S) -> None:
+    """Wait for a condition through outages of the node."""
+    deadline = time.monotonic() + within_s
+    while True:
+        with suppress(ChainError):
+            if await reached():
+                return
+        assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {what}"
+        await asyncio.sleep(POLL_S)
+
+
+class NodeKeeper:
+    """The node of a world's chain, reached past every proxy."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rpc = world.chain.rpc
+
+    async def call(self, method: str, *params: Any) -> Any:
+        return await self._rpc.call(method, *params)
+
+    async def height(self) -> int:
+        return int(await self.call("eth_blockNumber"), 16)
+
+    # -- mining and fees ---------------------------------------------------------------------
+
+    async def stop_mining(self) -> None:
+        await self.call("evm_setIntervalMining", 0)
+
+    async def mine_every_second(self) -> None:
+        """As it is usual here."""
+        await self.call("evm_setAutomine", False)
+        await self.call("evm_setIntervalMining", 1)
+
+    async def mine_each_transaction(self) -> None:
+        await self.call("evm_setIntervalMining", 0)
+        await self.call("evm_setAutomine", True)
+
+    async def set_base_fee(self, wei: int) -> None:
+        """Of the next block; those after it go on from there."""
+        await self.call("anvil_setNextBlockBaseFeePerGas", hex(wei))
+
+    async def set_gas_money(self, address: str, wei: int) -> None:
+        await self.call("anvil_setBalance", address, hex(wei))
+
+    # -- history -----------------------------------------------------------------------------
+
+    async def reorganise(self, depth: int = DEPTH) -> None:
+        """Drop the last blocks with all their transactions, for as many empty ones. The chain's clock goes on."""
+        ahead_s = await self.ahead_s()
+        await self.call("anvil_reorg", depth, [])
+        await self.call("evm_setTime", int(time.time()) + ahead_s)  # anvil's falls back with the blocks
+
+    async def counts(self) -> dict[str, int]:
+        """How many transactions of each person are on the chain."""
+        keys = self._world.grid.keys
+        addresses = [Wallet.load(keys.file(name)).address for name in keys.names if keys.file(name).exists()]
+        answers = await self._rpc.batch([("eth_getTransactionCount", [one, "latest"]) for one in addresses])
+        return {address: int(answer, 16) for address, answer in zip(addresses, answers, strict=True)}
+
+    async def regain(self, counts: dict[str, int]) -> None:
+        """Wait until who lost transactions has as many on the chain again."""
+
+        async def regained() -> bool:
+            now = await self.counts()
+            return all(now[address] >= count for address, count in counts.items())
+
+        await until(regained, "what was dropped is on the chain again")
+
+    # -- process -----------------------------------------------------------------------------
+
+    async def end(self) -> None:
+        """End the node by a signal: it writes its state first."""
+        await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGTERM)
+
+    async def cut_power(self) -> None:
+        """End it as a power cut does: the last seconds of the chain are lost.
+
+        But not while it writes its state, which it does in place: no node goes on from half of that.
+        """
+        pid = self._world.grid.table.pid("anvil")
+        assert pid is not None
+        state = self._world.grid.anvil.folder / "state.json"
+        while True:
+            os.kill(pid, SIGSTOP)
+            if await asyncio.to_thread(_is_whole, state.read_bytes):
+                break
+            os.kill(pid, SIGCONT)
+            await asyncio.sleep(POLL_S)
+        await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGKILL)
+
+    async def start(self) -> None:
+        """Start it with the state that it wrote last."""
+        await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        grid = self._world.grid
+        assert not grid.anvil.prepare()
+        daemon = grid.anvil.daemon()
+        grid.table.start(daemon)
+        grid.table.wait_ready(daemon)
+
+    # -- clock -------------------------------------------------------------------------------
+
+    async def ahead_s(self) -> int:
+        """How far the chain's clock is ahead of this machine's."""
+        return round((await self._world.chain.head()).timestamp - time.time())
+
+    async def jump(self, seconds: int) -> None:
+        """Let the chain's clock jump ahead. It stays ahead: blocks never go back in time."""
+        await self.call("evm_increaseTime", seconds)
+
+    # -- jobs --------------------------------------------------------------------------------
+
+    async def until_job(self, reached: Callable[[Job], bool], since: int, what: str) -> None:
+        """Wait until that is true of a job asked for after the first `since` ones."""
+
+        async def found() -> bool:
+            count = await self._world.chain.job_count()
+            return any(reached(job) for job in await self._world.chain.jobs(list(range(since + 1, count + 1))))
+
+        await until(found, what)
+
+
+def _is_whole(read: Callable[[], bytes]) -> bool:
+    try:
+        json.loads(read())
+    except ValueError:
+        return False
+    return True
