@@ -1,0 +1,136 @@
+"""Faults of the way on which ends of jobs are learnt: the completion hook and its spool."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+from tests.chaos.administration import Administrator, lasting, replaced
+from tests.chaos.fault import Fault
+from tests.chaos.world import World
+
+RECORD = "function slurm_jobcomp_log_record(job)\n"
+FAILURES = (
+    "  error('the hook is broken')\n",
+    "  do return slurm.ERROR end\n",
+    "  this is no Lua at all\n",
+)
+
+
+@asynccontextmanager
+async def slow(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """It blocks the controller for a second or more with each job that ends."""
+    pause = f"  os.execute('sleep {rng.uniform(0.5, 2):.2f}')\n"
+    with _hook(world, pause):
+        yield
+        await lasting(rng, 4, 10)
+
+
+@asynccontextmanager
+async def failing(world: World, rng: random.Random) -> AsyncIterator[None]:
+    with _hook(world, rng.choice(FAILURES)):
+        yield
+        await lasting(rng, 3, 8)
+
+
+@asynccontextmanager
+async def removed(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The cluster's configuration names no hook for a while: nobody writes records."""
+    cluster = Administrator.of(world)
+    file = cluster.cluster_folder / "slurm.conf"
+    try:
+        with replaced(file, file.read_text().replace("JobCompType=jobcomp/lua\n", "")):
+            await asyncio.to_thread(cluster.restart, cluster.slurmctld)
+            yield
+            await lasting(rng, 3, 8)
+    finally:
+        await asyncio.to_thread(cluster.restart, cluster.slurmctld)
+
+
+@asynccontextmanager
+async def spool_full(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Not a byte is left on the spool's disk."""
+    with _small_disk(Administrator.of(world).spool) as spool:
+        _fill(spool)
+        yield
+        await lasting(rng, 3, 8)
+
+
+@asynccontextmanager
+async def spool_away(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The spool's file system is not mounted: neither hook nor supervisor finds the folder."""
+    spool = Administrator.of(world).spool
+    away = spool.rename(spool.with_name("spool-away"))
+    try:
+        yield
+        await lasting(rng, 3, 8)
+    finally:
+        away.rename(spool)
+
+
+@contextmanager
+def _hook(world: World, first_line: str) -> Iterator[None]:
+    """The hook with another line before its others; Slurm reads it anew when its time changes."""
+    file = Administrator.of(world).cluster_folder / "jobcomp.lua"
+    text = file.read_text()
+    assert RECORD in text
+    with replaced(file, text.replace(RECORD, RECORD + first_line)):
+        yield
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    """A small disk in the place of `folder` with what is in it; what is there at the end is in the folder again."""
+    below = folder.with_name(f"{folder.name}-below")
+    below.mkdir(mode=0o700)
+    with (
+        _mounted(["--bind", str(folder)], below),
+        _mounted(["-t", "tmpfs", "-o", "size=512k,mode=700", "none"], folder),
+    ):
+        known = _copy(below, folder)
+        try:
+            yield folder
+        finally:
+            (folder / "filler").unlink(missing_ok=True)
+            for name in known - {file.name for file in folder.iterdir()}:
+                (below / name).unlink()
+            _copy(folder, below)
+    below.rmdir()
+
+
+@contextmanager
+def _mounted(what: list[str], place: Path) -> Iterator[None]:
+    subprocess.run(["mount", *what, str(place)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def _copy(source: Path, target: Path) -> set[str]:
+    """Copy the records; returns their names."""
+    records = list(source.glob("[0-9]*"))
+    for record in records:
+        with suppress(FileNotFoundError):  # acknowledged meanwhile
+            shutil.copy2(record, target)
+    return {record.name for record in records}
+
+
+def _fill(folder: Path) -> None:
+    with suppress(OSError), open(folder / "filler", "wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+
+
+FAULTS = [
+    Fault("completion hook slow", True, slow),
+    Fault("completion hook failing", True, failing),
+    Fault("completion hook removed", False, removed),
+    Fault("spool's disk full", True, spool_full),
+    Fault("spool away", False, spool_away),
+]

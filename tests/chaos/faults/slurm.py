@@ -1,0 +1,217 @@
+"""Faults of a cluster's daemons: the controller and its memory, nodes, accounting, authentication."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+
+from tests.chaos.administration import Administrator, lasting, repaired, something_new
+from tests.chaos.fault import Fault
+from tests.chaos.world import World
+
+
+@asynccontextmanager
+async def controller_killed_after_submit(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Its state is some seconds old: it forgets the jobs that it just took, and gives their ids away again."""
+    cluster = Administrator.of(world)
+    await something_new(cluster.queued)
+    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+    async with repaired(cluster):
+        yield
+        await lasting(rng, 0, 2)
+
+
+@asynccontextmanager
+async def controller_killed_after_end(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """It comes back with jobs that ended as jobs that wait or run, and starts them again."""
+    cluster = Administrator.of(world)
+    await something_new(cluster.ended)
+    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+    async with repaired(cluster):
+        yield
+        await lasting(rng, 0, 2)
+
+
+@asynccontextmanager
+async def controller_down(world: World, rng: random.Random) -> AsyncIterator[None]:
+    cluster = Administrator.of(world)
+    await asyncio.to_thread(cluster.stop, "slurmctld")
+    async with repaired(cluster):
+        yield
+        await lasting(rng, 3, 10)
+
+
+@asynccontextmanager
+async def controller_hangs(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Commands time out, but what they asked for is done once it goes on."""
+    cluster = Administrator.of(world)
+    pid = cluster.table.pid(cluster.slurmctld)
+    assert pid is not None
+    os.kill(pid, SIGSTOP)
+    try:
+        yield
+        await lasting(rng, 5, 20)
+    finally:
+        os.kill(pid, SIGCONT)
+
+
+@asynccontextmanager
+async def controller_killed_again_and_again(world: World, rng: random.Random) -> AsyncIterator[None]:
+    cluster = Administrator.of(world)
+    for _ in range(3):
+        await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+        async with repaired(cluster):
+            await lasting(rng, 0, 1)
+        yield
+        await lasting(rng, 0, 4)
+
+
+@asynccontextmanager
+async def ids_used_again(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """After a lost state, jobs of somebody else get the ids that the grid's jobs had."""
+    cluster = Administrator.of(world)
+    await something_new(cluster.queued)
+    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+    async with repaired(cluster):
+        await lasting(rng, 0, 1)
+    foreign = ["sbatch", "--parsable", "--job-name=foreign", "--output=/dev/null", "--time=1", "--mem=1"]
+    for _ in range(8):
+        await asyncio.to_thread(cluster.slurm, *foreign, "--wrap=true", check=False)
+    yield
+
+
+@asynccontextmanager
+async def old_state(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The controller comes back with the state of a while ago, as from a backup."""
+    cluster = Administrator.of(world)
+    state, backup = _state(cluster), cluster.cluster_folder / "slurmctld-backup"
+    await asyncio.to_thread(_copy, state, backup)
+    await something_new(cluster.ended)
+    await lasting(rng, 0, 3)
+    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+    async with repaired(cluster):
+        shutil.rmtree(state)
+        backup.rename(state)
+    yield
+
+
+@asynccontextmanager
+async def no_state(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The controller comes back knowing nothing: its jobs are killed by their nodes, ids begin at one again."""
+    cluster = Administrator.of(world)
+    await something_new(cluster.queued)
+    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+    async with repaired(cluster):
+        for file in _state(cluster).iterdir():
+            file.unlink()
+        yield
+        await lasting(rng, 0, 2)
+
+
+@asynccontextmanager
+async def node_killed(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """One slurmd, for less time than the controller needs to give it up."""
+    cluster = Administrator.of(world)
+    await asyncio.to_thread(cluster.kill, rng.choice(cluster.nodes))
+    async with repaired(cluster):
+        yield
+        await lasting(rng, 0, 5)
+
+
+@asynccontextmanager
+async def node_given_up(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """One slurmd, until the controller takes the node for dead and fails its jobs."""
+    cluster = Administrator.of(world)
+    node = rng.choice(cluster.nodes)
+    await asyncio.to_thread(cluster.kill, node)
+    async with repaired(cluster):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(60):
+                while "down" not in await asyncio.to_thread(cluster.slurm, "sinfo", "-h", "-n", node, "-o", "%T"):
+                    await asyncio.sleep(0.2)
+        yield
+
+
+@asynccontextmanager
+async def nodes_restarted(world: World, rng: random.Random) -> AsyncIterator[None]:
+    cluster = Administrator.of(world)
+    for node in cluster.nodes:
+        await asyncio.to_thread(cluster.stop, node)
+    async with repaired(cluster):
+        yield
+        await lasting(rng, 0, 3)
+
+
+@asynccontextmanager
+async def accounting_down(world: World, rng: random.Random) -> AsyncIterator[None]:
+    async with _killed(world, "slurmdbd"):
+        yield
+        await lasting(rng, 2, 8)
+
+
+@asynccontextmanager
+async def database_down(world: World, rng: random.Random) -> AsyncIterator[None]:
+    async with _killed(world, "mariadbd"):
+        yield
+        await lasting(rng, 2, 8)
+
+
+@asynccontextmanager
+async def accounting_and_controller_down(world: World, rng: random.Random) -> AsyncIterator[None]:
+    cluster = Administrator.of(world)
+    async with _killed(world, "slurmdbd", cluster.slurmctld):
+        yield
+        await lasting(rng, 2, 8)
+
+
+@asynccontextmanager
+async def authentication_down(world: World, rng: random.Random) -> AsyncIterator[None]:
+    async with _killed(world, "munged"):
+        yield
+        await lasting(rng, 2, 8)
+
+
+@asynccontextmanager
+async def _killed(world: World, *daemons: str) -> AsyncIterator[None]:
+    cluster = Administrator.of(world)
+    await asyncio.to_thread(cluster.kill, *daemons)
+    async with repaired(cluster):
+        yield
+
+
+def _state(cluster: Administrator) -> Path:
+    return cluster.cluster_folder / "slurmctld"
+
+
+def _copy(state: Path, backup: Path) -> None:
+    """A running controller renames its files, so one may vanish while it is copied: then once more."""
+    while True:
+        shutil.rmtree(backup, ignore_errors=True)
+        with suppress(shutil.Error, FileNotFoundError):
+            shutil.copytree(state, backup)
+            return
+
+
+FAULTS = [
+    Fault("slurmctld killed just after jobs were submitted", True, controller_killed_after_submit),
+    Fault("slurmctld killed just after jobs ended", True, controller_killed_after_end),
+    Fault("slurmctld killed again and again", False, controller_killed_again_and_again),
+    Fault("slurmctld down", True, controller_down),
+    Fault("slurmctld hangs", False, controller_hangs),
+    Fault("slurmctld forgot ids and gives them to others", True, ids_used_again),
+    Fault("slurmctld with an old state", False, old_state),
+    Fault("slurmctld with no state", False, no_state),
+    Fault("slurmd killed", True, node_killed),
+    Fault("slurmd given up", False, node_given_up),
+    Fault("all slurmds restarted", False, nodes_restarted),
+    Fault("slurmdbd down", True, accounting_down),
+    Fault("MariaDB down", False, database_down),
+    Fault("slurmdbd and slurmctld down", False, accounting_and_controller_down),
+    Fault("munged down", True, authentication_down),
+]

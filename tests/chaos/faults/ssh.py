@@ -1,0 +1,205 @@
+"""Faults of the way to the login node, and of the login node itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from deployments.onemachine.processes import Daemon
+from deployments.onemachine.slurm_steps import kill_descendants
+from tests.chaos.administration import Administrator, lasting, repaired
+from tests.chaos.fault import Fault
+from tests.chaos.proxy import HOST, Cut, Down, Hang, Mode, Pass, Slow
+from tests.chaos.world import World
+
+NOTICED_WITHIN_S = 60.0
+LONGEST_ANSWER = 6000  # bytes, about what connecting and one command take
+# What a login shell's start-up file says before each command's own answer.
+CHATTER = (
+    "echo 'Welcome to the cluster'; echo 'Last login: today'",
+    "printf 'no newline at its end'",
+    "yes 'Maintenance is on Friday' | head -c 300000",
+    "yes 'Maintenance is on Friday' | head -c 30000000",
+    "echo 'disk quota exceeded' >&2",
+)
+
+
+@asynccontextmanager
+async def down(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Without sshd; commands under way end with it."""
+    cluster = Administrator.of(world)
+    await asyncio.to_thread(cluster.stop, "sshd")
+    async with repaired(cluster):
+        yield
+        await lasting(rng, 2, 10)
+
+
+@asynccontextmanager
+async def sessions_killed(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """All sessions at once, several times: what they ran is killed in the middle."""
+    cluster = Administrator.of(world)
+    pid = cluster.table.pid(f"{cluster.name}-sshd")
+    assert pid is not None
+    yield
+    for _ in range(5):
+        await lasting(rng, 0, 1.5)
+        kill_descendants(pid)
+
+
+@asynccontextmanager
+async def cut(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The connection drops in the middle of answers."""
+    yield
+    for _ in range(5):
+        before = world.ssh.cuts
+        async with _way(world, Cut(rng.randrange(LONGEST_ANSWER))):
+            await _until(lambda before=before: world.ssh.cuts > before)  # type: ignore[misc]
+        await lasting(rng, 0, 1)
+
+
+@asynccontextmanager
+async def unheard(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Commands arrive and are run; nothing of their answers comes back."""
+    async with _way(world, Cut(rng.randrange(200))):
+        yield
+        await lasting(rng, 2, 6)
+
+
+@asynccontextmanager
+async def hanging(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """It accepts and says nothing; afterwards all that was held back arrives late."""
+    async with _way(world, Hang()):
+        yield
+        await lasting(rng, 5, 20)
+
+
+@asynccontextmanager
+async def hanging_then_cut(world: World, rng: random.Random) -> AsyncIterator[None]:
+    async with _way(world, Hang()):
+        yield
+        await lasting(rng, 2, 15)
+        world.ssh.set(Down())
+        await lasting(rng, 0, 3)
+
+
+@asynccontextmanager
+async def slow(world: World, rng: random.Random) -> AsyncIterator[None]:
+    async with _way(world, Slow(delay_s=rng.uniform(0.2, 1.0), bytes_at_once=256, pause_s=0.01)):
+        yield
+        await lasting(rng, 5, 15)
+
+
+@asynccontextmanager
+async def chatter(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The login shell prints much before each answer."""
+    start_up = Administrator.of(world).cluster_folder / "login-home" / ".bashrc"
+    start_up.write_text(rng.choice(CHATTER) + "\n")
+    try:
+        yield
+        await lasting(rng, 3, 8)
+    finally:
+        start_up.unlink()
+
+
+@asynccontextmanager
+async def another_host_key(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Somebody else answers at the login node's address: the supervisor stops working there, and says why."""
+    cluster, proxy = Administrator.of(world), world.ssh
+    real, said = proxy.target_port, world.supervisor.log.stat().st_size
+    daemon = await asyncio.to_thread(_impostor, cluster)
+    proxy.target_port = cluster.site._port(daemon.name)
+    try:
+        proxy.set(Down())
+        proxy.set(Pass())
+        yield
+        await _until(lambda: b"another host key" in world.supervisor.log.read_bytes()[said:])
+        assert b"another host key" in world.supervisor.log.read_bytes()[said:], "a changed host key was not told"
+        await lasting(rng, 0, 5)
+    finally:
+        proxy.target_port = real
+        proxy.set(Down())
+        proxy.set(Pass())
+        await asyncio.to_thread(cluster.table.stop, daemon.name)
+
+
+@asynccontextmanager
+async def disk_full(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """No file of the login node takes another byte."""
+    cluster = Administrator.of(world)
+    await asyncio.to_thread(cluster.stop, "sshd")
+    await asyncio.to_thread(_start_without_disk, cluster)
+    try:
+        yield
+        await lasting(rng, 2, 8)
+    finally:
+        await asyncio.to_thread(cluster.stop, "sshd")
+        await asyncio.to_thread(cluster.start)
+
+
+@asynccontextmanager
+async def _way(world: World, mode: Mode) -> AsyncIterator[None]:
+    world.ssh.set(mode)
+    try:
+        yield
+    finally:
+        world.ssh.set(Pass())
+
+
+def _impostor(cluster: Administrator) -> Daemon:
+    """A login node with another host key, running."""
+    name = f"{cluster.name}-impostor"
+    port, folder = cluster.site._port(name), cluster.cluster_folder
+    key, configuration = folder / "impostor_ed25519", folder / "impostor_config"
+    if not key.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    real = (folder / "sshd_config").read_text()
+    text = real.replace(str(folder / "ssh" / "host_ed25519"), str(key)).replace(
+        f"Port {cluster.settings.port}", f"Port {port}"
+    )
+    configuration.write_text(text.replace("sshd.pid", "impostor.pid"))
+    argv = ["/usr/sbin/sshd", "-D", "-e", "-f", str(configuration)]
+    daemon = Daemon(name, argv, ready=lambda: _answers(port))
+    cluster.table.start(daemon)
+    cluster.table.wait_ready(daemon)
+    return daemon
+
+
+def _start_without_disk(cluster: Administrator) -> None:
+    """sshd whose sessions inherit that no file may grow; writing fails as on a full disk, and ends nobody."""
+    port = cluster.settings.port
+    real = next(daemon for daemon in cluster.site.daemons() if daemon.name == f"{cluster.name}-sshd")
+    limited = ["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", *real.argv]
+    daemon = Daemon(real.name, limited, ready=lambda: _answers(port))
+    cluster.table.start(daemon)
+    cluster.table.wait_ready(daemon)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as peer:
+        return peer.connect_ex((HOST, port)) == 0
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    """Wait until it holds, or for so long that it will not."""
+    deadline = time.monotonic() + NOTICED_WITHIN_S
+    while not condition() and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+
+
+FAULTS = [
+    Fault("sshd down", True, down),
+    Fault("sshd sessions killed", True, sessions_killed),
+    Fault("ssh cut in the middle of answers", True, cut),
+    Fault("ssh answers lost", False, unheard),
+    Fault("login node hangs", True, hanging),
+    Fault("login node hangs, then drops all", False, hanging_then_cut),
+    Fault("login node slow", False, slow),
+    Fault("login shell talks", True, chatter),
+    Fault("host key changed", True, another_host_key),
+    Fault("login node's disk full", True, disk_full),
+]
