@@ -16,6 +16,8 @@ from tests.chaos.world import World
 from tests.slurm.support import Box
 
 WITHIN_S = 10.0
+NODES_WITHIN_S = 90.0
+DRAINED_WITHIN_S = 5.0
 POLL_S = 0.02
 
 
@@ -46,6 +48,26 @@ class Administrator(Box):
         """End daemons as a crash would."""
         for name in daemons:
             self.table.stop(name, SIGKILL)
+
+    def start(self) -> None:
+        """Start again what was stopped, and put nodes back that Slurm drained for a job started twice."""
+        self.site.prepare()
+        nodes = [daemon for daemon in self.site.daemons() if daemon.name in self.nodes]
+        for daemon in self.site.daemons():
+            self.table.start(daemon)
+            if daemon not in nodes:
+                self.table.wait_ready(daemon)
+        deadline = time.monotonic() + NODES_WITHIN_S
+        while not all(node.ready() for node in nodes):
+            assert time.monotonic() < deadline, self.slurm("sinfo", "-R")
+            self.resume_nodes()
+            time.sleep(POLL_S)
+
+    def resume_nodes(self) -> None:
+        """Have drained and down nodes work again; others are left as they are."""
+        for node, state in (line.split() for line in self.slurm("sinfo", "-h", "-N", "-o", "%N %T").splitlines()):
+            if state.startswith(("drain", "down")):
+                self.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
 
     def restart(self, name: str) -> None:
         """End a daemon in order and start it as it is configured now."""
@@ -96,6 +118,14 @@ async def repaired(cluster: Administrator) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(cluster.start)
+
+
+async def nodes_resumed(cluster: Administrator) -> None:
+    """A controller that lost its memory starts jobs a second time, and drains the node that still runs the first."""
+    deadline = time.monotonic() + DRAINED_WITHIN_S
+    while time.monotonic() < deadline:
+        await asyncio.to_thread(cluster.resume_nodes)
+        await asyncio.sleep(0.5)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
-from tests.chaos.administration import Administrator, lasting, repaired, something_new
+from tests.chaos.administration import Administrator, lasting, nodes_resumed, repaired, something_new
 from tests.chaos.fault import Fault
 from tests.chaos.world import World
 
@@ -21,8 +21,7 @@ async def controller_killed_after_submit(world: World, rng: random.Random) -> As
     """Its state is some seconds old: it forgets the jobs that it just took, and gives their ids away again."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
-    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
-    async with repaired(cluster):
+    async with _controller_crashed(cluster):
         yield
         await lasting(rng, 0, 2)
 
@@ -32,10 +31,69 @@ async def controller_killed_after_end(world: World, rng: random.Random) -> Async
     """It comes back with jobs that ended as jobs that wait or run, and starts them again."""
     cluster = Administrator.of(world)
     await something_new(cluster.ended)
-    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
-    async with repaired(cluster):
+    async with _controller_crashed(cluster):
         yield
         await lasting(rng, 0, 2)
+
+
+@asynccontextmanager
+async def controller_killed_again_and_again(world: World, rng: random.Random) -> AsyncIterator[None]:
+    cluster = Administrator.of(world)
+    yield
+    for _ in range(3):
+        async with _controller_crashed(cluster):
+            await lasting(rng, 0, 1)
+
+
+@asynccontextmanager
+async def ids_used_again(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """After a lost state, jobs of somebody else get the ids that the grid's jobs had."""
+    cluster = Administrator.of(world)
+    await something_new(cluster.queued)
+    foreign = ["sbatch", "--job-name=foreign", "--output=/dev/null", "--time=1", "--mem=1", "--wrap=true"]
+    async with _controller_crashed(cluster):
+        await lasting(rng, 0, 1)
+        await asyncio.to_thread(cluster.start)
+        for _ in range(8):
+            await cluster.ask(*foreign, check=False)
+        yield
+
+
+@asynccontextmanager
+async def old_state(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The controller comes back with the state of a while ago, as from a backup."""
+    cluster = Administrator.of(world)
+    state, backup = _state(cluster), cluster.cluster_folder / "slurmctld-backup"
+    await asyncio.to_thread(_copy, state, backup)
+    await something_new(cluster.ended)
+    yield
+    await lasting(rng, 0, 3)
+    async with _controller_crashed(cluster):
+        shutil.rmtree(state)
+        backup.rename(state)
+
+
+@asynccontextmanager
+async def no_state(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The controller comes back knowing nothing: its jobs are killed by their nodes, ids begin at one again."""
+    cluster = Administrator.of(world)
+    await something_new(cluster.queued)
+    async with _controller_crashed(cluster):
+        for file in _state(cluster).iterdir():
+            file.unlink()
+        yield
+        await lasting(rng, 0, 2)
+
+
+@asynccontextmanager
+async def _controller_crashed(cluster: Administrator) -> AsyncIterator[None]:
+    """Killed, and started again at the end; nodes on which it starts a job twice are put back."""
+    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(cluster.start)
+        await nodes_resumed(cluster)
 
 
 @asynccontextmanager
@@ -59,59 +117,6 @@ async def controller_hangs(world: World, rng: random.Random) -> AsyncIterator[No
         await lasting(rng, 5, 20)
     finally:
         os.kill(pid, SIGCONT)
-
-
-@asynccontextmanager
-async def controller_killed_again_and_again(world: World, rng: random.Random) -> AsyncIterator[None]:
-    cluster = Administrator.of(world)
-    for _ in range(3):
-        await asyncio.to_thread(cluster.kill, cluster.slurmctld)
-        async with repaired(cluster):
-            await lasting(rng, 0, 1)
-        yield
-        await lasting(rng, 0, 4)
-
-
-@asynccontextmanager
-async def ids_used_again(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """After a lost state, jobs of somebody else get the ids that the grid's jobs had."""
-    cluster = Administrator.of(world)
-    await something_new(cluster.queued)
-    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
-    async with repaired(cluster):
-        await lasting(rng, 0, 1)
-    foreign = ["sbatch", "--parsable", "--job-name=foreign", "--output=/dev/null", "--time=1", "--mem=1"]
-    for _ in range(8):
-        await asyncio.to_thread(cluster.slurm, *foreign, "--wrap=true", check=False)
-    yield
-
-
-@asynccontextmanager
-async def old_state(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The controller comes back with the state of a while ago, as from a backup."""
-    cluster = Administrator.of(world)
-    state, backup = _state(cluster), cluster.cluster_folder / "slurmctld-backup"
-    await asyncio.to_thread(_copy, state, backup)
-    await something_new(cluster.ended)
-    await lasting(rng, 0, 3)
-    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
-    async with repaired(cluster):
-        shutil.rmtree(state)
-        backup.rename(state)
-    yield
-
-
-@asynccontextmanager
-async def no_state(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The controller comes back knowing nothing: its jobs are killed by their nodes, ids begin at one again."""
-    cluster = Administrator.of(world)
-    await something_new(cluster.queued)
-    await asyncio.to_thread(cluster.kill, cluster.slurmctld)
-    async with repaired(cluster):
-        for file in _state(cluster).iterdir():
-            file.unlink()
-        yield
-        await lasting(rng, 0, 2)
 
 
 @asynccontextmanager
