@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -14,7 +15,15 @@ import paramiko
 from deepgrid.errors import SlurmUnreachable
 
 LINE_LIMIT_BYTES = 2**16
+# Said by every command before its own words: a login shell's start-up files may talk, and mean nothing by it.
+MARK = b"\n-- deepgrid: the answer follows --\n"
 ABANDON_S = 1.0  # within which a listener notices that nobody wants to know any more
+
+
+def marked(argv: Sequence[str]) -> str:
+    """A command line for the login node that says MARK on both its streams, and then is the command."""
+    script = f'printf %s {shlex.quote(MARK.decode())}; printf %s {shlex.quote(MARK.decode())} >&2; exec "$@"'
+    return shlex.join(["sh", "-c", script, "sh", *argv])
 
 
 class Conversation:
@@ -29,6 +38,7 @@ class Conversation:
         self._threads = threads
         self._channel = channel
         self._heard = b""
+        self._begun = False
         self._over = threading.Event()
 
     @classmethod
@@ -64,7 +74,7 @@ class Conversation:
         try:
             self._channel.settimeout(max(deadline - time.monotonic(), 0.1))
             self._channel.sendall(said)
-            while b"\n" not in self._heard:
+            while not self._begun or b"\n" not in self._heard:
                 self._listen(deadline)
         except TimeoutError:
             if not self._over.is_set():
@@ -82,5 +92,13 @@ class Conversation:
         with suppress(TimeoutError):
             piece = self._channel.recv(LINE_LIMIT_BYTES)
             self._heard += piece
+            if not self._begun:
+                self._skip_chatter()
             if not piece or len(self._heard) > LINE_LIMIT_BYTES:
                 raise EOFError
+
+    def _skip_chatter(self) -> None:
+        """Forget what was said before the mark."""
+        _, mark, rest = self._heard.partition(MARK)
+        self._begun = bool(mark)
+        self._heard = rest if mark else self._heard[-len(MARK) :]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ import paramiko
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
 from deepgrid.slurm.accounts import Become, CustomerAccounts, check_name, no_account
-from deepgrid.slurm.conversation import Conversation
+from deepgrid.slurm.conversation import MARK, Conversation, marked
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
 KEEP_ALIVE_S = 15
@@ -113,12 +112,12 @@ class Login:
 
         Raises SlurmUnreachable when no answer came in `timeout_s` (default: the settings'),
         ConfigurationError when the login node is not the one expected or refuses us, SlurmError when the
-        answer was too large.
+        answer was too large. What the login shell says before the command is left out.
         """
         deadline = time.monotonic() + (timeout_s or self.settings.command_timeout_s)
         given_up = threading.Event()
         work = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._run, shlex.join(argv), stdin, deadline, given_up
+            self._threads, self._run, marked(argv), stdin, deadline, given_up
         )
         try:
             return await asyncio.shield(work)
@@ -132,7 +131,7 @@ class Login:
 
         Raises SlurmUnreachable and ConfigurationError as `run` does. Close it before the login.
         """
-        return await Conversation.begin(partial(self._start, shlex.join(argv)))
+        return await Conversation.begin(partial(self._start, marked(argv)))
 
     async def close(self) -> None:
         """Close the transport; commands under way fail as unreachable."""
@@ -261,7 +260,15 @@ def _perform(
     err = _drain(channel.recv_stderr, channel, deadline, given_up)
     if not channel.status_event.wait(_left(deadline)):
         raise TimeoutError
-    return CommandResult(channel.exit_status, out, err)
+    return CommandResult(channel.exit_status, _unmarked(out), _unmarked(err))
+
+
+def _unmarked(stream: bytes) -> bytes:
+    """What the command itself said."""
+    _, mark, said = stream.partition(MARK)
+    if not mark:
+        raise SlurmUnreachable("The login node ended the session before it ran the command.")
+    return said
 
 
 def _execute(channel: paramiko.Channel, command: str) -> None:
@@ -293,6 +300,8 @@ def _drain(
         pieces.append(piece)
         size += len(piece)
         if size > OUTPUT_LIMIT_BYTES:
+            if MARK not in b"".join(pieces):
+                raise SlurmUnreachable("The login shell says too much before it runs a command.")
             raise SlurmError(f"A command on the login node said more than {OUTPUT_LIMIT_BYTES} bytes.")
 
 

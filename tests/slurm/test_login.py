@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +48,36 @@ async def test_too_much_output_is_an_error(login: Login) -> None:
     with pytest.raises(SlurmError) as flood:
         await login.run(["head", "-c", str(OUTPUT_LIMIT_BYTES + 1), "/dev/zero"])
     assert not flood.value.transient
+
+
+@pytest.fixture
+def start_up_file(box: Box) -> Iterator[Path]:
+    """Of the login's shell; it is there while the test runs."""
+    file = Path(box.settings.grid_root).parent / "login-home" / ".bashrc"
+    yield file
+    file.unlink()
+
+
+@pytest.mark.parametrize("chatter", ["echo one; echo two", "printf 'no end of line'", "yes | head -c 300000"])
+async def test_what_the_login_shell_says_first_is_no_answer(login: Login, start_up_file: Path, chatter: str) -> None:
+    """A greeting without an end of line once hid the first line of a queue, whose job then seemed to be gone."""
+    start_up_file.write_text(f"{chatter}\n{{ {chatter}; }} >&2\n")
+    done = await login.run(["sh", "-c", "echo answer; echo complaint >&2; exit 3"])
+    assert (done.exit_status, done.stdout, done.stderr) == (3, b"answer\n", b"complaint\n")
+    conversation = await login.converse(["sh", "-c", 'echo hello; read -r line; echo "$line"'])
+    assert await conversation.hear(30) == "hello"
+    assert await conversation.ask("again", 30) == "again"
+    conversation.close()
+
+
+@pytest.mark.parametrize("start_up", ["yes | head -c 20000000", "exit 0", "exec sleep 60"])
+async def test_a_shell_that_never_comes_to_the_command_answers_nothing(
+    login: Login, start_up_file: Path, start_up: str
+) -> None:
+    start_up_file.write_text(f"{start_up}\n")
+    with pytest.raises(SlurmUnreachable) as silence:
+        await login.run(["echo", "answer"], timeout_s=2)
+    assert silence.value.transient
 
 
 async def test_a_cancelled_caller_frees_its_channel(box: Box) -> None:
