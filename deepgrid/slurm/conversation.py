@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import paramiko
 
 from deepgrid.errors import SlurmUnreachable
+from deepgrid.slurm.channel import MARK
 
 LINE_LIMIT_BYTES = 2**16
-# Said by every command before its own words: a login shell's start-up files may talk, and mean nothing by it.
-MARK = b"\n-- deepgrid: the answer follows --\n"
 ABANDON_S = 1.0  # within which a listener notices that nobody wants to know any more
-
-
-def marked(argv: Sequence[str]) -> str:
-    """A command line for the login node that says MARK on both its streams, and then is the command."""
-    script = f'printf %s {shlex.quote(MARK.decode())}; printf %s {shlex.quote(MARK.decode())} >&2; exec "$@"'
-    return shlex.join(["sh", "-c", script, "sh", *argv])
 
 
 class Conversation:

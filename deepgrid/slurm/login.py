@@ -12,9 +12,9 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,15 +22,13 @@ from typing import Protocol
 
 import paramiko
 
-from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.slurm.accounts import Become, CustomerAccounts, check_name, no_account
-from deepgrid.slurm.conversation import MARK, Conversation, marked
+from deepgrid.slurm.channel import CommandResult, execute, marked, perform
+from deepgrid.slurm.conversation import Conversation
 
-OUTPUT_LIMIT_BYTES = 16 * 2**20
 KEEP_ALIVE_S = 15
-CONFIRMED_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
-CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +73,6 @@ class LoginSettings:
         if account is None and self.accounts:
             raise no_account(customer)
         return account or ""
-
-
-@dataclass(frozen=True, slots=True)
-class CommandResult:
-    """What a command said and how it ended; -1 stands for an exit status that never came."""
-
-    exit_status: int
-    stdout: bytes
-    stderr: bytes
 
 
 class Runner(Protocol):
@@ -141,13 +130,13 @@ class Login:
     def _run(self, command: str, stdin: bytes, deadline: float, given_up: threading.Event) -> CommandResult:
         with self._channel() as channel:
             try:
-                return _perform(channel, command, stdin, deadline, given_up)
+                return perform(channel, command, stdin, deadline, given_up)
             finally:
                 channel.close()
 
     def _start(self, command: str) -> paramiko.Channel:
         with self._channel() as channel:
-            _execute(channel, command)
+            execute(channel, command)
             return channel
 
     @contextmanager
@@ -245,68 +234,3 @@ class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):
             f"The host key of {hostname} ({key.get_name()} {key.fingerprint}) is in no known_hosts file of ours.",
             next_step="Compare it with the cluster's administrator, then add it.",
         )
-
-
-def _perform(
-    channel: paramiko.Channel, command: str, stdin: bytes, deadline: float, given_up: threading.Event
-) -> CommandResult:
-    channel.settimeout(_left(deadline))
-    _execute(channel, command)
-    with suppress(TimeoutError, OSError):  # a command may end without reading all
-        channel.sendall(stdin)
-    with suppress(OSError):
-        channel.shutdown_write()
-    out = _drain(channel.recv, channel, deadline, given_up)
-    err = _drain(channel.recv_stderr, channel, deadline, given_up)
-    if not channel.status_event.wait(_left(deadline)):
-        raise TimeoutError
-    return CommandResult(channel.exit_status, _unmarked(out), _unmarked(err))
-
-
-def _unmarked(stream: bytes) -> bytes:
-    """What the command itself said."""
-    _, mark, said = stream.partition(MARK)
-    if not mark:
-        raise SlurmUnreachable("The login node ended the session before it ran the command.")
-    return said
-
-
-def _execute(channel: paramiko.Channel, command: str) -> None:
-    """Start the command. A transport that does not confirm it is dead, which paramiko would not notice."""
-    watchdog = threading.Timer(CONFIRMED_S, channel.get_transport().close)
-    watchdog.start()
-    try:
-        channel.exec_command(command)
-    finally:
-        watchdog.cancel()
-
-
-def _drain(
-    receive: Callable[[int], bytes], channel: paramiko.Channel, deadline: float, given_up: threading.Event
-) -> bytes:
-    """All bytes of one stream up to its end."""
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        channel.settimeout(min(_left(deadline), 1.0))
-        try:
-            piece = receive(CHUNK)
-        except TimeoutError:
-            if given_up.is_set():
-                raise
-            continue
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
-        size += len(piece)
-        if size > OUTPUT_LIMIT_BYTES:
-            if MARK not in b"".join(pieces):
-                raise SlurmUnreachable("The login shell says too much before it runs a command.")
-            raise SlurmError(f"A command on the login node said more than {OUTPUT_LIMIT_BYTES} bytes.")
-
-
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left

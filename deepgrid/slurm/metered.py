@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from deepgrid.errors import GridError
-from deepgrid.slurm.login import CommandResult, Runner
+from deepgrid.slurm.channel import CommandResult
+from deepgrid.slurm.login import Runner
 
 
 class MeteredLogin:

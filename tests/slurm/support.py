@@ -12,7 +12,8 @@ from pathlib import Path
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.slurm.login import CommandResult, LoginSettings, Runner
+from deepgrid.slurm.channel import CommandResult
+from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from deployments.onemachine.processes import ProcessTable

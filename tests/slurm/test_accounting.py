@@ -14,8 +14,9 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.accounting import WITHOUT_ACCOUNTING, PeriodSacct, read_runs
+from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import CommandResult, Login
+from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
-from deepgrid.slurm.login import OUTPUT_LIMIT_BYTES, Login, LoginSettings
+from deepgrid.slurm.channel import OUTPUT_LIMIT_BYTES
+from deepgrid.slurm.login import Login, LoginSettings
 from tests.slurm.support import Box
 
 

@@ -10,8 +10,9 @@ import pytest
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
+from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import CommandResult, Login
+from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
 
