@@ -11,7 +11,8 @@ grid_packages=(
   git shellcheck # fetch modules, and check every script before it is stored
 )
 test_packages=(
-  libatomic1 # the last for playwright's driver
+  libatomic1 # for playwright's driver
+  faketime # sets the clock of a supervisor
   docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and what runs them
   slirp4netns passt iproute2 wireguard-tools wireguard-go # networks of steps
   sudo # supervisors without root

@@ -75,7 +75,9 @@ class HttpProvider(AsyncJSONBaseProvider):
         answer = answers.get(asked["id"]) or answers.get(None) or {}
         error = answer.get("error")
         if error is not None:
-            raise NodeRefused(asked["method"], error if isinstance(error, dict) else {"message": str(error)})
+            if not isinstance(error, dict):
+                raise ChainError(f"The chain's node at {self.host} answered an error that says nothing.")
+            raise NodeRefused(asked["method"], error)
         if answer.get("id") != asked["id"]:
             raise ChainError(f"The chain's node at {self.host} left a request unanswered.")
         return {"jsonrpc": "2.0", "id": asked["id"], "result": answer.get("result")}

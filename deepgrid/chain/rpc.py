@@ -11,7 +11,8 @@ from deepgrid.errors import ChainError
 REQUEST_TIMEOUT_S = 15.0
 BUSY_CODES = (-32005, -32016, -32097)  # rate and resource limits of the common nodes
 # A node that keeps few states may have moved on between a request's arrival and its answer.
-PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node")
+PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node",
+           "internal error", "internal server error", "too many requests")  # fmt: skip
 
 Request: TypeAlias = tuple[str, Sequence[Any]]
 Asked: TypeAlias = Callable[[int, ChainError | None], None]  # requests of one exchange, and what went wrong with it

@@ -71,6 +71,16 @@ async def test_refusal_in_a_batch_names_its_method_and_keeps_its_data() -> None:
         await rpc.close()
 
 
+@pytest.mark.parametrize("error", ["no", ["no"], 5, {"code": -32603, "message": "Internal error"}])
+async def test_what_is_a_fault_of_the_node_itself_may_pass(error: object) -> None:
+    async with odd_node(lambda _: json.dumps({"jsonrpc": "2.0", "id": None, "error": error})) as url:
+        rpc = Rpc(url)
+        with pytest.raises(ChainError) as failed:
+            await rpc.call("eth_chainId")
+        assert failed.value.transient
+        await rpc.close()
+
+
 async def test_node_that_does_not_answer_in_time() -> None:
     hung_up = asyncio.Event()
 

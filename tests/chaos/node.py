@@ -40,6 +40,7 @@ class NodeKeeper:
     def __init__(self, world: World) -> None:
         self._world = world
         self._rpc = world.chain.rpc
+        self._ahead_s = 0
 
     async def call(self, method: str, *params: Any) -> Any:
         return await self._rpc.call(method, *params)
@@ -96,6 +97,7 @@ class NodeKeeper:
 
     async def end(self) -> None:
         """End the node by a signal: it writes its state first."""
+        self._ahead_s = await self.ahead_s()
         await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGTERM)
 
     async def cut_power(self) -> None:
@@ -103,6 +105,7 @@ class NodeKeeper:
 
         But not while it writes its state, which it does in place: no node goes on from half of that.
         """
+        self._ahead_s = await self.ahead_s()
         pid = self._world.grid.table.pid("anvil")
         assert pid is not None
         state = self._world.grid.anvil.folder / "state.json"
@@ -115,8 +118,9 @@ class NodeKeeper:
         await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGKILL)
 
     async def start(self) -> None:
-        """Start it with the state that it wrote last."""
+        """Start it with the state that it wrote last; the chain's clock goes on."""
         await asyncio.to_thread(self._start)
+        await self.call("evm_setTime", int(time.time()) + self._ahead_s)
 
     def _start(self) -> None:
         grid = self._world.grid

@@ -15,6 +15,8 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -47,6 +49,8 @@ def serve(cluster: str, settings_file: str) -> None:
     from deepgrid.roles.provider import ProviderSettings
     from tests.chaos.points import Kills, wrap_all
 
+    if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # the library takes Python's way to sleep for an error
+        time.sleep = lambda seconds: threading.Event().wait(seconds) and None
     patches = Patches(**json.loads(Path(settings_file).read_text()))
     original = Provider.settings
 

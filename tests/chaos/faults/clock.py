@@ -1,0 +1,94 @@
+"""Clocks jump by an hour: the supervisor's, forwards and backwards, and the chain's."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from tests.chaos.fault import Allowed, Fault
+from tests.chaos.node import NodeKeeper
+from tests.chaos.world import World
+
+HOUR_S = 3600
+LIBRARIES = "*/faketime/libfaketimeMT.so.1"  # of the Debian package faketime, by kind of machine
+
+
+class SetClock:
+    """The wall clock of processes that start with `environment`; their monotonic one goes on as it is."""
+
+    def __init__(self, world: World) -> None:
+        self._file = world.grid.state / "chaos" / "clock"
+        self.set(0)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "LD_PRELOAD": str(next(Path("/usr/lib").glob(LIBRARIES))),
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+        }
+
+    def set(self, ahead_s: int) -> None:
+        """How far ahead it is, within a second from now on."""
+        draft = self._file.with_suffix(".draft")
+        draft.write_text(f"{ahead_s:+d}\n")
+        draft.rename(self._file)
+
+
+@asynccontextmanager
+async def supervisors_clock_jumps(jumps: Sequence[int], world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The supervisor's clock is so far off, one after the other, and then right again, all in one process."""
+    clock = SetClock(world)
+    await world.supervisor.kill()
+    world.supervisor.start(clock.environment)
+    try:
+        yield
+        for ahead_s in jumps:
+            await asyncio.sleep(rng.uniform(2, 10))
+            clock.set(ahead_s)
+        await asyncio.sleep(rng.uniform(5, 20))
+    finally:
+        clock.set(0)
+
+
+@asynccontextmanager
+async def supervisor_starts_with_a_wrong_clock(ahead_s: int, world: World, rng: random.Random) -> AsyncIterator[None]:
+    """Its clock is off when it starts and adopts, and right after the next start."""
+    clock = SetClock(world)
+    await world.supervisor.kill()
+    clock.set(ahead_s)
+    world.supervisor.start(clock.environment)
+    try:
+        yield
+        await asyncio.sleep(rng.uniform(10, 30))
+    finally:
+        await world.supervisor.kill()
+        clock.set(0)
+        world.supervisor.start()
+
+
+@asynccontextmanager
+async def chains_clock_jumps(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """What nobody has claimed yet is overdue at once. The chain stays ahead: its clock never goes back."""
+    node = NodeKeeper(world)
+    yield
+    await asyncio.sleep(rng.uniform(0, 8))
+    await node.jump(HOUR_S)
+
+
+FAULTS = [
+    Fault("supervisor's clock an hour ahead", True, partial(supervisors_clock_jumps, [HOUR_S])),
+    Fault("supervisor's clock an hour behind", True, partial(supervisors_clock_jumps, [-HOUR_S])),
+    Fault(
+        "supervisor's clock to and fro", False, partial(supervisors_clock_jumps, [HOUR_S, -HOUR_S, 0, HOUR_S, -HOUR_S])
+    ),
+    Fault("supervisor starts an hour ahead", False, partial(supervisor_starts_with_a_wrong_clock, HOUR_S)),
+    Fault("supervisor starts an hour behind", False, partial(supervisor_starts_with_a_wrong_clock, -HOUR_S)),
+    Fault("chain's clock an hour ahead", False, chains_clock_jumps, allows=frozenset({Allowed.REFUSED})),
+]
