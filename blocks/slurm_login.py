@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from blocks.schema import GridBlock
+from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import Containers, StoragePaths
+from deepgrid.slurm.accounts import Become, CustomerAccounts
 from deepgrid.slurm.login import LoginSettings
 
 
@@ -27,7 +30,23 @@ class SlurmLogin(GridBlock):
     partition: str = Field(default="main", description="Slurm partition for the grid's jobs.")
     job_account: str | None = Field(
         default=None,
-        description="Unix account that jobs run under; empty for the supervisor's own (jobs then share it).",
+        description="Unix account of jobs whose customers have none of their own below. Empty: those customers are"
+        " refused; if nobody has one, all jobs share the supervisor's.",
+    )
+    account_table: dict[str, str] = Field(
+        default_factory=dict, description="Unix accounts of single customers, by wallet address."
+    )
+    account_pattern: str = Field(
+        default="",
+        description="Unix account of each other customer, such as ds-{address} (0x and 40 digits in lower case),"
+        " ds-{digits} (without 0x) or ds-{digits:24} (the first 24).",
+    )
+    become: Literal["uid", "sudo"] = Field(
+        default="uid",
+        description="How the supervisor submits for another account: uid (sbatch --uid, its own is root) or sudo.",
+    )
+    own_account: str | None = Field(
+        default=None, description="Unix account of the supervisor's own jobs, such as benchmarks; empty: job_account."
     )
 
     apptainer: str = Field(default="apptainer", description="Name or path of Apptainer's program on the nodes.")
@@ -44,6 +63,14 @@ class SlurmLogin(GridBlock):
         description="Registries that the supervisor may ask for working folders of images; otherwise nodes look.",
     )
 
+    @model_validator(mode="after")
+    def _is_usable(self) -> Self:
+        try:
+            self.settings()
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return self
+
     def settings(self) -> LoginSettings:
         """The same as values for `deepgrid.slurm`."""
         return LoginSettings(
@@ -55,6 +82,9 @@ class SlurmLogin(GridBlock):
             grid_root=self.grid_root,
             partition=self.partition,
             job_account=self.job_account or None,
+            accounts=CustomerAccounts(self.account_table, self.account_pattern),
+            become=Become(self.become),
+            own_account=self.own_account or None,
         )
 
     def storage(self) -> StoragePaths:
