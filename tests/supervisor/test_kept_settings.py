@@ -23,6 +23,7 @@ BLOCK = Provider(
     login=SlurmLogin(
         host="login.example.org", user="deepgrid", key_file=Path("/keys/ssh"), known_hosts_file=Path("/keys/known"),
         grid_root="/srv/deepgrid", storage_root="/srv/storage", partition="main", mirrors={"docker.io": "https://m"},
+        account_table={"0x" + "cd" * 20: "alice"}, account_pattern="ds-{digits:24}", become="sudo",
     ),
     gpu_wei_per_minute=str(10**18 + 1), cpu_wei_per_minute="7", mem_wei_per_mb_minute="0",
     labels={"region": "ch"}, state=Path("/state"),
