@@ -17,9 +17,10 @@ know_account() {
   complaint=''
   if [ -z "$uid" ]; then
     complaint="there is no account $user on the login node"
-  elif [ "$uid" -ne "$(id -u)" ]; then
-    [ "$uid" -ne 0 ] || complaint="the account $user is root's"
-    [ "$become" = sudo ] || [ "$(id -u)" -eq 0 ] || complaint="$(id -un) is not root, and cannot submit for $user"
+  elif [ -n "$1" ] && [ "$uid" -eq 0 ]; then
+    complaint="the account $user is root's"
+  elif [ "$uid" -ne "$(id -u)" ] && [ "$become" != sudo ] && [ "$(id -u)" -ne 0 ]; then
+    complaint="$(id -un) is not root, and cannot submit for $user"
   fi
   [ -z "$complaint" ]
 }

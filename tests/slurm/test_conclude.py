@@ -21,7 +21,7 @@ T = 1000.0
 
 def concluded(sightings: Sightings, now: float, *queue: Row, rows: tuple[Row, ...] = ()) -> SlurmJob:
     """Where the claim stands by a look at this moment."""
-    look = Look(queue, (), "jobs", "999", {KEY.comment: 42})
+    look = Look(queue, (), {KEY.comment: "999"}, {KEY.comment: 42})
     found = sightings.by_look(look, [KEY], now)
     return found.get(KEY) or sightings.by_accounting(look, [KEY], rows, now)[KEY]
 

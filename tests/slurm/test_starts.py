@@ -23,7 +23,7 @@ from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
 from tests.slurm.test_look import KEY
 
 START = 1000
-BY_GUARD = Row(42, "jobs", KEY.name, KEY.comment, "FAILED", START, START, wait_status(GUARD_STATUS, 0))
+BY_GUARD = Row(42, "999", KEY.name, KEY.comment, "FAILED", START, START, wait_status(GUARD_STATUS, 0))
 EARLIER = START - CLOCKS_AGREE_WITHIN_S - 1
 
 CASES = {
@@ -50,8 +50,7 @@ def test_which_records_are_of_a_refused_start(case: str) -> None:
 
 
 def look(marks: Marks, *records: Row) -> Look:
-    completions = tuple(replace(row, user="999") for row in records)
-    return Look((), completions, "jobs", "999", {KEY.comment: 42}, marks={KEY.comment: marks})
+    return Look((), records, {KEY.comment: "999"}, {KEY.comment: 42}, marks={KEY.comment: marks})
 
 
 def test_a_job_that_ran_twice_ended_when_it_ended_first() -> None:

@@ -1,0 +1,62 @@
+"""Unix accounts that tests make, and remove again; names differ from run to run, as runs share the machine."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+FIRST_ID, LAST_ID = 200_000, 900_000
+DATABASES = (Path("/etc/passwd"), Path("/etc/group"))
+
+
+@contextmanager
+def account() -> Iterator[str]:
+    """An account as an administrator makes it, with a group of its own, without a password and a home."""
+    name = f"dg-{secrets.token_hex(6)}"
+    number = str(_free_id())
+    options = ["--user-group", "--uid", number, "--no-create-home", "--home-dir", "/", "--shell", "/bin/sh"]
+    subprocess.run(["useradd", *options, "--password", "*", name], check=True, capture_output=True)
+    try:
+        yield name
+    finally:
+        subprocess.run(["userdel", "--force", name], check=True, capture_output=True)
+
+
+@contextmanager
+def wallet_account(number: int | None = None) -> Iterator[str]:
+    """An account whose name is a wallet address, which useradd takes for too long and the databases do not."""
+    name = f"0x{secrets.token_hex(20)}"
+    number = _free_id() if number is None else number
+    lines = (f"{name}:x:{number}:{number}::/:/bin/sh", f"{name}:x:{number}:")
+    for database, line in zip(DATABASES, lines, strict=True):
+        _rewrite(database, line, present=True)
+    try:
+        yield name
+    finally:
+        for database, line in zip(DATABASES, lines, strict=True):
+            _rewrite(database, line, present=False)
+
+
+def _free_id() -> int:
+    used = {line.split(":")[2] for database in DATABASES for line in database.read_text().splitlines()}
+    while str(number := FIRST_ID + secrets.randbelow(LAST_ID - FIRST_ID)) in used:
+        pass
+    return number
+
+
+def _rewrite(database: Path, line: str, *, present: bool) -> None:
+    """Add or remove a line as lckpwdf(3) has it: under the lock that useradd takes too, and at one stroke."""
+    with Path("/etc/.pwd.lock").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        found = database.stat()
+        new = database.with_name(f"{database.name}.{secrets.token_hex(4)}")
+        others = [other for other in database.read_text().splitlines() if other != line]
+        new.write_text("".join(f"{one}\n" for one in [*others, *([line] if present else [])]))
+        new.chmod(found.st_mode)
+        os.chown(new, found.st_uid, found.st_gid)
+        new.rename(database)
