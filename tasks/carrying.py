@@ -57,18 +57,21 @@ async def cancel_at_slurm(carrier: Carrier) -> None:
     await carrier.cancel_at_slurm()
 
 
-TASKS: dict[Call, Call] = {
-    Carrier.fetch_script: fetch_script,
-    Carrier.submit: submit_to_slurm,
-    Carrier.wait: await_change,
-    Carrier.report_running: report_running,
-    Carrier.extend_limit: extend_limit,
-    Carrier.settle: settle,
-    Carrier.refuse: refuse,
-    Carrier.cancel_at_slurm: cancel_at_slurm,
+TASKS: dict[str, Call] = {
+    step.__name__: task
+    for step, task in (
+        (Carrier.fetch_script, fetch_script),
+        (Carrier.submit, submit_to_slurm),
+        (Carrier.wait, await_change),
+        (Carrier.report_running, report_running),
+        (Carrier.extend_limit, extend_limit),
+        (Carrier.settle, settle),
+        (Carrier.refuse, refuse),
+        (Carrier.cancel_at_slurm, cancel_at_slurm),
+    )
 }
 
 
 async def as_task(step: Call, *arguments: object) -> Any:
     """Call a step of a carrier as the task of that name."""
-    return await TASKS[step](*arguments)
+    return await TASKS[step.__name__](*arguments)
