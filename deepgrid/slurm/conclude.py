@@ -1,7 +1,7 @@
 """Where a claim stands at the cluster, from everything that knows of it: concluded here and nowhere else.
 
 The spool counts before the queue, both before accounting. What none of them knows is absent, unless something speaks
-against it: accounting still has the job as unfinished, or a queue that held it a moment ago is empty as a whole, as
+against it: records cannot be read, accounting still has the job as unfinished, or a queue that held it a moment ago is empty as a whole, as
 that of a controller that came back without its state.
 """
 
@@ -25,6 +25,7 @@ EMPTIED_S = 60.0  # for which an empty queue proves nothing about what it held
 RUNAWAY_S = 3600.0  # for which accounting alone keeps a job from being absent
 FORGET_S = 2 * RUNAWAY_S
 
+UNREAD = SlurmJob(Phase.UNKNOWN, reason="the cluster's completion records cannot be read")
 SUDDENLY_EMPTY = SlurmJob(Phase.UNKNOWN, reason="the cluster's whole queue is suddenly empty")
 ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason="accounting knows the job as unfinished, the queue does not")
 RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only its accounting knows it, and no end of it")
@@ -78,6 +79,8 @@ class Sightings:
         if known.end is not None:
             self._seen.pop(key, None)
             return known.end
+        if not look.whole:
+            return UNREAD
         seen = self._seen.get(key)
         if known.unfinished:
             seen = self._sighting(key, now)

@@ -35,6 +35,7 @@ class Accounted:
 class Look:
     """The queue and the spool at one moment, unix second `clock` of the login node; the grid's jobs of any account.
 
+    `whole` is False where spool or folders of jobs could not be read: then what is not seen is not absent.
     By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `marks` what
     starts left behind.
     """
@@ -46,6 +47,7 @@ class Look:
     refused: frozenset[str] = frozenset()
     clock: int = 0
     marks: dict[str, Marks] = field(default_factory=dict)
+    whole: bool = True
 
     def queued(self, key: JobKey) -> SlurmJob | None:
         """The claim's job in the queue."""
@@ -119,7 +121,7 @@ def parse_look(answer: bytes) -> Look:
     lines = [line.split(" ") for line in answer.decode(errors="replace").splitlines()]
     if not lines or lines[-1] != ["end"]:
         raise SlurmUnreachable("The login node gave half an answer.")
-    queue: list[Row] = []
+    queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}
     ids, refused, marks, clock = {}, set(), {}, 0
@@ -141,7 +143,10 @@ def parse_look(answer: bytes) -> Look:
                 if was_refused == "yes":
                     refused.add(comment)
                 marks[comment] = Marks(_time(started), _time(tombstone))
-    return Look(tuple(queue), tuple(completions), users, ids, frozenset(refused), clock, marks)
+    if queue is None:
+        raise SlurmUnreachable("The login node gave an answer without a queue.")
+    whole = ["unread"] not in lines
+    return Look(tuple(queue), tuple(completions), users, ids, frozenset(refused), clock, marks, whole)
 
 
 def _decoded(text: str) -> str:

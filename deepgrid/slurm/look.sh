@@ -17,8 +17,13 @@ status=$?
 printf 'queue %s %s\n' "$status" "$(printf '%s\n' "$rows" | base64 -w0)"
 
 if [ -n "$watched" ]; then
-  comments=$(mktemp)
-  printf '%s\n' "$watched" | sed 's/^[^ ]* /comment=/' > "$comments"
+  # A disk that takes no list of comments would make the spool look empty, and so would one that is away.
+  comments=$(mktemp) || exit 1
+  if ! printf '%s\n' "$watched" | sed 's/^[^ ]* /comment=/' > "$comments"; then
+    rm -f "$comments"
+    exit 1
+  fi
+  if ! ls "$root/spool" > /dev/null 2>&1 || ! [ -x "$root/jobs" ]; then echo unread; fi
   printf 'spool %s\n' "$(find "$root/spool" -maxdepth 1 -name '[0-9]*' \
     -exec grep -lxF -f "$comments" {} + 2> /dev/null | while read -r file; do cat "$file"; echo; done | base64 -w0)"
   rm -f "$comments"

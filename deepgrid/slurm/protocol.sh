@@ -55,6 +55,7 @@ accounted() {
 # find_job: the first id of an earlier attempt, if there is one.
 find_job() {
   found=$(queued -t all) || answer later "$found"
+  ls "$root/spool" > /dev/null 2>&1 || answer later "the login node cannot read $root/spool"
   [ -n "$found" ] || found=$(records | sed 's|.*/||; s|[.].*||')
   [ -n "$found" ] || found=$(accounted) || answer later "$found"
   found=$(printf '%s\n' "$found" | sort -n | head -n 1)

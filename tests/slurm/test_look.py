@@ -107,8 +107,9 @@ def test_a_whole_answer_is_read() -> None:
         answer(f"queue 0 {text('')}"),
         answer(f"queue 1 {text('Unable to contact slurm controller')}", "end"),
         answer("queue 0 %%%", "end"),
+        answer("clock 400", "end"),
     ],
-    ids=["nothing", "no end", "Slurm silent", "garbage"],
+    ids=["nothing", "no end", "Slurm silent", "garbage", "no queue"],
 )
 def test_anything_less_concludes_nothing(broken: bytes) -> None:
     with pytest.raises(SlurmUnreachable):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from pwd import getpwnam
 
 import pytest
@@ -12,6 +14,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.conclude import UNREAD
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
@@ -110,6 +113,27 @@ async def test_without_accounting_nothing_is_called_absent(
     assert monitor.observe(absent) == UNKNOWN
     box.start()
     await until(monitor, absent, Phase.ABSENT)
+
+
+async def test_while_the_spool_is_away_nothing_is_called_absent_and_nothing_is_tried_again(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """Its file system is not mounted: jobs that ended meanwhile would seem to be gone."""
+    spool = Path(box.settings.grid_root) / "spool"
+    monitor.watch(key)
+    await until(monitor, key, Phase.ABSENT)
+    box.folder(key).mkdir(exist_ok=True)
+    (box.folder(key) / "intent").write_text(f"{int(time.time()) - 600}\n")
+    away = spool.rename(spool.with_name("away"))
+    try:
+        monitor.look_now(key)
+        assert (await until(monitor, key, Phase.UNKNOWN)).reason == UNREAD.reason
+        with pytest.raises(SlurmUnreachable, match="cannot read"):
+            await cluster.submit(key, bash("true"), SMALL)
+    finally:
+        away.rename(spool)
+    await until(monitor, key, Phase.ABSENT)
+    assert not (await cluster.submit(key, bash("true"), SMALL)).adopted
 
 
 class CountingLogin(Login):
