@@ -1,8 +1,8 @@
 """Where a claim stands at the cluster, from everything that knows of it: concluded here and nowhere else.
 
 The spool counts before the queue, both before accounting. What none of them knows is absent, unless something speaks
-against it: records cannot be read, accounting still has the job as unfinished, or a queue that held it a moment ago is empty as a whole, as
-that of a controller that came back without its state.
+against it: records cannot be read, accounting still has the job as unfinished, or a queue that held it a moment ago is
+empty as a whole, as that of a controller that came back without its state.
 """
 
 from __future__ import annotations

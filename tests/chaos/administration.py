@@ -52,8 +52,9 @@ class Administrator(Box):
     def start(self) -> None:
         """Start again what was stopped, and put nodes back that Slurm drained for a job started twice."""
         self.site.prepare()
-        nodes = [daemon for daemon in self.site.daemons() if daemon.name in self.nodes]
-        for daemon in self.site.daemons():
+        daemons = self.site.daemons()
+        nodes = [daemon for daemon in daemons if daemon.name in self.nodes]
+        for daemon in daemons:
             self.table.start(daemon)
             if daemon not in nodes:
                 self.table.wait_ready(daemon)
