@@ -160,8 +160,7 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
         for file in Path(login.grid_root).glob(place):
             if file.stat().st_mtime >= since:
                 found += [row for row in Completions.parse(file.read_text()) if row.name in names]
-    account = login.job_account or login.user
-    lines = _slurm(world, cluster, *Sacct.argv(account, sorted(names), since - 3600))
+    lines = _slurm(world, cluster, *Sacct.argv(sorted(names), since - 3600))
     return found + Sacct.parse("\n".join(lines))
 
 

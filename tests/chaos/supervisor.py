@@ -50,7 +50,7 @@ def serve(cluster: str, settings_file: str) -> None:
     from tests.chaos.points import Kills, wrap_all
 
     if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # the library takes Python's way to sleep for an error
-        time.sleep = lambda seconds: threading.Event().wait(seconds) and None
+        time.sleep = _sleep
     patches = Patches(**json.loads(Path(settings_file).read_text()))
     original = Provider.settings
 
@@ -63,6 +63,10 @@ def serve(cluster: str, settings_file: str) -> None:
     Provider.settings = settings  # type: ignore[method-assign]
     wrap_all(Kills(Path(patches.kills)))
     serve_provider(cluster)
+
+
+def _sleep(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 def stand_ready(path: str) -> None:
