@@ -140,7 +140,7 @@ limit() {
   for id in $ids; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
       *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;
-      *denied* | *'not permitted'*) answer refused "$message" ;;
+      *denied* | *'not permitted'* | *'Invalid user id'*) answer refused "$message" ;;
       *) answer later "$message" ;;
     esac
   done

@@ -1,0 +1,160 @@
+"""A supervisor without root: it becomes its customers' accounts by sudo, and its files stay its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import SlurmError
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.accounts import Become, CustomerAccounts
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.submit import SubmitRequest
+from tests.slurm.ordinary import operator, ordinary_supervisor
+from tests.slurm.people import account, wallet_account
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, until
+
+ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
+
+
+def of(customer: str) -> SubmitRequest:
+    return replace(SMALL, customer=customer)
+
+
+@pytest.fixture(scope="module")
+def people() -> Iterator[dict[str, str]]:
+    """Two customers with accounts, one of them named by a wallet, and a third whose account sudo does not give."""
+    with account() as alice, wallet_account() as bob, account() as carol:
+        yield {ALICE: alice, BOB: bob, CAROL: carol}
+
+
+@pytest.fixture(scope="module")
+def settings(box: Box, people: dict[str, str], state_folder: Path) -> Iterator[LoginSettings]:
+    granted = CustomerAccounts({customer: people[customer] for customer in (ALICE, BOB)})
+    folder = Path(tempfile.mkdtemp(dir=state_folder))
+    folder.chmod(0o755)
+    with ordinary_supervisor(box, folder, granted) as settings:
+        yield replace(settings, accounts=CustomerAccounts(people))
+
+
+@pytest.fixture
+async def cluster(settings: LoginSettings) -> AsyncIterator[Cluster]:
+    login = Login(settings)
+    yield Cluster(login, settings)
+    await login.close()
+
+
+def folder_of(cluster: Cluster, key: JobKey) -> Path:
+    return Path(cluster.settings.grid_root) / "jobs" / key.folder
+
+
+async def test_a_job_runs_in_its_customers_account_and_leaves_the_supervisor_its_files(
+    cluster: Cluster, monitor: SlurmMonitor, people: dict[str, str], key: JobKey
+) -> None:
+    for customer in (ALICE, BOB):
+        one = replace(key, job_id=key.job_id * 10 + len(people[customer]))
+        script = bash("id -un; pwd -P > where; stat -c %U where; echo $HOME")
+        submission = await cluster.submit(one, script, of(customer))
+        assert (await cluster.submit(one, bash("true"), of(customer))).slurm_id == submission.slurm_id
+        assert (await ended(monitor, one)).state == "COMPLETED"
+        folder = folder_of(cluster, one)
+        said = (await cluster.read_output({one: 0}))[one].decode().splitlines()
+        assert said == [people[customer]] * 2 + [f"{folder}/run"]
+        own = {"account", "id", "intent", "limit", "lock"}
+        assert {file.owner() for file in [folder, *(folder / name for name in own)]} == {cluster.settings.user}
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o711
+        assert (folder / "output.log").owner() == people[customer]
+        assert stat.S_IMODE((folder / "output.log").stat().st_mode) == 0o640
+        assert (folder / "run").owner() == people[customer]
+
+
+async def test_it_is_cancelled_while_it_runs(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+    await cluster.submit(key, bash(WAIT_FOR_LEAVE), of(ALICE))
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    await cluster.cancel(key)
+    assert (await ended(monitor, key)).state == "CANCELLED"
+    with pytest.raises(SlurmError, match="cancelled"):
+        await cluster.submit(key, bash("true"), of(ALICE))
+
+
+async def test_more_time_takes_an_operator_of_slurm(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash(WAIT_FOR_LEAVE), of(ALICE))
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    with pytest.raises(SlurmError, match="Invalid user id|denied"):
+        await cluster.set_time_limit(key, 17)
+    with operator(box, cluster.settings.user):
+        assert await cluster.set_time_limit(key, 17)
+        assert (await cluster.queue())[key.comment].limit_minutes == 17
+    await cluster.cancel(key)
+
+
+async def test_an_account_that_sudo_does_not_give_is_a_refusal_with_its_reason(
+    box: Box, cluster: Cluster, key: JobKey
+) -> None:
+    for _ in range(2):
+        with pytest.raises(SlurmError, match="could not act as dg-.*sudo: ") as refusal:
+            await cluster.submit(key, bash("true"), of(CAROL))
+        assert not refusal.value.transient
+    assert box.ids(key) == []
+    assert sorted(file.name for file in folder_of(cluster, key).iterdir()) == [
+        "account", "complaint", "lock", "refused", "tombstone",
+    ]  # fmt: skip
+
+
+async def test_root_is_not_needed_and_not_pretended(settings: LoginSettings, key: JobKey) -> None:
+    login = Login(replace(settings, become=Become.UID))
+    try:
+        with pytest.raises(SlurmError, match="is not root, and cannot submit for"):
+            await Cluster(login, login.settings).submit(key, bash("true"), of(ALICE))
+    finally:
+        await login.close()
+
+
+async def test_other_accounts_reach_neither_output_nor_folder(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    victim = replace(key, job_id=key.job_id * 10)
+    await cluster.submit(victim, bash("echo secret | tee file"), of(ALICE))
+    await ended(monitor, victim)
+    folder, own = folder_of(cluster, victim), folder_of(cluster, key)
+    tricks = [
+        f"cat {folder}/output.log", f"cat {folder}/run/file", f"ls {folder}", f"ls {folder}/run", f"ls {folder}/place*",
+        f"cat {folder}/account", f"echo forged >> {folder}/output.log", f"mkdir {folder}/run/started2",
+        f"rm -f {own}/output.log && test ! -e {own}/output.log", f"ln -sf /etc/shadow {own}/output.log",
+        f"touch {own}/tombstone", "touch ../output.log", f"rm {own}/run", f"cat {own}/id",
+    ]  # fmt: skip
+    body = "\n".join(f"( {trick} ) > /dev/null 2>&1 && echo 'worked: {trick}'" for trick in tricks)
+    await cluster.submit(key, bash(f"{body}\necho done"), of(BOB))
+    await ended(monitor, key)
+    assert (await cluster.read_output({key: 0}))[key] == b"done\n"
+
+
+async def test_the_supervisors_own_jobs_run_in_the_account_that_it_names(
+    settings: LoginSettings, people: dict[str, str]
+) -> None:
+    login = Login(replace(settings, own_account=people[ALICE]))
+    batch = Cluster(login, login.settings).batch
+    try:
+        for _ in range(2):
+            said = await batch.run(
+                "deepgrid-benchmark-sudo-test", "#!/bin/bash\nid -un; mkdir -p a/b; echo $HOME > a/b/c",
+                ["--ntasks=1"], limit_minutes=2, wait_minutes=2,
+            )  # fmt: skip
+            assert said.strip() == people[ALICE]
+        assert list((Path(settings.grid_root) / "batch").iterdir()) == []
+    finally:
+        await login.close()
