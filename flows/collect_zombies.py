@@ -9,18 +9,27 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from tasks import sessions
-from tasks.collecting import cancel_left_over, give_grace, look_again, look_for_zombies, put_right
+from tasks.collecting import (
+    cancel_left_over,
+    find_leftovers,
+    give_grace,
+    look_again,
+    look_for_zombies,
+    put_right,
+    remove_leftovers,
+)
 
 
 @flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
-async def collect_zombies(cluster: str, grace_s: int = 60) -> State[None]:
-    """Refund jobs that the cluster lost, settle those that ended unseen, cancel what nobody waits for any more.
+async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) -> State[None]:
+    """Refund jobs that the cluster lost, settle those that ended unseen, cancel and remove what is left of others.
 
     A cluster that does not answer fails the run, and nothing is collected.
 
     Args:
         cluster: Name of the provider block.
         grace_s: Seconds between the two looks at which a job must be absent before it counts as lost.
+        keep_days: For how many days folders of claims that are over stay; the books read their records of ends.
     """
     async with sessions.provider(cluster) as session:
         found = await look_for_zombies(session)
@@ -31,6 +40,8 @@ async def collect_zombies(cluster: str, grace_s: int = 60) -> State[None]:
             seen = await look_again(session, found.suspects, grace_s)
             became = await asyncio.gather(*(put_right(session, one) for one in seen))
             done += [f"job {one.key.job_id} is {words}" for one, words in zip(seen, became, strict=True)]
+        if leftovers := await find_leftovers(session, keep_days):
+            done.append(f"removed {await remove_leftovers(session, leftovers)} of {len(leftovers)} folders left over")
     if not done:
         return Completed(message=f"No zombie among {found.claims} jobs.")
     return Completed(message=f"Of {found.claims} jobs: {', '.join(done)}.")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from deepgrid.lifecycle.decide import Observation
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.roles import zombies
+from deepgrid.roles import tidying, zombies
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.zombies import Findings, Suspect
+from deepgrid.slurm.leftovers import Leftover
 from tasks.retrying import side_effect
 
 LOOKS_AGAIN = 2  # a cluster that does not answer is asked by the next run
@@ -43,3 +44,15 @@ async def put_right(session: ProviderSession, seen: Observation) -> str:
 async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
     """Cancel a Slurm job whose claim is over."""
     await zombies.cancel_left_over(session, key)
+
+
+@side_effect("look for leftovers on {session.settings.cluster}", LOOKS_AGAIN)
+async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Leftover]:
+    """Folders of claims that have been over for long, and storage of jobs that were killed."""
+    return await tidying.find_leftovers(session, keep_days)
+
+
+@side_effect("remove leftovers on {session.settings.cluster}", LOOKS_AGAIN)
+async def remove_leftovers(session: ProviderSession, leftovers: Sequence[Leftover]) -> int:
+    """Remove them, as many as there is time for; returns how many."""
+    return len(await tidying.remove_leftovers(session, leftovers))

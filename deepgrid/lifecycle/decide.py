@@ -31,7 +31,8 @@ LOST = "the cluster lost the job: neither its queue nor its records know it"
 
 # Slurm's final states that are the cluster's fault: never billed (rule 3 of the contracts).
 FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of the cluster did not boot",
-          "PREEMPTED": "the cluster preempted the job"}  # fmt: skip
+          "PREEMPTED": "the cluster preempted the job",
+          "REVOKED": "another cluster of the site took the job"}  # fmt: skip
 FAULT_REASONS = {"JobLaunchFailure": "the cluster could not launch the job",
                  "launch_failed_requeued_held": "the cluster could not launch the job"}  # fmt: skip
 # Slurm's reasons for which a job stays in the queue for ever.

@@ -16,6 +16,7 @@ from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 
 _COMMENT = re.compile(r"deepgrid:\d+:[0-9a-f]{8}:(\d+):(\d+)")
+DAY_S = 86400
 CLAIMED = frozenset({JobStatus.SCHEDULED, JobStatus.RUNNING})
 
 
@@ -54,4 +55,18 @@ def is_left_over(key: JobKey, job: Job, slurm: SlurmJob) -> bool:
     """Whether Slurm still holds a job whose claim is over: cold on chain, or given back since."""
     if slurm.phase not in (Phase.QUEUED, Phase.RUNNING) or slurm.state == "COMPLETING":
         return False
-    return job.status.cold or job.claimed_at != key.claimed_at or job.status not in CLAIMED
+    return is_over(key, job)
+
+
+def is_over(key: JobKey, job: Job) -> bool:
+    """Whether nothing is done any more for this claim: its job is cold, or was given back since."""
+    return job.status not in CLAIMED or job.claimed_at != key.claimed_at
+
+
+def is_long_over(key: JobKey, job: Job, now: int, days: int) -> bool:
+    """Whether the claim has been over for so long; one that was given back counts from when it was made.
+
+    `now` is unix seconds by the chain's clock.
+    """
+    ended_at = job.ended_at if job.status.cold and job.claimed_at == key.claimed_at else key.claimed_at
+    return is_over(key, job) and now - ended_at >= days * DAY_S

@@ -20,6 +20,7 @@ from deepgrid.slurm import submit as protocol
 from deepgrid.slurm.batch import BatchJobs
 from deepgrid.slurm.commands import OUR_COMMENTS, Remembered, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
 from deepgrid.slurm.conclude import Sightings
+from deepgrid.slurm.leftovers import Leftovers
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
@@ -43,6 +44,7 @@ class Cluster:
         self._login = login
         self.settings = settings
         self.batch = BatchJobs(login, settings)
+        self.leftovers = Leftovers(login, settings)
         self.sightings = Sightings()
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set once an effect was told that its term is over
@@ -126,11 +128,15 @@ class Cluster:
             done = await self._login.run(argv)
             complaint = done.stderr.decode(errors="replace")
             if done.exit_status and Sacct.DISABLED in complaint:
-                return Remembered.parse(await self._ask(Remembered.argv()))
+                return await self.remembered()
             if done.exit_status:
                 raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(complaint)}.")
             rows += Sacct.parse(done.stdout.decode(errors="replace"))
         return rows
+
+    async def remembered(self) -> list[Row]:
+        """All jobs that the controller knows, those too that ended a few minutes ago."""
+        return Remembered.parse(await self._ask(Remembered.argv()))
 
     async def records(self, keys: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
         """The ends of those claims that have ended, by the completion hook, else by accounting."""

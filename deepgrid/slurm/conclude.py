@@ -2,7 +2,9 @@
 
 The spool counts before the queue, both before accounting. What none of them knows is absent, unless something speaks
 against it: records cannot be read, accounting still has the job as unfinished, or a queue that held it a moment ago is
-empty as a whole, as that of a controller that came back without its state.
+empty as a whole, as that of a controller that came back without its state. Accounting learns late, and of jobs that the
+controller forgot never: what was alive just now, and is not among the ended jobs that the controller keeps for minutes,
+was forgotten.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
     from deepgrid.slurm.cluster import Cluster
 
 EMPTIED_S = 60.0  # for which an empty queue proves nothing about what it held
-RUNAWAY_S = 3600.0  # for which accounting alone keeps a job from being absent
-FORGET_S = 2 * RUNAWAY_S
+RUNAWAY_S = 900.0  # for which accounting alone keeps a job from being absent
+REMEMBERED_S = 30.0  # for which every controller remembers a job that ended (MinJobAge, by default 300 s)
+KEEP_S = 4 * RUNAWAY_S
 
 UNREAD = SlurmJob(Phase.UNKNOWN, reason="the cluster's completion records cannot be read")
 SUDDENLY_EMPTY = SlurmJob(Phase.UNKNOWN, reason="the cluster's whole queue is suddenly empty")
 ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason="accounting knows the job as unfinished, the queue does not")
 RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only its accounting knows it, and no end of it")
+FORGOTTEN = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: its controller has forgotten it")
 REFUSED_START = SlurmJob(Phase.ABSENT, reason="the cluster lost the job, and a second start was refused")
 
 log = logging.getLogger(__name__)
@@ -41,6 +45,7 @@ class _Sighting:
     touched_at: float
     alive_at: float | None = None
     unfinished_since: float | None = None
+    forgotten: bool = False
     unheard_of: str = ""
 
 
@@ -52,7 +57,7 @@ class Sightings:
 
     def by_look(self, look: Look, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
         """What spool and queue tell; claims that neither knows are left out."""
-        self._seen = {key: seen for key, seen in self._seen.items() if now - seen.touched_at < FORGET_S}
+        self._seen = {key: seen for key, seen in self._seen.items() if now - seen.touched_at < KEEP_S}
         found: dict[JobKey, SlurmJob] = {}
         for key in keys:
             job = look.ended(key) or look.queued(key)
@@ -63,8 +68,7 @@ class Sightings:
                 self._seen.pop(key, None)
                 continue
             seen = self._sighting(key, now)
-            seen.unfinished_since = None
-            seen.alive_at = now
+            seen.alive_at, seen.unfinished_since, seen.forgotten = now, None, False
             self._note_state(key, job.state, now)
         return found
 
@@ -73,6 +77,12 @@ class Sightings:
     ) -> dict[JobKey, SlurmJob]:
         """What is concluded about claims that the look missed, once accounting was asked."""
         return {key: self._accounted(look, key, rows, now) for key in missing}
+
+    def by_memory(
+        self, look: Look, unfinished: Iterable[JobKey], remembered: Sequence[Row], now: float
+    ) -> dict[JobKey, SlurmJob]:
+        """What is concluded about claims that are unfinished for accounting, once the controller was asked too."""
+        return {key: self._remembered(look, key, remembered, now) for key in unfinished}
 
     def _accounted(self, look: Look, key: JobKey, rows: Sequence[Row], now: float) -> SlurmJob:
         known = look.accounted(key, rows)
@@ -85,11 +95,24 @@ class Sightings:
         if known.unfinished:
             seen = self._sighting(key, now)
             self._note_state(key, known.unfinished[0].state, now)
+            if seen.forgotten:
+                return FORGOTTEN
             seen.unfinished_since = now if seen.unfinished_since is None else seen.unfinished_since
             return RUNAWAY if now - seen.unfinished_since >= RUNAWAY_S else ABSENT_BUT_ACCOUNTED
+        if look.refused_start(key, rows):
+            return REFUSED_START
         if not look.queue and seen is not None and seen.alive_at is not None and now - seen.alive_at < EMPTIED_S:
             return SUDDENLY_EMPTY
-        return REFUSED_START if look.refused_start(key, rows) else ABSENT
+        return ABSENT
+
+    def _remembered(self, look: Look, key: JobKey, remembered: Sequence[Row], now: float) -> SlurmJob:
+        known = look.accounted(key, remembered)
+        if known.end is not None:
+            return known.end
+        seen = self._sighting(key, now)
+        if not known.unfinished and seen.alive_at is not None and now - seen.alive_at < REMEMBERED_S:
+            seen.forgotten = True
+        return FORGOTTEN if seen.forgotten else ABSENT_BUT_ACCOUNTED
 
     def _sighting(self, key: JobKey, now: float) -> _Sighting:
         seen = self._seen.setdefault(key, _Sighting(now))
@@ -112,5 +135,17 @@ async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict
     look = await cluster.look(keys)
     states = cluster.sightings.by_look(look, keys, time.monotonic())
     missing = [key for key in keys if key not in states]
-    rows = await cluster.accounts(missing) if missing else []
-    return look, states | cluster.sightings.by_accounting(look, missing, rows, time.monotonic())
+    return look, states | await conclude_missing(cluster, look, missing)
+
+
+async def conclude_missing(cluster: Cluster, look: Look, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
+    """Where claims stand that the look missed, by accounting and, for what that calls unfinished, by the controller."""
+    if not missing:
+        return {}
+    rows = await cluster.accounts(missing)
+    states = cluster.sightings.by_accounting(look, missing, rows, time.monotonic())
+    unfinished = [key for key, job in states.items() if job == ABSENT_BUT_ACCOUNTED]
+    if unfinished:
+        remembered = await cluster.remembered()
+        states |= cluster.sightings.by_memory(look, unfinished, remembered, time.monotonic())
+    return states

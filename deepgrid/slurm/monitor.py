@@ -17,6 +17,7 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.conclude import conclude_missing
 from deepgrid.slurm.look import Look
 
 POLL_S = 1.0
@@ -141,11 +142,10 @@ class SlurmMonitor:
         for key in due:
             self._jobs[key].postpone_accounting(now)
         try:
-            rows = await self._cluster.accounts(due)
+            return await conclude_missing(self._cluster, look, due)
         except GridError as error:
             self._note(error)
             return dict.fromkeys(missing, UNKNOWN)
-        return self._cluster.sightings.by_accounting(look, due, rows, time.monotonic())
 
     def _note(self, error: GridError) -> None:
         """Log an outage once, not at every poll."""

@@ -9,7 +9,16 @@ import pytest
 
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.commands import Row
-from deepgrid.slurm.conclude import ABSENT_BUT_ACCOUNTED, EMPTIED_S, RUNAWAY, RUNAWAY_S, SUDDENLY_EMPTY, Sightings
+from deepgrid.slurm.conclude import (
+    ABSENT_BUT_ACCOUNTED,
+    EMPTIED_S,
+    FORGOTTEN,
+    REMEMBERED_S,
+    RUNAWAY,
+    RUNAWAY_S,
+    SUDDENLY_EMPTY,
+    Sightings,
+)
 from deepgrid.slurm.look import Look
 from tests.slurm.test_look import KEY, OURS
 
@@ -73,6 +82,36 @@ def test_the_wait_for_an_end_begins_anew_when_the_job_is_seen_alive() -> None:
     concluded(sightings, T, rows=(row,))
     concluded(sightings, T + RUNAWAY_S - 1, RUNNING)
     assert concluded(sightings, T + RUNAWAY_S, OTHERS, rows=(row,)) == ABSENT_BUT_ACCOUNTED
+
+
+UNFINISHED = replace(OURS, state="RUNNING", ended_at=None)
+
+
+def remembered(sightings: Sightings, now: float, *memory: Row) -> SlurmJob:
+    """Where the claim stands when only accounting knows it, as unfinished, and the controller remembers this."""
+    assert concluded(sightings, now, OTHERS, rows=(UNFINISHED,)) in (ABSENT_BUT_ACCOUNTED, FORGOTTEN)
+    return sightings.by_memory(Look((), (), {KEY.comment: "999"}, {KEY.comment: 42}), [KEY], memory, now)[KEY]
+
+
+def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember_is_forgotten() -> None:
+    """It was killed before it saved its state; accounting would call the job running for ever."""
+    sightings = Sightings()
+    concluded(sightings, T, RUNNING)
+    assert remembered(sightings, T + REMEMBERED_S - 1) == FORGOTTEN
+    assert concluded(sightings, T + 10 * REMEMBERED_S, OTHERS, rows=(UNFINISHED,)) == FORGOTTEN, "and stays so"
+    concluded(sightings, T + 10 * REMEMBERED_S, RUNNING)
+    assert remembered(sightings, T + 10 * REMEMBERED_S + 1, UNFINISHED) == ABSENT_BUT_ACCOUNTED, "until it is seen"
+
+
+def test_who_was_not_looking_cannot_tell_a_forgotten_job_from_one_that_ended_long_ago() -> None:
+    assert remembered(Sightings(), T) == ABSENT_BUT_ACCOUNTED
+    sightings = Sightings()
+    concluded(sightings, T, RUNNING)
+    assert remembered(sightings, T + REMEMBERED_S) == ABSENT_BUT_ACCOUNTED
+
+
+def test_an_end_that_only_the_controller_knows_yet_counts() -> None:
+    assert remembered(Sightings(), T, OURS).phase is Phase.ENDED
 
 
 def test_a_state_that_nobody_has_heard_of_is_logged_once_and_waited_on(caplog: pytest.LogCaptureFixture) -> None:

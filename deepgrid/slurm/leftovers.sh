@@ -1,0 +1,76 @@
+# shellcheck shell=sh
+# What claims leave on the login node; POSIX sh, run there. Arguments: VERB ROOT STORAGE GRID, then those of the verb.
+#
+# ROOT/jobs/GRID-JOB-CLAIM is the folder of a claim, STORAGE/UID/NAME.SLURMID the storage of its job, which the job
+# removes itself unless it was killed. Jobs own parts of both trees and may have put anything there: a claim's folder is
+# moved out of their reach before it is removed, storage is removed with the rights of the account that owns it, and
+# neither way leads through a link. Answers lines, and `end` last, so that half an answer is told from a whole one.
+set -u
+export LC_ALL=C
+verb=$1 root=$2 storage=$3 grid=$4
+shift 4
+umask 077
+
+# find_ DAYS: the folders of claims that were not touched for so long, and all storage of claims that are known here.
+find_() {
+  find "$root/jobs" -mindepth 1 -maxdepth 1 -type d -name "$grid-*" -mmin "+$(($1 * 1440))" -printf 'claim %f\n'
+  if cd "$storage" 2> /dev/null; then
+    find . -mindepth 2 -maxdepth 2 -type d -regextype posix-extended \
+      -regex '\./[0-9]+/0x[0-9a-f]{64}\.[0-9]+' -printf '%h %f\n' 2> /dev/null | while read -r owner name; do
+      claim_of "${owner#./}" "${name%.*}" "${name#*.}"
+    done
+  fi
+  echo end
+}
+
+# claim_of UID NAME SLURMID: the claim whose job had this id and ran under this account.
+claim_of() {
+  digits=$(printf '%s\n' "${2#0x}" | sed 's/^0*//')
+  [ -n "$digits" ] && [ "${#digits}" -le 15 ] || return 0
+  for folder in "$root/jobs/$grid-$((0x$digits))"-*; do
+    if [ -s "$folder/id" ] && [ "$(cat "$folder/id")" = "$3" ] && [ "$(stat -c %u "$folder/run")" = "$1" ]; then
+      printf 'storage %s %s\n' "${folder##*/}" "$2.$3"
+    fi
+  done
+}
+
+# remove SECONDS: what standard input names in lines like those of `find_`; what there is no time for is left.
+remove() {
+  deadline=$(($(date +%s) + $1))
+  mkdir -p "$root/removed"
+  rm -rf --one-file-system "$root/removed/"* # an earlier call's that was cut short
+  while read -r kind folder name && [ "$(date +%s)" -lt "$deadline" ]; do
+    case $kind in
+      claim) remove_claim "$folder" ;;
+      storage) remove_storage "$folder" "$name" ;;
+    esac && printf 'removed %s %s\n' "$kind" "$folder"
+  done
+  echo end
+}
+
+# remove_claim FOLDER: unless somebody is at it.
+remove_claim() {
+  flock -n "$root/jobs/$1/lock" mv "$root/jobs/$1" "$root/removed/" &&
+    rm -rf --one-file-system "$root/removed/$1"
+}
+
+# remove_storage FOLDER NAME
+remove_storage() {
+  owner=$(stat -c %u "$root/jobs/$1/run") || return 1
+  set -- "$storage/$owner" "$2" "$(stat -c %g "$root/jobs/$1/run")"
+  # A step may have taken the job's own rights away.
+  # shellcheck disable=SC2016 # expanded by the account that owns it
+  removal='cd "$0" && [ ! -L "$1" ] && find "$1" -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; ; rm -rf --one-file-system "$1"'
+  if [ "$(id -u)" = "$owner" ]; then
+    timeout 60 sh -c "$removal" "$1" "$2"
+  elif [ "$(id -u)" = 0 ]; then
+    timeout 60 setpriv --reuid="$owner" --regid="$3" --clear-groups sh -c "$removal" "$1" "$2"
+  else
+    return 1
+  fi < /dev/null 2> /dev/null
+}
+
+case $verb in
+  find) find_ "$@" ;;
+  remove) remove "$@" ;;
+esac

@@ -1,0 +1,42 @@
+"""Every final state of Slurm has one meaning, which the provider's page tells."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.actions import Settle
+from deepgrid.lifecycle.decide import decide
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.slurm.commands import FINAL, phase_of
+from tests.lifecycle.test_decide import R, ended, seen
+
+PAGE = Path(__file__).parents[2] / "docs" / "provider.md"
+ROW = re.compile(
+    r"\| `(?P<state>[A-Z_]+)`(?P<case>[^|]*) \| (?P<status>[^|]+) \| (?P<billed>[^|]+) \| (?P<error>[^|]*)\|"
+)
+ROWS = list(ROW.finditer(PAGE.read_text()))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["state"] + row["case"])
+def test_the_page_tells_what_is_done(row: re.Match[str]) -> None:
+    reason = "JobLaunchFailure" if "launched" in row["case"] else ""
+    observation = seen(R, ended(row["state"], 61, 9, reason), has_cancel_request="request" in row["case"])
+    minutes = {"what ran": 2, "nothing": 0}[row["billed"]]
+    status = next(status for status in JobStatus if status.words == row["status"])
+    assert decide(observation) == Settle(status, minutes, 9, row["error"].strip())
+
+
+def test_the_page_tells_of_every_final_state() -> None:
+    assert {row["state"] for row in ROWS} == FINAL
+    assert all(phase_of(state) is Phase.ENDED for state in FINAL)
+
+
+@pytest.mark.parametrize("state", sorted(FINAL))
+def test_no_end_is_billed_beyond_the_limit(state: str) -> None:
+    action = decide(seen(R, ended(state, 10**6), granted_minutes=7))
+    assert isinstance(action, Settle)
+    assert action.minutes in (0, 7)

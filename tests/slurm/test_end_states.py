@@ -1,0 +1,68 @@
+"""Ends that a real Slurm gives to jobs when something else than the job decides."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.decide import FAULTS
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.slurm.support import SMALL, Box, bash, new_key, the_same_by_accounting, until
+
+PREEMPTING = """
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP PriorityTier=10 DefMemPerCPU=100
+"""
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    """A cluster with one node of one CPU, and a partition that takes it from the others."""
+    folder = Path(tempfile.mkdtemp(prefix="dg-ends-"))
+    folder.chmod(0o755)
+    with running_site(folder, ClusterSpec("ends", nodes=1, cpus_per_node=1)) as (site, table):
+        controller = next(daemon for daemon in site.daemons() if daemon.name == "ends-slurmctld")
+        table.stop(controller.name)
+        with open(site.environment("ends")["SLURM_CONF"], "a") as conf:
+            conf.write(PREEMPTING)
+        table.start(controller)
+        table.wait_ready(controller)
+        yield Box(site, table, "ends")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def running(cluster: Cluster, monitor: SlurmMonitor) -> JobKey:
+    key = new_key()
+    await cluster.submit(key, bash("sleep 600"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    return key
+
+
+async def test_a_preempted_job_is_the_clusters_fault(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
+    key = await running(cluster, monitor)
+    account = box.settings.job_account or box.settings.user
+    box.slurm("sbatch", f"--uid={account}", f"--gid={account}", "-p", "urgent", "--output=/dev/null", "--wrap=true")
+    end = await until(monitor, key, Phase.ENDED)
+    assert end.state == "PREEMPTED"
+    assert (await the_same_by_accounting(box, cluster, monitor, key)).state in FAULTS
+
+
+async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    key = await running(cluster, monitor)
+    box.slurm("scontrol", "update", "nodename=ALL", "state=down", "reason=power")
+    end = await until(monitor, key, Phase.ENDED)
+    assert end.state == "NODE_FAIL"
+    box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)  # it may be back by itself
+    assert (await the_same_by_accounting(box, cluster, monitor, key)).state == "NODE_FAIL"
