@@ -14,6 +14,7 @@ from deepgrid.errors import GridError
 from deepgrid.roles.provider import ProviderSettings
 from deepgrid.roles.registration import Standing, read_versions
 from deepgrid.services.client import ServicesClient
+from deepgrid.slurm.account_checks import examine_accounts
 from deepgrid.slurm.checkup import Finding, Level, examine
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
@@ -77,6 +78,8 @@ async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding
 async def _cluster(settings: ProviderSettings) -> list[Finding]:
     login = Login(settings.login)
     try:
-        return await examine(login, Cluster(login, settings.login))
+        findings = await examine(login, Cluster(login, settings.login))
+        reached = findings[0].level is Level.GOOD
+        return [*findings, *(await examine_accounts(login, settings.login) if reached else [])]
     finally:
         await login.close()

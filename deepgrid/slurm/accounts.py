@@ -59,6 +59,17 @@ def check_name(name: str) -> str:
     return name
 
 
+def as_expression(pattern: str) -> str:
+    """The names that a pattern can give, as an extended regular expression; empty for none."""
+    before, *gap = re.split(_GAP, pattern, maxsplit=1)
+    if not gap:
+        return ""
+    kind, digits, after = gap
+    prefix = "0x" if kind == "address" else ""
+    text = f"{before}{prefix}[0-9a-f]{{{digits or 40}}}{after}"
+    return text.replace(".", "[.]")  # the only one of a name's characters that means something else
+
+
 def no_account(customer: str) -> SlurmError:
     """The refusal of a customer whom this cluster has no account for."""
     return SlurmError(f"This cluster has no Unix account for the customer {customer}.")

@@ -74,9 +74,8 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
 
 async def ask(login: Runner, settings: LoginSettings) -> Facts:
     """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
-    user = settings.job_account or settings.user
     before = time.time()
-    done = await login.run(["sh", "-c", _CHECKUP, "deepgrid", settings.grid_root, user])
+    done = await login.run(["sh", "-c", _CHECKUP, "deepgrid", settings.grid_root])
     lines = done.stdout.decode(errors="replace").splitlines()
     if not lines or lines.pop() != "end":
         raise SlurmUnreachable("The login node gave half an answer.")
@@ -93,7 +92,7 @@ def judge(facts: Facts, settings: LoginSettings) -> list[Finding]:
         _disk(facts.values, settings),
         _locks(facts.values, settings),
         _ends(facts.values, settings),
-        *_accounts(facts.values, settings),
+        *_identity(facts.values),
     ]
 
 
@@ -164,21 +163,7 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     return Finding("ends", Level.WARNING, words, hook)
 
 
-def _accounts(values: Mapping[str, str], settings: LoginSettings) -> Iterator[Finding]:
-    account = settings.job_account or settings.user
-    if not values.get("job_account_id"):
-        yield Finding(
-            "accounts", Level.BAD, f"There is no account {account} for jobs on the login node.",
-            "Create it there and on the nodes, or correct job_account in the Slurm login block.",
-        )  # fmt: skip
-    elif account == settings.user:
-        yield Finding(
-            "accounts", Level.WARNING,
-            "Jobs run under the supervisor's own account: they can read, cancel and forge each other.",
-            "Give jobs another account in the Slurm login block (job_account).",
-        )  # fmt: skip
-    else:
-        yield Finding("accounts", Level.GOOD, f"Jobs run as {account}, the supervisor is {settings.user}.")
+def _identity(values: Mapping[str, str]) -> Iterator[Finding]:
     if "lua" not in values.get("JobSubmitPlugins", "").split(",") or values.get("guard_hook") in (None, "", "0"):
         yield Finding(
             "identity", Level.WARNING, "No submit hook guards the names of the grid's jobs: a job could rename itself.",

@@ -1,15 +1,14 @@
 # shellcheck shell=sh
 # Facts on a cluster for `dps provider doctor`; POSIX sh, run on the login node. Leaves nothing behind.
-# Arguments: ROOT USER. Answers "NAME VALUE" lines, and `end` last, so that half an answer is told from a whole one.
+# Argument: ROOT. Answers "NAME VALUE" lines, and `end` last, so that half an answer is told from a whole one.
 set -u
 export LC_ALL=C
-root=$1 user=$2
+root=$1
 
 fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
 
 fact clock "$(date +%s.%N)"
 fact account "$(id -un)"
-fact job_account_id "$(id -u "$user" 2> /dev/null)"
 config=$(timeout 20 scontrol show config 2> /dev/null)
 printf '%s\n' "$config" | while read -r name _ value; do
   case $name in
@@ -18,7 +17,7 @@ printf '%s\n' "$config" | while read -r name _ value; do
 done
 folder=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
 fact hook_spool "$(sed -n 's/^local SPOOL = "\(.*\)"$/\1/p' "$folder/jobcomp.lua" 2> /dev/null)"
-fact guard_hook "$(grep -c "^local SUPERVISOR = $(id -u)$" "$folder/job_submit.lua" 2> /dev/null)"
+fact guard_hook "$(grep -cE "^local SUPERVISOR = ($(id -u)|nil)$" "$folder/job_submit.lua" 2> /dev/null)"
 
 for name in / /jobs /spool; do
   place=${root}${name%/}

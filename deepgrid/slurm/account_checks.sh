@@ -1,0 +1,35 @@
+# shellcheck shell=sh
+# Facts on the accounts of jobs for `dps provider doctor`; POSIX sh, run on the login node. Changes nothing.
+# Arguments: BECOME PATTERN, an extended regular expression or empty; standard input: names of accounts, one a line.
+# Answers "NAME VALUE" lines, `account NAME UID SUDO GROUP` for each that is there, and `end` last.
+set -u
+export LC_ALL=C
+become=$1 pattern=$2
+fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr '\n' ' ')"; }
+
+fact login "$(id -un)"
+fact uid "$(id -u)"
+config=$(timeout 20 scontrol show config 2> /dev/null)
+fact slurm_user "$(printf '%s\n' "$config" | sed -n 's/^SlurmUser *= *\([^(]*\).*/\1/p')"
+fact private "$(printf '%s\n' "$config" | sed -n 's/^PrivateData *= *//p')"
+fact level "$(timeout 20 sacctmgr -n -P show user "$(id -un)" format=AdminLevel 2> /dev/null | head -n 1)"
+conf=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
+fact guard "$(sed -n 's/^local SUPERVISOR = //p' "$conf/job_submit.lua" 2> /dev/null)"
+
+names=$(cat)
+if [ -n "$pattern" ]; then
+  like=$(getent passwd | cut -d: -f1 | grep -xE "$pattern")
+  fact like "$(printf '%s\n' "$like" | grep -c .)"
+  names=$(printf '%s\n' "$names" "$(printf '%s\n' "$like" | head -n 1)")
+fi
+printf '%s\n' "$names" | grep . | while read -r name; do
+  uid=$(id -u "$name" 2> /dev/null) || continue
+  sudo=- group=own
+  if [ "$become" = sudo ] && [ "$uid" -ne "$(id -u)" ]; then
+    sudo=no
+    if sudo -n -u "$name" -- true < /dev/null > /dev/null 2>&1; then sudo=yes; fi
+    case " $(id -G "$name") " in *" $(id -g) "*) group=shared ;; esac
+  fi
+  printf 'account %s %s %s %s\n' "$name" "$uid" "$sudo" "$group"
+done
+echo end
