@@ -25,12 +25,14 @@ class Allowed(Enum):
     """What may become of jobs besides what their kind says, because of the fault itself; be narrow.
 
     LOST: PANICKED with a full refund, because Slurm lost the job. REFUSED: given back, and run elsewhere.
-    FAULT: FAILED with 0 minutes and a reason, for faults of nodes.
+    FAULT: FAILED with 0 minutes and a reason, for faults of nodes. ENDED: FAILED, billed for what ran, because the
+    cluster itself ended the job.
     """
 
     LOST = "lost"
     REFUSED = "refused"
     FAULT = "fault"
+    ENDED = "ended"
 
 
 Inject = Callable[["World", random.Random], AbstractAsyncContextManager[None]]

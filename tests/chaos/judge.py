@@ -17,13 +17,16 @@ from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Completions, Row, Sacct
+from deepgrid.slurm.conclude import REFUSED_START, RUNAWAY
 from deepgrid.slurm.look import first_end
+from deepgrid.slurm.starts import GUARDED
 from deployments.onemachine.clusters import OFFERS
 from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed
 from tests.chaos.world import World
 
 BLOCKS_AT_ONCE = 2000
+LOSSES = (LOST, RUNAWAY.reason, REFUSED_START.reason)
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ def _faults(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_minut
 
 def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> list[str]:
     job, kind = seen.job, batch.kinds[seen.job.id]
-    if job.status is JobStatus.PANICKED and Allowed.LOST in allows and job.last_error == LOST:
+    if job.status is JobStatus.PANICKED and Allowed.LOST in allows and job.last_error in LOSSES:
+        return []
+    if job.status is JobStatus.FAILED and Allowed.ENDED in allows and job.last_error == "cancelled at the cluster":
         return []
     if job.status is JobStatus.FAILED and Allowed.FAULT in allows and job.last_error and not job.final_cost_wei:
         return []
@@ -137,10 +142,13 @@ def _wrong_bill(seen: Evidence, fee_minutes: int) -> list[str]:
 
 
 def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
-    """Minutes that ran from Slurm's first final record of the last claim, as granted; 0 for a provider's fault."""
+    """Minutes that ran from Slurm's first final record of the last claim, as granted; 0 for a provider's fault.
+
+    A start that was refused, because it was the second, is no run: no kind of job ends like that.
+    """
     job = seen.job
     comment = next((text for text in seen.rows if text.endswith(f":{job.claimed_at}")), "")
-    end = first_end(seen.rows.get(comment, []))
+    end = first_end(row for row in seen.rows.get(comment, []) if row.exit_status != GUARDED)
     if job.status is JobStatus.PANICKED or end is None or end.started_at is None or end.ended_at is None:
         return 0
     if job.status is JobStatus.FAILED and job.last_error and not job.final_cost_wei:

@@ -67,7 +67,7 @@ async def _nodes(world: World, rng: random.Random, state: str) -> AsyncIterator[
         yield
         await lasting(rng, 2, 6)
     finally:
-        await cluster.ask("scontrol", "update", nodes, "State=RESUME")
+        await asyncio.to_thread(cluster.start)
 
 
 @asynccontextmanager
@@ -126,8 +126,8 @@ FAULTS = [
     Fault("partition drained", True, partition_drained, allows=REFUSED),
     Fault("partition inactive", False, partition_inactive, allows=REFUSED),
     Fault("nodes drained", False, nodes_drained),
-    Fault("nodes set down", False, nodes_down, allows=frozenset({Allowed.FAULT})),
-    Fault("jobs cancelled by the administrator", True, cancelled, allows=REFUSED),
+    Fault("nodes set down", False, nodes_down, allows=frozenset({Allowed.FAULT, Allowed.REFUSED})),
+    Fault("jobs cancelled by the administrator", True, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
     Fault("jobs held by the administrator", False, held),
     Fault("jobs requeued by the administrator", False, requeued),
     Fault("jobs suspended by the administrator", False, suspended),

@@ -12,7 +12,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
 from tests.chaos.administration import Administrator, lasting, nodes_resumed, repaired, something_new
-from tests.chaos.fault import Fault
+from tests.chaos.fault import Allowed, Fault
 from tests.chaos.world import World
 
 
@@ -79,8 +79,8 @@ async def no_state(world: World, rng: random.Random) -> AsyncIterator[None]:
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     async with _controller_crashed(cluster):
-        for file in _state(cluster).iterdir():
-            file.unlink()
+        shutil.rmtree(_state(cluster))
+        _state(cluster).mkdir(mode=0o700)
         yield
         await lasting(rng, 0, 2)
 
@@ -203,20 +203,25 @@ def _copy(state: Path, backup: Path) -> None:
             return
 
 
+# A controller without its memory loses jobs, or starts them a second time: their node refuses, and that ends them.
+FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED})
+# A node that is not there does not start jobs, or fails them.
+NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
+
 FAULTS = [
-    Fault("slurmctld killed just after jobs were submitted", True, controller_killed_after_submit),
-    Fault("slurmctld killed just after jobs ended", True, controller_killed_after_end),
-    Fault("slurmctld killed again and again", False, controller_killed_again_and_again),
+    Fault("slurmctld killed just after jobs were submitted", True, controller_killed_after_submit, allows=FORGETS),
+    Fault("slurmctld killed just after jobs ended", True, controller_killed_after_end, allows=FORGETS),
+    Fault("slurmctld killed again and again", False, controller_killed_again_and_again, allows=FORGETS),
+    Fault("slurmctld forgot ids and gives them to others", True, ids_used_again, allows=FORGETS),
+    Fault("slurmctld with an old state", False, old_state, allows=FORGETS),
+    Fault("slurmctld with no state", False, no_state, allows=FORGETS),
     Fault("slurmctld down", True, controller_down),
     Fault("slurmctld hangs", False, controller_hangs),
-    Fault("slurmctld forgot ids and gives them to others", True, ids_used_again),
-    Fault("slurmctld with an old state", False, old_state),
-    Fault("slurmctld with no state", False, no_state),
-    Fault("slurmd killed", True, node_killed),
-    Fault("slurmd given up", False, node_given_up),
-    Fault("all slurmds restarted", False, nodes_restarted),
+    Fault("slurmd killed", True, node_killed, allows=NODE),
+    Fault("slurmd given up", False, node_given_up, allows=NODE),
+    Fault("all slurmds restarted", False, nodes_restarted, allows=NODE),
     Fault("slurmdbd down", True, accounting_down),
     Fault("MariaDB down", False, database_down),
-    Fault("slurmdbd and slurmctld down", False, accounting_and_controller_down),
+    Fault("slurmdbd and slurmctld down", False, accounting_and_controller_down, allows=FORGETS),
     Fault("munged down", True, authentication_down),
 ]
