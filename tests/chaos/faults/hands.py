@@ -120,6 +120,8 @@ def _some(rng: random.Random, slurm_ids: set[str]) -> list[str]:
     return rng.sample(ordered, (len(ordered) + 1) // 2)
 
 
+REQUEUED_S = 360.0  # Slurm waits two minutes before it starts such a job again, which is refused
+LOST = frozenset({Allowed.LOST})
 REFUSED = frozenset({Allowed.REFUSED})
 FAULTS = [
     Fault("partition down", True, partition_down),
@@ -129,6 +131,6 @@ FAULTS = [
     Fault("nodes set down", False, nodes_down, allows=frozenset({Allowed.FAULT, Allowed.REFUSED})),
     Fault("jobs cancelled by the administrator", True, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
     Fault("jobs held by the administrator", False, held),
-    Fault("jobs requeued by the administrator", False, requeued),
+    Fault("jobs requeued by the administrator", False, requeued, allows=LOST, cold_within_s=REQUEUED_S),
     Fault("jobs suspended by the administrator", False, suspended),
 ]
