@@ -17,7 +17,7 @@ from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Completions, Row, Sacct
-from deepgrid.slurm.conclude import REFUSED_START, RUNAWAY
+from deepgrid.slurm.conclude import FORGOTTEN, REFUSED_START
 from deepgrid.slurm.look import first_end
 from deepgrid.slurm.starts import GUARDED
 from deployments.onemachine.clusters import OFFERS
@@ -26,7 +26,7 @@ from tests.chaos.fault import Allowed
 from tests.chaos.world import World
 
 BLOCKS_AT_ONCE = 2000
-LOSSES = (LOST, RUNAWAY.reason, REFUSED_START.reason)
+LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ FLOWS = tuple(
     for name in ("cancel_jobs", "claim_jobs", "collect_zombies", "register_provider", "run_job", "top_up_jobs")
 )
 
-RUNAWAY_S = 40.0  # instead of an hour, for which no round waits
-
 
 @dataclass(frozen=True)
 class Patches:
@@ -49,7 +47,6 @@ def serve(cluster: str, settings_file: str) -> None:
     from blocks import Provider
     from cli.provider import serve_provider
     from deepgrid.roles.provider import ProviderSettings
-    from deepgrid.slurm import conclude
     from tests.chaos.points import Kills, wrap_all
 
     if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # the library takes Python's way to sleep for an error
@@ -64,7 +61,6 @@ def serve(cluster: str, settings_file: str) -> None:
         return replace(real, login=login, book=Path(patches.book), state=state)
 
     Provider.settings = settings  # type: ignore[method-assign]
-    conclude.RUNAWAY_S = RUNAWAY_S
     wrap_all(Kills(Path(patches.kills)))
     serve_provider(cluster)
 
