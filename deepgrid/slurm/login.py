@@ -29,6 +29,7 @@ from deepgrid.slurm.conversation import Conversation
 
 KEEP_ALIVE_S = 15
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
+OVERTIME_S = 5.0  # after which a command that ought to have been given up is given up from outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +104,23 @@ class Login:
         ConfigurationError when the login node is not the one expected or refuses us, SlurmError when the
         answer was too large. What the login shell says before the command is left out.
         """
-        deadline = time.monotonic() + (timeout_s or self.settings.command_timeout_s)
+        limit_s = timeout_s or self.settings.command_timeout_s
+        deadline = time.monotonic() + limit_s
         given_up = threading.Event()
         work = asyncio.get_running_loop().run_in_executor(
             self._threads, self._run, marked(argv), stdin, deadline, given_up
         )
         try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
+            async with asyncio.timeout(limit_s + OVERTIME_S):
+                return await asyncio.shield(work)
+        except (asyncio.CancelledError, TimeoutError) as fault:
             given_up.set()
             work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else will look
-            raise
+            if isinstance(fault, asyncio.CancelledError):
+                raise
+            # paramiko counts by the wall clock: when that is set back, its waits last as much longer.
+            self._drop(self._client)
+            raise self._unreachable("did not answer in time") from None
 
     async def converse(self, argv: Sequence[str]) -> Conversation:
         """Start a command that is talked to line by line, on a channel beside the bounded ones of `run`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
+from deepgrid.slurm import login as login_module
 from deepgrid.slurm.channel import OUTPUT_LIMIT_BYTES
 from deepgrid.slurm.login import Login, LoginSettings
 from tests.slurm.support import Box
@@ -43,6 +45,20 @@ async def test_a_command_that_takes_too_long_is_given_up(login: Login) -> None:
         await login.run(["sleep", "60"], timeout_s=0.5)
     assert silence.value.transient
     assert (await login.run(["echo", "still here"])).stdout == b"still here\n"
+
+
+async def test_a_command_is_given_up_though_the_clock_goes_back_meanwhile(
+    login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SSH's library counts its waits by the wall clock: set back by an hour, they would last an hour longer."""
+    monkeypatch.setattr(login_module, "OVERTIME_S", 0.5)
+    clock = time.time
+    hung = asyncio.create_task(login.run(["sleep", "60"], timeout_s=2.5))
+    await login.run(["true"])  # by now the other one waits, a second at a time
+    monkeypatch.setattr(time, "time", lambda: clock() - 3600)
+    with pytest.raises(SlurmUnreachable, match="in time"):
+        await hung
+    assert (await login.run(["echo", "again"])).stdout == b"again\n"
 
 
 async def test_too_much_output_is_an_error(login: Login) -> None:
