@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a provider's set-up, looked at in one go; nothing is changed.
+"""Everything that can be wrong with a provider's set-up, looked at in one go; nothing is left changed.
 
 Each part is looked at by itself: a chain that is down does not hide what is wrong with the cluster.
 """
@@ -18,6 +18,7 @@ from deepgrid.slurm.account_checks import examine_accounts
 from deepgrid.slurm.checkup import Finding, Level, examine
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
+from deepgrid.slurm.rehearsal import rehearse
 
 GAS_A_JOB = 250_000  # of the provider's three calls, with room
 FEW_JOBS = 100
@@ -77,9 +78,13 @@ async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding
 
 async def _cluster(settings: ProviderSettings) -> list[Finding]:
     login = Login(settings.login)
+    cluster = Cluster(login, settings.login)
     try:
-        findings = await examine(login, Cluster(login, settings.login))
-        reached = findings[0].level is Level.GOOD
-        return [*findings, *(await examine_accounts(login, settings.login) if reached else [])]
+        findings = await examine(login, cluster)
+        if findings[0].level is not Level.GOOD:
+            return findings
+        findings += await examine_accounts(login, settings.login)
+        broken = {finding.subject for finding in findings if finding.level is Level.BAD}
+        return findings if broken & {"folder", "locks"} else [*findings, *await rehearse(login, cluster)]
     finally:
         await login.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
 
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
@@ -63,6 +64,24 @@ class BatchJobs:
             if state != "COMPLETED":
                 raise SlurmError(f"The job {name} ended {state}: {_last_words(await self.output(name))}.")
             return await self._whole_output(name)
+        finally:
+            await self._remove_at_last(name)
+
+    async def attempt(self, name: str, script: str, within_s: float) -> tuple[str, str]:
+        """Slurm's word for a job of a minute at most after `within_s` seconds, and all that it printed if it completed.
+
+        What it printed is empty if that does not arrive. The job and its files are gone then. Raises as `run` does.
+        """
+        try:
+            slurm_id = await self.submit(name, f"#!/bin/sh\n{script}", ["--ntasks=1", "--time=1"])
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self._end(name, slurm_id)
+            state = (await self._ask("state", name, slurm_id))[1]
+            try:
+                return state, (await self._whole_output(name)).strip() if state == "COMPLETED" else ""
+            except SlurmError:
+                return state, ""
         finally:
             await self._remove_at_last(name)
 

@@ -73,14 +73,19 @@ class Leader:
         """
         while True:
             try:
-                epoch = await self._stand(last=0)
-                if self.leads:
-                    break
+                if await self.attempt():
+                    return
             except SlurmUnreachable as error:
                 self._say(logging.WARNING, f"cannot see who leads {self._provider}, trying again: {error}")
             await asyncio.sleep(AGAIN_S)
-        self._cluster.term = Term(self._provider, epoch)
-        self._say(logging.INFO, f"leading {self._provider}, epoch {epoch}")
+
+    async def attempt(self) -> bool:
+        """Lead if nobody else does. Raises SlurmUnreachable when that cannot be told."""
+        epoch = await self._stand(last=0)
+        if self.leads:
+            self._cluster.term = Term(self._provider, epoch)
+            self._say(logging.INFO, f"leading {self._provider}, epoch {epoch}")
+        return self.leads
 
     async def hold(self) -> NoReturn:
         """Keep leading, through broken connections; raises Deposed as soon as it learns that another one led."""

@@ -1,0 +1,138 @@
+"""The doctor's trial of leading and submitting, on file systems that are sound and on those that are not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.slurm.checkup import Finding, Level, ask
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.conversation import Conversation
+from deepgrid.slurm.login import CommandResult, Login, LoginSettings
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.rehearsal import rehearse
+from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
+from tests.slurm.test_leader import leading
+
+
+class LoginOn(Login):
+    """A login that finds these commands before the system's own."""
+
+    def __init__(self, settings: LoginSettings, folder: Path) -> None:
+        super().__init__(settings)
+        self._env = ["env", f"PATH={folder}:{os.environ['PATH']}"]
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        return await super().run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
+
+    async def converse(self, argv: Sequence[str]) -> Conversation:
+        return await super().converse([*self._env, *argv])
+
+
+async def tried(login: Login) -> dict[str, Finding]:
+    try:
+        return {finding.subject: finding for finding in await rehearse(login, Cluster(login, login.settings))}
+    finally:
+        await login.close()
+
+
+async def test_a_sound_cluster_passes_and_is_left_as_it_was(box: Box) -> None:
+    root = Path(box.settings.grid_root)
+    before = files(root)
+    findings = await tried(Login(box.settings))
+    assert {name: one.level for name, one in findings.items()} == dict.fromkeys(
+        ("leading", "submitting", "nodes"), Level.GOOD
+    ), findings
+    assert files(root) == before
+    assert not list(root.rglob("doctor*"))
+
+
+def files(root: Path) -> list[Path]:
+    return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+@pytest.mark.long  # two trials
+async def test_without_locks_two_lead_and_a_claim_is_submitted_twice(box: Box, tmp_path: Path) -> None:
+    """As on a mount that grants every lock."""
+    (tmp_path / "flock").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "flock").chmod(0o755)
+    findings = await tried(LoginOn(box.settings, tmp_path))
+    for name in ("leading", "submitting"):
+        assert findings[name].level is Level.BAD
+        assert "locks" in findings[name].next_step
+    login = LoginOn(box.settings, tmp_path)
+    assert (await ask(login, box.settings)).values["locks"] == "no"
+    await login.close()
+
+
+async def test_nodes_that_do_not_see_the_folder_are_told(box: Box, tmp_path: Path) -> None:
+    if box.settings.job_account is None:
+        pytest.skip("not root: jobs see what the supervisor sees")
+    root = tmp_path / "private"
+    root.mkdir(mode=0o700)
+    nodes = (await tried(Login(replace(box.settings, grid_root=str(root)))))["nodes"]
+    assert (nodes.level, "do not see" in nodes.words) == (Level.BAD, True)
+
+
+async def test_a_partition_without_a_free_node_does_not_hang_the_doctor(
+    box: Box, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deepgrid.slurm.rehearsal.NODE_WITHIN_S", 2.0)
+    nodes = (await tried(Login(box.settings)))["nodes"]
+    assert (nodes.level, "PENDING" in nodes.words) == (Level.WARNING, True), nodes
+    assert box.slurm("squeue", "-h", "-a", "-o", "%j").count("doctor") == 0
+
+
+MAKE = {
+    "tmpfs": "mount -t tmpfs -o size=64m deepgrid-test {place}",
+    "ext2/ext3": "truncate -s 64M {place}.img && mkfs.ext4 -q {place}.img && mount -o loop {place}.img {place}",
+}
+
+
+@pytest.fixture(params=MAKE)
+def elsewhere(request: pytest.FixtureRequest, state_folder: Path, box: Box) -> Iterator[LoginSettings]:
+    """The grid's folder on a file system of its own, just made."""
+    name: str = request.param
+    place = state_folder / f"mounted-{list(MAKE).index(name)}"
+    place.mkdir()
+    done = subprocess.run(["sh", "-c", MAKE[name].format(place=place)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        place.rmdir()
+        pytest.skip(f"no {name} can be mounted here: {done.stderr.strip()}")
+    try:
+        yield replace(box.settings, grid_root=str(place))
+    finally:
+        deadline = time.monotonic() + WAIT_S
+        while subprocess.run(["umount", str(place)], capture_output=True, check=False).returncode:
+            assert time.monotonic() < deadline, f"{place} is still in use"
+            time.sleep(0.2)
+
+
+@pytest.mark.long  # file systems are made and taken away
+async def test_the_protocols_hold_on_other_file_systems(
+    elsewhere: LoginSettings, request: pytest.FixtureRequest
+) -> None:
+    kind = request.node.callspec.params["elsewhere"]
+    Path(elsewhere.grid_root).chmod(0o711)
+    login = Login(elsewhere)
+    assert (await ask(login, elsewhere)).values["filesystem"] == kind
+    await login.close()
+    findings = await tried(Login(elsewhere))
+    assert {one.level for one in findings.values()} == {Level.GOOD}, findings
+    key = new_key()
+    async with leading(elsewhere, f"provider-{key.job_id}") as (first, _):
+        other = Login(elsewhere)
+        clusters = [first.cluster, Cluster(other, elsewhere)] * 2
+        found = await asyncio.gather(*(one.submit(key, bash("true"), SMALL) for one in clusters))
+        await other.close()
+        assert sorted(one.adopted for one in found) == [False, True, True, True]
+        monitor = SlurmMonitor(first.cluster, poll_s=0.2)
+        assert (await ended(monitor, key)).state == "COMPLETED"
+        await monitor.close()
