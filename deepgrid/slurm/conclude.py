@@ -48,6 +48,9 @@ class _Sighting:
     forgotten: bool = False
     unheard_of: str = ""
 
+    def was_alive(self, now: float, within_s: float) -> bool:
+        return self.alive_at is not None and now - self.alive_at < within_s
+
 
 class Sightings:
     """Conclusions, and the memory that they need. One a cluster; `now` is in monotonic seconds."""
@@ -96,23 +99,22 @@ class Sightings:
             seen = self._sighting(key, now)
             self._note_state(key, known.unfinished[0].state, now)
             if seen.forgotten:
-                return FORGOTTEN
+                return SUDDENLY_EMPTY if _emptied(look, seen, now) else FORGOTTEN
             seen.unfinished_since = now if seen.unfinished_since is None else seen.unfinished_since
             return RUNAWAY if now - seen.unfinished_since >= RUNAWAY_S else ABSENT_BUT_ACCOUNTED
         if look.refused_start(key, rows):
             return REFUSED_START
-        if not look.queue and seen is not None and seen.alive_at is not None and now - seen.alive_at < EMPTIED_S:
-            return SUDDENLY_EMPTY
-        return ABSENT
+        return SUDDENLY_EMPTY if seen is not None and _emptied(look, seen, now) else ABSENT
 
     def _remembered(self, look: Look, key: JobKey, remembered: Sequence[Row], now: float) -> SlurmJob:
         known = look.accounted(key, remembered)
         if known.end is not None:
             return known.end
         seen = self._sighting(key, now)
-        if not known.unfinished and seen.alive_at is not None and now - seen.alive_at < REMEMBERED_S:
-            seen.forgotten = True
-        return FORGOTTEN if seen.forgotten else ABSENT_BUT_ACCOUNTED
+        if known.unfinished or not seen.was_alive(now, REMEMBERED_S):
+            return ABSENT_BUT_ACCOUNTED
+        seen.forgotten = True
+        return SUDDENLY_EMPTY if _emptied(look, seen, now) else FORGOTTEN
 
     def _sighting(self, key: JobKey, now: float) -> _Sighting:
         seen = self._seen.setdefault(key, _Sighting(now))
@@ -125,6 +127,11 @@ class Sightings:
         if not is_known(state) and seen.unheard_of != state:
             seen.unheard_of = state
             log.warning("job %d: Slurm calls its state %s, which says nothing here; it is waited on", key.job_id, state)
+
+
+def _emptied(look: Look, seen: _Sighting, now: float) -> bool:
+    """Whether the whole queue is empty, and held the claim a moment ago."""
+    return not look.queue and seen.was_alive(now, EMPTIED_S)
 
 
 async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict[JobKey, SlurmJob]]:

@@ -28,10 +28,25 @@ claim_of() {
   digits=$(printf '%s\n' "${2#0x}" | sed 's/^0*//')
   [ -n "$digits" ] && [ "${#digits}" -le 15 ] || return 0
   for folder in "$root/jobs/$grid-$((0x$digits))"-*; do
-    if [ -s "$folder/id" ] && [ "$(cat "$folder/id")" = "$3" ] && [ "$(stat -c %u "$folder/run")" = "$1" ]; then
+    if [ -s "$folder/id" ] && [ "$(cat "$folder/id")" = "$3" ] && know_owner "$folder" && [ "$uid" = "$1" ]; then
       printf 'storage %s %s\n' "${folder##*/}" "$2.$3"
     fi
   done
+}
+
+# know_owner FOLDER: sets user and uid, those that the claim's job ran under.
+know_owner() {
+  user='' uid=''
+  [ -s "$1/account" ] && read -r user uid < "$1/account"
+}
+
+# as_owner COMMAND...: with no more rights than the owner has.
+as_owner() {
+  case $(id -u) in
+    "$uid") "$@" ;;
+    0) setpriv --reuid="$uid" --regid="$(id -g "$user")" --clear-groups "$@" ;;
+    *) sudo -n -u "$user" -- "$@" ;;
+  esac < /dev/null 2> /dev/null
 }
 
 # remove SECONDS: what standard input names in lines like those of `find_`; what there is no time for is left.
@@ -48,26 +63,22 @@ remove() {
   echo end
 }
 
-# remove_claim FOLDER: unless somebody is at it.
+# remove_claim FOLDER: unless somebody is at it. Without root, only its account can empty what is the job's.
 remove_claim() {
+  if [ "$(id -u)" != 0 ] && know_owner "$root/jobs/$1"; then
+    as_owner timeout 60 find "$root/jobs/$1/run/" -xdev -mindepth 1 -delete || return 1
+  fi
   flock -n "$root/jobs/$1/lock" mv "$root/jobs/$1" "$root/removed/" &&
     rm -rf --one-file-system "$root/removed/$1"
 }
 
 # remove_storage FOLDER NAME
 remove_storage() {
-  owner=$(stat -c %u "$root/jobs/$1/run") || return 1
-  set -- "$storage/$owner" "$2" "$(stat -c %g "$root/jobs/$1/run")"
+  know_owner "$root/jobs/$1" || return 1
   # A step may have taken the job's own rights away.
   # shellcheck disable=SC2016 # expanded by the account that owns it
-  removal='cd "$0" && [ ! -L "$1" ] && find "$1" -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; ; rm -rf --one-file-system "$1"'
-  if [ "$(id -u)" = "$owner" ]; then
-    timeout 60 sh -c "$removal" "$1" "$2"
-  elif [ "$(id -u)" = 0 ]; then
-    timeout 60 setpriv --reuid="$owner" --regid="$3" --clear-groups sh -c "$removal" "$1" "$2"
-  else
-    return 1
-  fi < /dev/null 2> /dev/null
+  as_owner timeout 60 sh -c 'cd "$0" && [ ! -L "$1" ] || exit 1
+    find "$1" -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; ; rm -rf --one-file-system "$1"' "$storage/$uid" "$2"
 }
 
 case $verb in

@@ -1,13 +1,16 @@
-"""Loses a Slurm job behind everybody's back: out of the queue, out of the spool, out of the accounting's database."""
+"""Loses behind everybody's back: a job out of queue, spool and the accounting's database; a controller's state."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 from deepgrid.lifecycle.job import JobKey
+from deployments.onemachine.processes import ProcessTable
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.slurm_files import socket_path
 
@@ -25,6 +28,16 @@ def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
         record.unlink()
     _sql(site, f"DELETE FROM {cluster}_job_table WHERE job_name = '{key.name}'")  # noqa: S608 - a test's own names
     assert not _ends(site, cluster, key)
+
+
+def lose_state(site: SlurmSite, table: ProcessTable, cluster: str, put_back: Path | None = None) -> None:
+    """Kill the controller; it comes back without its saved state, or with the one that was put back."""
+    table.stop(f"{cluster}-slurmctld", signal.SIGKILL)
+    folder = Path(site.login(cluster).grid_root).parent / "slurmctld"
+    shutil.rmtree(folder)
+    if put_back is not None:
+        shutil.copytree(put_back, folder)
+    site.start(table)
 
 
 def _records(site: SlurmSite, cluster: str, key: JobKey) -> list[Path]:

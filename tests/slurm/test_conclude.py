@@ -90,7 +90,7 @@ UNFINISHED = replace(OURS, state="RUNNING", ended_at=None)
 def remembered(sightings: Sightings, now: float, *memory: Row) -> SlurmJob:
     """Where the claim stands when only accounting knows it, as unfinished, and the controller remembers this."""
     assert concluded(sightings, now, OTHERS, rows=(UNFINISHED,)) in (ABSENT_BUT_ACCOUNTED, FORGOTTEN)
-    return sightings.by_memory(Look((), (), {KEY.comment: "999"}, {KEY.comment: 42}), [KEY], memory, now)[KEY]
+    return sightings.by_memory(Look((OTHERS,), (), {KEY.comment: "999"}, {KEY.comment: 42}), [KEY], memory, now)[KEY]
 
 
 def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember_is_forgotten() -> None:
@@ -101,6 +101,16 @@ def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember
     assert concluded(sightings, T + 10 * REMEMBERED_S, OTHERS, rows=(UNFINISHED,)) == FORGOTTEN, "and stays so"
     concluded(sightings, T + 10 * REMEMBERED_S, RUNNING)
     assert remembered(sightings, T + 10 * REMEMBERED_S + 1, UNFINISHED) == ABSENT_BUT_ACCOUNTED, "until it is seen"
+
+
+def test_also_a_job_that_seems_forgotten_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
+    """The controller may find its state again; accounting does not always hear that it came back without."""
+    sightings, look = Sightings(), Look((), (), {KEY.comment: "999"}, {KEY.comment: 42})
+    concluded(sightings, T, RUNNING)
+    assert concluded(sightings, T + 1, rows=(UNFINISHED,)) == ABSENT_BUT_ACCOUNTED
+    assert sightings.by_memory(look, [KEY], (), T + 1) == {KEY: SUDDENLY_EMPTY}
+    assert concluded(sightings, T + EMPTIED_S - 1, rows=(UNFINISHED,)) == SUDDENLY_EMPTY
+    assert concluded(sightings, T + EMPTIED_S, rows=(UNFINISHED,)) == FORGOTTEN
 
 
 def test_who_was_not_looking_cannot_tell_a_forgotten_job_from_one_that_ended_long_ago() -> None:
