@@ -16,6 +16,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.accounts import Become, CustomerAccounts
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.leftovers import Leftover
 from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
@@ -158,3 +159,16 @@ async def test_the_supervisors_own_jobs_run_in_the_account_that_it_names(
         assert list((Path(settings.grid_root) / "batch").iterdir()) == []
     finally:
         await login.close()
+
+
+async def test_the_folder_of_a_claim_goes_with_what_its_job_owns(
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """The supervisor may not remove files of others: their owner does, and not beyond a link."""
+    await cluster.submit(key, bash("mkdir -p shut/in; chmod 0 shut; ln -s /etc etc; touch file"), of(ALICE))
+    await ended(monitor, key)
+    nowhere = "/nowhere/at/all"
+    assert Leftover(key) in await cluster.leftovers.find(key, nowhere, keep_days=-1)
+    assert await cluster.leftovers.remove(key, nowhere, [Leftover(key)]) == [Leftover(key)]
+    assert not folder_of(cluster, key).exists()
+    assert list((Path(cluster.settings.grid_root) / "removed").iterdir()) == []
