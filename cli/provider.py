@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import maintenance
+from cli import hooks, maintenance
 from cli.border import runs
 from cli.grid import address, as_anyone, as_customer
 from cli.options import DEFAULT_KEY, AsJson, BookFile, ClusterName, KeyFile
@@ -150,6 +150,7 @@ def serve_provider(cluster: ClusterName) -> None:
 
 provider.command("drain")(maintenance.drain)
 provider.command("resume")(maintenance.resume)
+provider.command("install-hooks")(hooks.install)
 
 
 async def _decide(

@@ -17,7 +17,7 @@ from deepgrid.slurm.login import LoginSettings, Runner
 
 CLOCK_SLACK_S = 5.0
 LITTLE_MIB, FULL_MIB = 1024, 64
-HOOK = "jobcomp/lua"
+HOOKS = ("jobcomp/lua", "jobcomp/script")
 
 _CHECKUP = (files("deepgrid.slurm") / "checkup.sh").read_text()
 
@@ -147,14 +147,14 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     """By what the supervisor learns how a job ended, and what it would lose."""
     spool = f"{settings.grid_root}/spool"
     accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
-    if values.get("JobCompType") == HOOK and values.get("hook_spool") == spool:
+    if values.get("JobCompType") in HOOKS and values.get("hook_spool") == spool:
         if values.get("folder /spool") == "writable":
             return Finding("ends", Level.GOOD, "The completion hook records every end; being down loses none.")
         return Finding(
             "ends", Level.BAD, f"The completion hook writes into {spool}, which {values['account']} cannot empty.",
             f"Give the folder to {values['account']}, writable for SlurmUser.",
         )  # fmt: skip
-    hook = f"Install the completion hook: JobCompType={HOOK} with a jobcomp.lua beside slurm.conf for {spool}."
+    hook = f"Install the completion hook, which writes into {spool}: dps provider install-hooks."
     if accounting:
         words = "Ends come from Slurm's accounting: those that it purges while the supervisor is down are lost."
         return Finding("ends", Level.WARNING, words, hook)
@@ -167,5 +167,5 @@ def _identity(values: Mapping[str, str]) -> Iterator[Finding]:
     if "lua" not in values.get("JobSubmitPlugins", "").split(",") or values.get("guard_hook") in (None, "", "0"):
         yield Finding(
             "identity", Level.WARNING, "No submit hook guards the names of the grid's jobs: a job could rename itself.",
-            "Install job_submit.lua: JobSubmitPlugins=lua.",
+            "Install job_submit.lua: dps provider install-hooks.",
         )  # fmt: skip

@@ -16,7 +16,11 @@ printf '%s\n' "$config" | while read -r name _ value; do
   esac
 done
 folder=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
-fact hook_spool "$(sed -n 's/^local SPOOL = "\(.*\)"$/\1/p' "$folder/jobcomp.lua" 2> /dev/null)"
+hook=$folder/jobcomp.lua
+case $(printf '%s\n' "$config" | sed -n 's/^JobCompType *= *//p') in
+  jobcomp/script) hook=$(printf '%s\n' "$config" | sed -n 's/^JobCompLoc *= *//p') ;;
+esac
+fact hook_spool "$(sed -n "s/^local SPOOL = \"\(.*\)\"\$/\1/p; s/^spool='\(.*\)'\$/\1/p" "$hook" 2> /dev/null)"
 fact guard_hook "$(grep -cE "^local SUPERVISOR = ($(id -u)|nil)$" "$folder/job_submit.lua" 2> /dev/null)"
 
 for name in / /jobs /spool; do

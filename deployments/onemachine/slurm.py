@@ -32,7 +32,7 @@ class ClusterSpec:
     """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
 
     At most seven GPUs a node: each is a character device that every machine has. Without `hook` no completion
-    records are written, without `accounting` slurmdbd is not told of jobs.
+    records are written, without `guard` any job may take any name, without `accounting` slurmdbd is not told of jobs.
     """
 
     name: str
@@ -41,6 +41,7 @@ class ClusterSpec:
     mem_per_node_mb: int = 4000
     gpus_per_node: int = 0
     hook: bool = True
+    guard: bool = True
     accounting: bool = True
 
     @property
@@ -175,8 +176,10 @@ class SlurmSite:
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             files.write_template(name, folder / name, **values)
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
-        files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)
-        files.write_hook("job_submit.lua", folder / "job_submit.lua", supervisor=os.getuid())
+        if spec.hook:
+            files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)
+        if spec.guard:
+            files.write_hook("job_submit.lua", folder / "job_submit.lua", supervisor=os.getuid())
 
     def _munged(self) -> Daemon:
         argv = [

@@ -2,6 +2,7 @@
 -- It runs inside slurmctld, before the job leaves its memory, so a record outlives a kill of slurmctld.
 -- Renamed into place, so a reader sees whole records only; named by Slurm id and end time, because a job
 -- can get several and the reader takes the first final one. Jobs without the grid's comment are left alone.
+-- A record that cannot be written whole (a full disk) is not there at all, and slurmctld's log says so.
 
 local SPOOL = "@SPOOL@"
 local FIELDS = {
@@ -9,22 +10,41 @@ local FIELDS = {
   "restart_cnt", "comment",
 }
 
+-- Whole under its name, or not at all; returns what went wrong.
+local function put(path, temporary, text)
+  local file, fault = io.open(temporary, "w")
+  if file == nil then
+    return fault
+  end
+  local written, refused = file:write(text)
+  local closed, lost = file:close() -- what was buffered is written here
+  local done = written and closed
+  fault = refused or lost
+  if done then
+    done, fault = os.rename(temporary, path)
+  end
+  if done then
+    return nil
+  end
+  os.remove(temporary)
+  return fault or "the file could not be written"
+end
+
 function slurm_jobcomp_log_record(job)
   if string.sub(job.comment or "", 1, 9) ~= "deepgrid:" then
     return slurm.SUCCESS
   end
-  local name = job.job_id .. "." .. job.end_time
-  local temporary = SPOOL .. "/.tmp." .. name
-  local file = io.open(temporary, "w")
-  if file == nil then
-    return slurm.ERROR
-  end
+  local lines = {}
   for _, field in ipairs(FIELDS) do
-    file:write(field, "=", (string.gsub(tostring(job[field]), "[%c]", " ")), "\n")
+    lines[#lines + 1] = field .. "=" .. string.gsub(tostring(job[field]), "[%c]", " ") .. "\n"
   end
-  file:close()
-  os.rename(temporary, SPOOL .. "/" .. name)
-  return slurm.SUCCESS
+  local name = job.job_id .. "." .. job.end_time
+  local fault = put(SPOOL .. "/" .. name, SPOOL .. "/.tmp." .. name, table.concat(lines))
+  if fault == nil then
+    return slurm.SUCCESS
+  end
+  slurm.log_error("deepgrid: no completion record of job %s: %s", tostring(job.job_id), fault)
+  return slurm.ERROR
 end
 
 return slurm.SUCCESS

@@ -1,0 +1,98 @@
+"""`dps provider install-hooks`: the hooks that a cluster's Slurm should have, shown before anything changes."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.border import runs
+from cli.options import ClusterName
+from cli.serving import require_prefect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from deepgrid.slurm.hooking import Plan, Site
+    from deepgrid.slurm.login import Login, LoginSettings
+
+
+@runs
+async def install(
+    cluster: ClusterName,
+    yes: Annotated[bool, typer.Option("--yes", help="Change it; without, it is only shown.")] = False,
+    as_script: Annotated[
+        bool,
+        typer.Option("--print", help="Print a shell script of it, for administrators and configuration management."),
+    ] = False,
+    script: Annotated[
+        bool, typer.Option("--script", help="Use jobcomp/script, where a site allows no Lua to record ends.")
+    ] = False,
+    restart: Annotated[
+        str, typer.Option("--restart", metavar="COMMAND", help="Then run this on the login node to restart slurmctld.")
+    ] = "",
+) -> None:
+    """Have Slurm record the end of each job, and guard the names of the grid's jobs."""
+    from deepgrid.errors import ConfigurationError
+    from deepgrid.slurm import install as installing
+    from deepgrid.slurm.hooking import Kind, plan
+
+    async with _login(cluster) as (login, settings):
+        site = await installing.read_site(login, settings)
+        made = plan(site, Kind.SCRIPT if script else Kind.LUA)
+        if as_script:
+            print(made.as_script(site))
+            return
+        _show(site, made)
+        for sentence in made.by_hand:
+            print(f"by hand: {sentence}")
+        if not (made.owner or made.files):
+            print("Everything that can be installed is.")
+        elif not site.writable:
+            raise ConfigurationError(
+                f"{site.facts['account']} may not change {site.facts['conf']} on the login node.",
+                next_step="Give the output of --print to the cluster's administrator.",
+            )
+        elif not yes:
+            print("Nothing was changed; --yes does it.")
+            return
+        else:
+            copy = await installing.apply(login, site, made)
+            print(f"Installed.{f' slurm.conf as it was: {copy}' if copy else ''}")
+        if made.restart and restart:
+            await installing.restart(login, restart)
+            print("slurmctld was restarted.")
+        elif made.restart:
+            print(f"{_restart_words(site)}; then `dps provider doctor {cluster}` says whether it works.")
+
+
+def _show(site: Site, made: Plan) -> None:
+    """What would change, as people read it."""
+    if made.owner:
+        before = site.facts.get("spool") or "missing"
+        print(f"folder {site.spool}: owner {made.owner.rstrip(':')}, mode {made.spool_mode:o} (now: {before})")
+    for change in made.files:
+        print(change.diff(), end="")
+    for line in made.lines:
+        print(f"slurm.conf: {line}")
+
+
+def _restart_words(site: Site) -> str:
+    return f"slurmctld on {site.facts.get('controller') or 'the controller'} is to be restarted: jobs go on meanwhile"
+
+
+@asynccontextmanager
+async def _login(cluster: str) -> AsyncIterator[tuple[Login, LoginSettings]]:
+    """The cluster's login node, by the provider block."""
+    from blocks import Provider
+    from blocks.loading import load_block
+    from deepgrid.slurm.login import Login
+
+    require_prefect()
+    settings = (await load_block(Provider, cluster)).settings().login
+    login = Login(settings)
+    try:
+        yield login, settings
+    finally:
+        await login.close()

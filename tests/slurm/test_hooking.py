@@ -1,0 +1,130 @@
+"""What `dps provider install-hooks` would change, for sites of all kinds: what is theirs is never overwritten."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.slurm.hooking import Kind, Plan, Site, hook, option, plan, with_option
+
+BARE = Site(
+    {
+        "named": "/etc/slurm/slurm.conf", "conf": "/etc/slurm/slurm.conf", "folder": "/etc/slurm", "account": "grid",
+        "uid": "990", "slurm_user": "slurm", "slurm_group": "slurm", "writable": "yes", "spool": "grid:slurm 770",
+        "now JobCompType": "jobcomp/none", "now JobSubmitPlugins": "(null)",
+    },
+    {"slurm.conf": "ClusterName=c\nNodeName=n1\n"},
+    "/srv/grid",
+)  # fmt: skip
+
+
+def with_files(site: Site = BARE, **texts: str) -> Site:
+    return replace(site, files={**site.files, **{name.replace("_lua", ".lua"): text for name, text in texts.items()}})
+
+
+def with_conf(lines: str, **now: str) -> Site:
+    facts = {**BARE.facts, **{f"now {name}": value for name, value in now.items()}}
+    return Site(facts, {"slurm.conf": f"ClusterName=c\n{lines}\n"}, BARE.grid_root)
+
+
+def after(site: Site, made: Plan, *, restarted: bool = True) -> Site:
+    """The site once the plan was carried out."""
+    names = {site.path(name): name for name in ("slurm.conf", "jobcomp.lua", "jobcomp-deepgrid.sh", "job_submit.lua")}
+    facts = dict(site.facts)
+    if restarted:
+        facts |= {f"now {line.split('=')[0]}": line.split("=", 1)[1] for line in made.lines}
+    files = {**site.files, **{names[change.path]: change.after for change in made.files}}
+    return Site(facts, files, site.grid_root)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_bare_site_gets_all_of_it_once(kind: Kind) -> None:
+    made = plan(BARE, kind)
+    assert [change.path.rsplit("/", 1)[1] for change in made.files] == [kind.file, "job_submit.lua", "slurm.conf"]
+    conf = made.files[-1].after
+    assert conf.startswith("ClusterName=c\nNodeName=n1\n")
+    assert (option(conf, "JobCompType"), option(conf, "JobSubmitPlugins")) == (kind.value, "lua")
+    assert made.restart and not made.by_hand and not made.owner
+    assert f"+JobCompType={kind.value}" in made.files[-1].diff()
+    waits = plan(after(BARE, made, restarted=False), kind)
+    assert waits.restart and not waits.files, "slurmctld does not know yet"
+    assert plan(after(BARE, made), kind).empty
+
+
+def test_options_are_set_where_they_stand() -> None:
+    conf = "# JobCompType=jobcomp/mysql\njobcomptype = jobcomp/none # none\nX=1"
+    assert option(conf, "JobCompType") == "jobcomp/none"
+    assert with_option(conf, "JobCompType", "jobcomp/lua").splitlines()[1:] == ["JobCompType=jobcomp/lua", "X=1"]
+    assert with_option("X=1", "JobCompType", "jobcomp/lua") == "X=1\nJobCompType=jobcomp/lua\n"
+
+
+def test_another_completion_plugin_is_kept() -> None:
+    site = with_conf("JobCompType=jobcomp/elasticsearch")
+    made = plan(site)
+    assert "JobCompType=jobcomp/elasticsearch" in made.by_hand[0]
+    assert [change.path for change in made.files] == ["/etc/slurm/job_submit.lua", "/etc/slurm/slurm.conf"]
+    assert option(made.files[-1].after, "JobCompType") == "jobcomp/elasticsearch"
+    included = with_conf("Include /etc/slurm/more.conf", JobCompType="jobcomp/filetxt")
+    assert "jobcomp/filetxt" in plan(included).by_hand[0]
+
+
+def test_a_script_of_the_sites_own_is_kept() -> None:
+    made = plan(with_conf("JobCompType=jobcomp/script\nJobCompLoc=/opt/site/done.sh"), Kind.SCRIPT)
+    assert "/opt/site/done.sh" in made.by_hand[0]
+    assert option(made.files[-1].after, "JobCompLoc") == "/opt/site/done.sh"
+    assert made.files[0].path == "/etc/slurm/jobcomp-deepgrid.sh"
+
+
+def test_lua_files_of_the_sites_own_are_kept() -> None:
+    made = plan(with_files(jobcomp_lua="-- ours\n", job_submit_lua="-- ours too\n"))
+    assert not made.files and not made.lines and len(made.by_hand) == 2
+    assert all("is the site's own and is kept" in sentence for sentence in made.by_hand)
+
+
+def test_hooks_of_another_supervisor_are_kept() -> None:
+    other = replace(BARE, grid_root="/srv/other", facts={**BARE.facts, "uid": "1234"})
+    site = with_files(jobcomp_lua=hook(other, "jobcomp.lua"), job_submit_lua=hook(other, "job_submit.lua"))
+    made = plan(site)
+    assert not made.files
+    assert "/srv/other/spool" in made.by_hand[0] and "1234" in made.by_hand[1]
+
+
+def test_an_older_hook_of_ours_is_replaced() -> None:
+    older = hook(BARE, "jobcomp.lua").replace("os.remove(temporary)", "")
+    made = plan(with_files(jobcomp_lua=older))
+    assert made.files[0].before == older and made.files[0].after == hook(BARE, "jobcomp.lua")
+
+
+def test_other_submit_plugins_stay_in_force() -> None:
+    made = plan(with_conf("JobSubmitPlugins=throttle"))
+    assert option(made.files[-1].after, "JobSubmitPlugins") == "throttle,lua"
+
+
+@pytest.mark.parametrize(
+    ("slurm_user", "spool", "owner", "mode"),
+    [
+        ("slurm", "", "grid:slurm", 0o770),
+        ("slurm", "grid:grid 700", "grid:slurm", 0o770),
+        ("slurm", "grid:slurm 770", "", 0o770),
+        ("root", "", "grid:", 0o700),
+        ("grid", "grid:grid 700", "", 0o700),
+        ("root", "root:root 700", "grid:", 0o700),
+    ],
+)
+def test_the_spool_is_the_supervisors_and_slurmctld_may_write(
+    slurm_user: str, spool: str, owner: str, mode: int
+) -> None:
+    made = plan(replace(BARE, facts={**BARE.facts, "slurm_user": slurm_user, "spool": spool}))
+    assert (made.owner, made.spool_mode) == (owner, mode)
+
+
+def test_the_script_for_administrators_is_a_shell_script(tmp_path: Path) -> None:
+    site = replace(BARE, facts={**BARE.facts, "spool": ""})
+    text = plan(site).as_script(site)
+    (tmp_path / "hooks.sh").write_text(text)
+    assert subprocess.run(["sh", "-n", str(tmp_path / "hooks.sh")], check=False).returncode == 0
+    for words in ("chown grid:slurm /srv/grid/spool", 'local SPOOL = "/srv/grid/spool"', "#   JobCompType=jobcomp/lua"):
+        assert words in text

@@ -1,0 +1,213 @@
+"""`dps provider install-hooks` on a real cluster that knows nothing of the grid: what it installs works."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.slurm import install
+from deepgrid.slurm.checkup import Level, examine
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.hooking import Kind, Site, plan, with_option
+from deepgrid.slurm.login import Login
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a cluster of its own, and restarts of its controller
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """A cluster with accounting and without hooks."""
+    spec = ClusterSpec("bare", nodes=1, cpus_per_node=8, hook=False, guard=False)
+    with running_site(tmp_path_factory.mktemp("bare"), spec) as (site, table):
+        yield Box(site, table, "bare")
+
+
+@pytest.fixture
+async def login(bare: Box) -> AsyncIterator[Login]:
+    login = Login(bare.settings)
+    yield login
+    await login.close()
+
+
+@pytest.fixture
+async def cluster(bare: Box, login: Login) -> Cluster:
+    return Cluster(login, bare.settings)
+
+
+@pytest.fixture
+async def monitor(cluster: Cluster) -> AsyncIterator[SlurmMonitor]:
+    monitor = SlurmMonitor(cluster, poll_s=0.2)
+    yield monitor
+    await monitor.close()
+
+
+def conf(box: Box) -> Path:
+    return Path(box.site.environment(box.name)["SLURM_CONF"])
+
+
+def restart(box: Box) -> None:
+    """Restart the controller, with the configuration that stands."""
+    (daemon,) = [one for one in box.site.daemons() if one.name == f"{box.name}-slurmctld"]
+    box.table.stop(daemon.name)
+    box.table.start(daemon)
+    box.table.wait_ready(daemon)
+
+
+async def installed(box: Box, login: Login, kind: Kind = Kind.LUA) -> Site:
+    """Install what is missing, restart, and see that nothing is."""
+    site = await install.read_site(login, box.settings)
+    await install.apply(login, site, plan(site, kind))
+    restart(box)
+    site = await install.read_site(login, box.settings)
+    assert plan(site, kind).empty, plan(site, kind)
+    return site
+
+
+async def levels(login: Login, cluster: Cluster) -> dict[str, Level]:
+    return {one.subject: one.level for one in await examine(login, cluster)}
+
+
+def record(box: Box, slurm_id: int | None) -> dict[str, str]:
+    """The fields of a job's record in the spool."""
+    (file,) = Path(box.settings.grid_root, "spool").glob(f"{slurm_id}.*")
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
+async def run(cluster: Cluster, monitor: SlurmMonitor, body: str) -> tuple[JobKey, SlurmJob]:
+    key = new_key()
+    await cluster.submit(key, bash(body), SMALL)
+    return key, await ended(monitor, key)
+
+
+async def test_a_bare_cluster_records_ends_after_it(
+    bare: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    before = conf(bare).read_text()
+    assert "identity" in (found := await levels(login, cluster))
+    assert found["ends"] is found["identity"] is Level.WARNING
+    site = await install.read_site(login, bare.settings)
+    copy = await install.apply(login, site, plan(site))
+    assert Path(copy).read_text() == before
+    assert conf(bare).stat().st_mode == Path(copy).stat().st_mode
+    assert not list(conf(bare).parent.glob("*.deepgrid-new"))
+    waits = plan(await install.read_site(login, bare.settings))
+    assert waits.restart and not waits.files, "installed, and slurmctld does not know"
+    await installed(bare, login)
+    found = await levels(login, cluster)
+    assert found["ends"] is Level.GOOD and "identity" not in found
+    key, end = await run(cluster, monitor, "exit 3")
+    assert (end.state, end.exit_status) == ("FAILED", 768)
+    assert record(bare, end.slurm_id)["comment"] == key.comment
+    await cluster.acknowledge(key)
+
+
+def mounted(*arguments: str) -> bool:
+    return subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
+
+
+def unmount(folder: Path) -> None:
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def test_a_full_spool_keeps_no_half_record_and_accounting_serves(
+    bare: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    await installed(bare, login)
+    spool = Path(bare.settings.grid_root, "spool")
+    if not mounted("-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", str(spool)):
+        pytest.skip("mounting is not allowed here")
+    try:
+        stuffed = 0
+        with pytest.raises(OSError, match="No space"):
+            for stuffed in range(100):
+                (spool / f"stuffing-{stuffed}").write_bytes(b"x" * 4096)
+        before = sorted(path.name for path in spool.iterdir())
+        key, end = await run(cluster, monitor, "exit 3")
+        assert (end.state, end.exit_status) == ("FAILED", 768), "accounting tells it"
+        assert sorted(path.name for path in spool.iterdir()) == before
+        log = bare.table.log_path(f"{bare.name}-slurmctld").read_text(errors="replace")
+        assert f"no completion record of job {end.slurm_id}: " in log
+        assert "No space left on device" in log
+        (spool / "stuffing-0").unlink()
+        key, end = await run(cluster, monitor, "exit 4")
+        assert record(bare, end.slurm_id)["comment"] == key.comment
+    finally:
+        unmount(spool)
+
+
+async def test_a_sites_own_lua_is_kept(bare: Box, login: Login) -> None:
+    await installed(bare, login)
+    mine, text = conf(bare).parent / "jobcomp.lua", "-- the site's\nfunction slurm_jobcomp_log_record() return 0 end\n"
+    hook = mine.read_text()
+    mine.write_text(text)
+    try:
+        site = await install.read_site(login, bare.settings)
+        made = plan(site)
+        assert "is the site's own and is kept" in made.by_hand[0]
+        await install.apply(login, site, made)
+        assert mine.read_text() == text
+        mine.unlink()
+        stale = plan(site := await install.read_site(login, bare.settings))
+        mine.write_text(text)  # somebody was quicker
+        with pytest.raises(ConfigurationError, match="was changed meanwhile"):
+            await install.apply(login, site, stale)
+        assert mine.read_text() == text
+    finally:
+        mine.write_text(hook)
+
+
+async def test_a_site_without_lua_records_by_a_script(
+    bare: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
+) -> None:
+    text = conf(bare).read_text()
+    conf(bare).write_text(with_option(text, "JobCompType", "jobcomp/none"))
+    try:
+        await installed(bare, login, Kind.SCRIPT)
+        assert (await levels(login, cluster))["ends"] is Level.GOOD
+        for body, state, status in (("exit 3", "FAILED", 768), ("true", "COMPLETED", 0), ("kill -53 $$", "FAILED", 53)):
+            key, end = await run(cluster, monitor, body)
+            found = await recorded(bare, end.slurm_id)
+            assert (end.state, end.exit_status, end.reason) == (state, status, ""), found
+            assert (found["comment"], found["name"]) == (key.comment, key.name)
+            (seen,) = (await cluster.look([key])).completions
+            assert (seen.state, seen.exit_status, seen.started_at, seen.ended_at) == (
+                state, status, end.started_at, end.ended_at,
+            )  # fmt: skip
+        lost = new_key()
+        number = bare.slurm("sbatch", "--parsable", f"--job-name={lost.name}", f"--comment={lost.comment}",
+                            "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
+        await recorded(bare, int(number))
+        assert (await cluster.look([lost])).completions[0].reason == "JobLaunchFailure"
+        bare.slurm("sbatch", "--wait", "--job-name=0xstranger", "--wrap=true")
+        key, end = await run(cluster, monitor, "true")
+        await recorded(bare, end.slurm_id)
+        names = [path.read_text() for path in Path(bare.settings.grid_root, "spool").glob("[0-9]*")]
+        assert not [one for one in names if "stranger" in one], "jobs of others are left alone"
+    finally:
+        conf(bare).write_text(text)
+        restart(bare)
+
+
+async def recorded(box: Box, slurm_id: int | None) -> dict[str, str]:
+    """The job's record, which a script writes after the job has ended."""
+    async with asyncio.timeout(WAIT_S):
+        while not list(Path(box.settings.grid_root, "spool").glob(f"{slurm_id}.*")):
+            await asyncio.sleep(0.1)
+    return record(box, slurm_id)
+
+
+async def test_a_command_that_restarts_is_run_and_its_failure_told(bare: Box, login: Login, tmp_path: Path) -> None:
+    await install.restart(login, f"touch {tmp_path}/restarted")
+    assert (tmp_path / "restarted").exists()
+    with pytest.raises(ConfigurationError, match="The restart failed: no such unit"):
+        await install.restart(login, "echo no such unit >&2; exit 5")
