@@ -188,7 +188,7 @@ async def test_a_site_without_lua_records_by_a_script(
                             "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
         await recorded(bare, int(number))
         assert (await cluster.look([lost])).completions[0].reason == "JobLaunchFailure"
-        bare.slurm("sbatch", "--wait", "--job-name=0xstranger", "--wrap=true")
+        bare.slurm("sbatch", "--wait", "--job-name=0xstranger", "--output=/dev/null", "--wrap=true")
         key, end = await run(cluster, monitor, "true")
         await recorded(bare, end.slurm_id)
         names = [path.read_text() for path in Path(bare.settings.grid_root, "spool").glob("[0-9]*")]
