@@ -41,6 +41,7 @@ class Site:
     facts: Mapping[str, str]
     files: Mapping[str, str]
     grid_root: str
+    by_sudo: bool = False  # jobs are submitted as their own accounts, not as the supervisor
 
     @property
     def spool(self) -> str:
@@ -130,7 +131,11 @@ def plan(site: Site, kind: Kind = Kind.LUA) -> Plan:
 def hook(site: Site, name: str) -> str:
     """Text of one of our hooks for this site."""
     text = (files("deepgrid.slurm") / "hooks" / name).read_text()
-    values = {"SPOOL": site.spool, "SUPERVISOR": site.facts["uid"], "CONF": site.facts["named"]}
+    values = {
+        "SPOOL": site.spool,
+        "SUPERVISOR": "nil" if site.by_sudo else site.facts["uid"],
+        "CONF": site.facts["named"],
+    }
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)
     return text

@@ -8,6 +8,7 @@ import time
 from importlib.resources import files
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
+from deepgrid.slurm.accounts import Become
 from deepgrid.slurm.hooking import FileChange, Plan, Site
 from deepgrid.slurm.login import LoginSettings, Runner
 
@@ -36,7 +37,7 @@ async def read_site(login: Runner, settings: LoginSettings) -> Site:
             "The login node shows no slurm.conf, or slurmctld does not answer there.",
             next_step="Use --print, and let the administrator install the hooks where slurmctld runs.",
         )
-    return Site(facts, texts, settings.grid_root)
+    return Site(facts, texts, settings.grid_root, by_sudo=settings.become is Become.SUDO)
 
 
 async def apply(login: Runner, site: Site, plan: Plan) -> str:

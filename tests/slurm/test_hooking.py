@@ -128,3 +128,9 @@ def test_the_script_for_administrators_is_a_shell_script(tmp_path: Path) -> None
     assert subprocess.run(["sh", "-n", str(tmp_path / "hooks.sh")], check=False).returncode == 0
     for words in ("chown grid:slurm /srv/grid/spool", 'local SPOOL = "/srv/grid/spool"', "#   JobCompType=jobcomp/lua"):
         assert words in text
+
+
+def test_jobs_submitted_by_sudo_come_from_their_own_accounts() -> None:
+    site = replace(BARE, by_sudo=True)
+    assert "local SUPERVISOR = nil\n" in hook(site, "job_submit.lua")
+    assert "serves another supervisor" in plan(with_files(site, job_submit_lua=hook(BARE, "job_submit.lua"))).by_hand[0]
