@@ -18,15 +18,16 @@ def start_logging() -> None:
 
 
 def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
-    """Run a role, which loads the block `name`, until SIGTERM or SIGINT.
+    """Run a role, which loads the block `name`, until it ends or SIGTERM or SIGINT; ends this process.
 
     Raises ConfigurationError without a Prefect server, and what the role raises.
     """
-    from deployments.service import serve_until_signalled
+    from deployments.service import leave, serve_until_signalled
 
     require_prefect()
     start_logging()
     serve_until_signalled(lambda: role(name))
+    leave()
 
 
 def require_prefect() -> None:

@@ -10,7 +10,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
-from deployments.adoption import adopt
+from deployments.carrying import Carrying
 from deployments.draining import until_drained
 from deployments.endpoint import health_and_metrics
 from deployments.errands import Errands
@@ -18,12 +18,12 @@ from deployments.kept_settings import provider_settings
 from deployments.starting import start_at_last
 from deployments.worker import InProcessWorker
 from tasks import sessions
+from tasks.outages import until_it_answers
 from tasks.runs import calling_to_runs, run_ended, start_run
 
 CLAIM_AGAIN_S = 15.0
 REGISTER_AGAIN_S = 30.0
 REGISTERED_WITHIN_S = 60.0
-ADOPT_AGAIN_S = 300.0
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ async def serve_provider(cluster: str) -> None:
         worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(worker.start(printer=logger.info))
+                group.create_task(_work(worker))
                 with calling_to_runs(pool, worker):
                     group.create_task(_register(session))
                     group.create_task(Errands(session).look_after())
@@ -53,6 +53,12 @@ class _Drained(Exception):
 async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -> None:
     await until_drained(session, worker.is_idle)
     raise _Drained
+
+
+async def _work(worker: InProcessWorker) -> None:
+    """Carry the pool's runs, from when Prefect answers."""
+    await until_it_answers()
+    await worker.start(printer=logger.info)
 
 
 async def _register(session: ProviderSession) -> None:
@@ -101,7 +107,7 @@ class Supervisor:
                 self._claim_wanted.set()
             if first:
                 first = False
-                group.create_task(self._adopt())
+                group.create_task(Carrying(self._session, self._hot, group).look_after())
 
     async def _claim(self) -> None:
         cluster = self._session.settings.cluster
@@ -114,14 +120,3 @@ class Supervisor:
                     continue
             self._claim_wanted.clear()
             await start_at_last(f"claim_jobs/{cluster}", {"cluster": cluster})
-
-    async def _adopt(self) -> None:
-        while True:
-            for job in list(self._hot.values()):
-                try:
-                    await adopt(self._session, await self._session.chain.job(job.id))
-                except GridError as error:
-                    logger.warning("job %d not adopted yet: %s", job.id, error.message)
-                except Exception:
-                    logger.exception("job %d not adopted yet", job.id)
-            await asyncio.sleep(ADOPT_AGAIN_S)

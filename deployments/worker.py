@@ -21,6 +21,7 @@ from uuid import UUID
 
 import anyio
 import anyio.abc
+import httpx
 from prefect._flow_run_suspension import FlowRunSuspensionRequest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import WorkerFlowRunResponse
@@ -34,9 +35,12 @@ from prefect.utilities.callables import get_call_parameters, parameters_to_args_
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from deployments.tidying import runs_in, skip_overtaken, tidy
+from tasks.outages import is_outage
 
 WORKER_TYPE = "deepgrid"
 STOPPED = "Carrying was stopped; the job itself goes on."
+REPORT_AGAIN_S = 2.0
+LAST_WORD_S = 3.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,10 +61,24 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
-        """A run that this worker was told to stop is cancelled; to the engine every end from outside is a crash."""
+        """Report a state; how a run ended is told once Prefect answers, however long that takes.
+
+        A run that this worker was told to stop is cancelled; to the engine every end from outside is a crash. Such
+        an end is told within seconds or not at all: whoever ends the process does not wait for Prefect.
+        """
         if state.is_crashed() and self.scope.cancel_called:
             state = Cancelled(message=STOPPED)
-        return await super().set_state(state, force)
+        if force:
+            with anyio.move_on_after(LAST_WORD_S):
+                return await super().set_state(state, force)
+            return state
+        while True:
+            try:
+                return await super().set_state(state, force)
+            except httpx.HTTPError as error:
+                if not (state.is_final() and is_outage(error)):
+                    raise
+            await asyncio.sleep(REPORT_AGAIN_S)
 
     @contextmanager
     def setup_flow_run_suspension_request(self) -> Generator[FlowRunSuspensionRequest, None, None]:
@@ -86,6 +104,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._polling = asyncio.Lock()
         self._look_wanted = asyncio.Event()
         self._is_tidy = False
+        self._outage = ""
 
     async def setup(self) -> None:
         """Prepare to run, with one API client shared by all runs instead of one a run."""
@@ -126,9 +145,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 if not self._is_tidy:
                     await tidy(self.client, self._work_pool_name)
                     self._is_tidy = True
-                return await super().get_and_submit_flow_runs()
+                found = await super().get_and_submit_flow_runs()
+                self._outage = ""
+                return found
             except Exception as error:
-                self._logger.warning("cannot ask Prefect for runs: %s", error)
+                self._note_outage("cannot ask Prefect for runs", error)
                 return []
 
     async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
@@ -143,7 +164,13 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             if self._is_tidy:
                 await self._stop_cancelled()
         except Exception as error:
-            self._logger.warning("cannot tell Prefect of this worker: %s", error)
+            self._note_outage("cannot tell Prefect of this worker", error)
+
+    def _note_outage(self, what: str, error: Exception) -> None:
+        """Say it once an outage."""
+        if not self._outage:
+            self._logger.warning("%s, trying again: %r", what, error)
+        self._outage = repr(error)
 
     async def _stop_cancelled(self) -> None:
         """Stop what was cancelled while Prefect's events did not reach this process."""

@@ -6,7 +6,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import AwaitingRetry
 
-from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
@@ -34,16 +34,20 @@ async def claim_waiting(session: ProviderSession) -> list[Job]:
 @side_effect("start run of job {job.id} on {session.settings.cluster}")
 async def start_run_job(session: ProviderSession, job: Job) -> None:
     """Start the claim's flow run; a second call finds the first one's."""
-    await start_job_run(session, job)
+    await start_job_run(session, session.key_of(job))
 
 
-async def start_job_run(session: ProviderSession, job: Job) -> FlowRun:
-    """The run of the job's present claim, created once, whoever asks."""
-    key = session.key_of(job)
+def run_key(session: ProviderSession, key: JobKey) -> str:
+    """The idempotency key of the claim's run."""
+    return f"{key.comment}:{session.address}"
+
+
+async def start_job_run(session: ProviderSession, key: JobKey) -> FlowRun:
+    """The run of the claim, created once, whoever asks."""
     return await start_run(
         f"run_job/{session.settings.cluster}",
         {"cluster": session.settings.cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
-        idempotency_key=f"{key.comment}:{session.address}",
+        idempotency_key=run_key(session, key),
     )
 
 

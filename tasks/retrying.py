@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-import httpx
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
 from deepgrid.errors import GridError
+from tasks.outages import is_outage
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,9 +24,7 @@ JITTER = 0.5
 async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Whether trying again may help. Async, because Prefect hands an async task's state over unread."""
     error = await state.aresult(raise_on_failure=False)
-    if isinstance(error, httpx.HTTPStatusError):  # Prefect's API
-        return error.response.status_code >= 500
-    return isinstance(error, httpx.TransportError) or (isinstance(error, GridError) and error.transient)
+    return error.transient if isinstance(error, GridError) else is_outage(error)
 
 
 def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:

@@ -62,6 +62,6 @@ async def _schedule_run(session: ProviderSession, job: Job) -> None:
 
     One that seems to run, and whose process is gone, is the supervisor's to adopt.
     """
-    run = await start_job_run(session, job)
+    run = await start_job_run(session, session.key_of(job))
     if run.state is not None and run.state.is_final():
         await schedule_again(session, run, "The job's customer wants something of it.")

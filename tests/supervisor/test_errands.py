@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from deepgrid.chain.client import Queues
 from deepgrid.errors import ChainError
 from deepgrid.roles.provider import ProviderSession
+from deepgrid.roles.wakeups import Wakeups
 from deployments import errands
 from deployments.errands import Errands
 
@@ -32,6 +34,27 @@ class World:
         self.started: list[str] = []
         self.under_way: dict[str, asyncio.Event] = {}
         self.failures = 0
+        self.claimed: list[SimpleNamespace] = []
+        self.away = False  # Prefect
+        self.wakeups = Wakeups()
+
+    def wants(self, job_id: int, *, end: bool = False, more_wei: int = 0) -> None:
+        """A customer wants something of a job that is carried."""
+        self.claimed.append(SimpleNamespace(id=job_id, has_cancel_request=end, pending_top_up_wei=more_wei))
+        wanted = [(job.has_cancel_request, job.pending_top_up_wei > 0) for job in self.claimed]
+        self.waiting = Queues(0, *map(sum, zip(*wanted, strict=True)))
+
+    async def claimed_jobs(self, address: str) -> list[int]:
+        return [job.id for job in self.claimed]
+
+    async def jobs(self, job_ids: list[int]) -> list[SimpleNamespace]:
+        return self.claimed
+
+    def key_of(self, job: SimpleNamespace) -> int:
+        return int(job.id)
+
+    def carries(self, key: int) -> bool:
+        return True
 
     async def queues(self, address: str) -> Queues:
         assert address == self.address
@@ -43,6 +66,8 @@ class World:
 
     async def start(self, deployment: str, parameters: dict[str, Any]) -> SimpleNamespace:
         assert parameters == {"cluster": "alpha"}
+        if self.away:
+            await asyncio.Event().wait()
         assert deployment not in self.under_way, "two at a time"
         self.started.append(deployment)
         self.under_way[deployment] = asyncio.Event()
@@ -108,6 +133,18 @@ async def test_each_queue_has_one_run_at_a_time(world: World) -> None:
     world.waiting = Queues(0, 1, 1)
     await world.until(lambda: len(world.under_way) == 2)
     assert sorted(world.started) == ["cancel_jobs/alpha", "cancel_jobs/alpha", "top_up_jobs/alpha"]
+
+
+async def test_carriers_are_woken_while_prefect_is_away(world: World) -> None:
+    world.away = True
+    async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as carriers:
+        for job_id in (7, 8):
+            carriers.create_task(world.wakeups.wait(job_id, math.inf))
+        await world.look_often()
+        world.wants(7, end=True)
+        await world.look_often()
+        world.wants(8, more_wei=1)
+    assert world.started == []
 
 
 async def test_outages_are_outlasted(world: World) -> None:

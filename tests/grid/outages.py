@@ -1,0 +1,56 @@
+"""Prefect's server as it looks when it is away, in each of the ways in which servers are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from signal import SIGCONT, SIGSTOP
+
+import asyncpg
+
+from deployments.onemachine.grid import Grid
+
+SERVER = "prefect-server"
+WAYS = ("refusing", "hanging", "failing")
+
+
+@asynccontextmanager
+async def prefect_away(grid: Grid, way: str) -> AsyncIterator[None]:
+    """While it lasts Prefect's API refuses connections, accepts requests and is silent, or answers HTTP 5xx."""
+    during = {"refusing": _killed, "hanging": _held, "failing": _without_database}
+    async with during[way](grid):
+        yield
+
+
+@asynccontextmanager
+async def _killed(grid: Grid) -> AsyncIterator[None]:
+    grid.kill(SERVER)
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(grid.start, "prefect")
+
+
+@asynccontextmanager
+async def _held(grid: Grid) -> AsyncIterator[None]:
+    leader = grid.table.pid(SERVER)
+    assert leader is not None
+    os.killpg(leader, SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(leader, SIGCONT)
+
+
+@asynccontextmanager
+async def _without_database(grid: Grid) -> AsyncIterator[None]:
+    admin = await asyncpg.connect(grid.postgres.url("postgres").replace("+asyncpg", ""))
+    try:
+        await admin.execute("ALTER DATABASE prefect ALLOW_CONNECTIONS false")
+        await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'prefect'")
+        yield
+    finally:
+        await admin.execute("ALTER DATABASE prefect ALLOW_CONNECTIONS true")
+        await admin.close()

@@ -1,0 +1,175 @@
+"""While Prefect is away, jobs are carried, ended and paid without it; afterwards their runs tell what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from deepgrid.chain.wallet import Wallet
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from deployments.onemachine.clusters import OFFERS
+from deployments.onemachine.grid import Grid
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.gates import Gate
+from tests.grid.hands import acting
+from tests.grid.outages import WAYS, prefect_away
+from tests.grid.runs import Json, api, runs_of
+from tests.grid.test_job_life import cold, steps
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+UNENDED = ("SCHEDULED", "PENDING", "RUNNING", "CANCELLING")
+
+
+@pytest.fixture(autouse=True)
+async def supervised(grid: Grid) -> AsyncIterator[None]:
+    """Whatever a test does to the supervisors, the next one finds them at work."""
+    yield
+    for offer in OFFERS:
+        await asyncio.to_thread(grid.start, f"supervisor-{offer.name}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_jobs_end_and_are_paid_meanwhile(customer: Customer, way: str) -> None:
+    grid, gate = customer.grid, Gate(customer.grid)
+    long, orphan = (customer.submit(steps(gate.pass_command, "echo carried on")) for _ in range(2))
+    doomed = customer.submit(steps("sleep 600"))
+    for job_id in (long, orphan, doomed):
+        await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    granted = (await customer.job(long)).granted_minutes
+
+    async with prefect_away(grid, way):
+        customer.dps("job", "cancel", str(doomed), check=0)
+        customer.dps("job", "topup", str(long), "100", check=0)
+        assert (await customer.until(doomed, cold)).status is JobStatus.CANCELLED
+        for offer in OFFERS:
+            grid.kill(f"supervisor-{offer.name}")
+            grid.table.start(grid.roles.supervisor(offer))
+        gate.open()
+        for job_id in (long, orphan):
+            assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
+        assert (await customer.job(long)).granted_minutes > granted
+        for job_id in (long, orphan, doomed):
+            assert (await customer.settlement(job_id)).billed_minutes >= 1
+
+    for job_id, words in ((long, "finished"), (orphan, "finished"), (doomed, "cancelled")):
+        assert await completed(customer, job_id) == f"The job is {words}."
+    await nothing_stays_under_way(customer)
+
+
+async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Customer) -> None:
+    grid = customer.grid
+    for offer in OFFERS:
+        grid.table.stop(f"supervisor-{offer.name}")
+    job_id = customer.submit(steps("echo carried from the start"))
+    job = await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
+    async with acting(grid, cluster_of(grid, job)) as provider:
+        assert [claim.job_id for claim in await provider.claim_next_jobs(50)] == [job_id]
+
+    async with prefect_away(grid, "refusing"):
+        for offer in OFFERS:
+            grid.table.start(grid.roles.supervisor(offer))
+        assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
+        assert (await customer.settlement(job_id)).billed_minutes == 1
+        assert await runs_named(grid, job_id) == []
+
+    assert await completed(customer, job_id) == "The job is finished."
+    assert "carried from the start" in customer.dps("job", "logs", str(job_id), check=0).stdout
+    [run] = await runs_named(grid, job_id)
+    await propose(grid, run, "SCHEDULED", "AwaitingRetry")  # as Retry in the UI does
+    again = await in_state(customer, job_id, "COMPLETED", run["run_count"] + 1)
+    assert again["state"]["message"] == "The job is finished."
+
+
+async def test_a_run_takes_over_from_its_stand_in(customer: Customer) -> None:
+    grid, gate = customer.grid, Gate(customer.grid)
+    job_id = customer.submit(steps(gate.pass_command))
+    await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    async with prefect_away(grid, "refusing"):
+        for offer in OFFERS:
+            grid.kill(f"supervisor-{offer.name}")
+            grid.table.start(grid.roles.supervisor(offer))
+        await said(grid, f"job {job_id} is carried without Prefect until that answers")
+    await in_state(customer, job_id, "RUNNING", run_count=2)
+    gate.open()
+    assert await completed(customer, job_id) == "The job is finished."
+    assert (await customer.settlement(job_id)).billed_minutes >= 1
+
+
+async def test_a_cancelled_run_stops_carrying_and_not_the_job(customer: Customer) -> None:
+    grid, gate = customer.grid, Gate(customer.grid)
+    job_id = customer.submit(steps(gate.pass_command))
+    job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
+    supervisor = f"supervisor-{cluster_of(grid, job)}"
+    [run] = await runs_named(grid, job_id)
+    await propose(grid, run, "CANCELLING", "Cancelling")
+    await in_state(customer, job_id, "CANCELLED")
+    assert (await customer.job(job_id)).status is JobStatus.RUNNING
+    grid.table.stop(supervisor)
+    await asyncio.to_thread(grid.start, supervisor)  # which adopts at once what it would in five minutes
+    await in_state(customer, job_id, "RUNNING", run_count=2)
+    gate.open()
+    assert await completed(customer, job_id) == "The job is finished."
+    assert (await customer.settlement(job_id)).billed_minutes >= 1
+
+
+def cluster_of(grid: Grid, job: Job) -> str:
+    """Name of the cluster that the job is at."""
+    [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
+    return name
+
+
+async def runs_named(grid: Grid, job_id: int) -> list[Json]:
+    """The runs of a job, as far as Prefect tells; none while it is away."""
+    wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
+    async with api(grid) as client:
+        try:
+            return list((await client.post("flow_runs/filter", json=wanted)).raise_for_status().json())
+        except Exception:
+            return []
+
+
+async def propose(grid: Grid, run: Json, state: str, name: str) -> None:
+    """Ask for a state of the run, as a person does in the UI."""
+    async with api(grid) as client:
+        wanted = {"state": {"type": state, "name": name}}
+        answer = (await client.post(f"flow_runs/{run['id']}/set_state", json=wanted)).raise_for_status().json()
+    assert answer["status"] == "ACCEPT", answer
+
+
+async def completed(customer: Customer, job_id: int) -> str:
+    """What the job's only run says, once it has completed."""
+    return str((await in_state(customer, job_id, "COMPLETED"))["state"]["message"])
+
+
+async def in_state(customer: Customer, job_id: int, state: str, run_count: int = 0) -> Json:
+    """The job's only run once it is in a state of this type, at least for this time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        runs = await runs_named(customer.grid, job_id)
+        if runs and runs[0]["state"]["type"] == state and runs[0]["run_count"] >= run_count:
+            assert len(runs) == 1
+            return runs[0]
+        assert time.monotonic() < deadline, f"the run of job {job_id} is not {state}: {runs}"
+        await asyncio.sleep(0.5)
+
+
+async def nothing_stays_under_way(customer: Customer) -> None:
+    """Wait until no run of a job is left that has not ended."""
+    deadline = time.monotonic() + PATIENCE_S
+    for offer in OFFERS:
+        while runs := await runs_of(customer.grid, f"run_job/{offer.name}", *UNENDED):
+            assert time.monotonic() < deadline, f"still under way: {runs}"
+            await asyncio.sleep(0.5)
+
+
+async def said(grid: Grid, words: str) -> None:
+    """Wait until a supervisor says so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not any(words in grid.table.log_path(f"supervisor-{one.name}").read_text() for one in OFFERS):
+        assert time.monotonic() < deadline, f"nobody says {words!r}"
+        await asyncio.sleep(0.5)
