@@ -140,6 +140,24 @@ async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
         raise ConfigurationError(f"{bad} of {len(findings)} findings keep the cluster {cluster} from working.")
 
 
+@provider.command("authorized-keys")
+@runs
+async def authorized_keys(
+    cluster: ClusterName,
+    user: Annotated[
+        str, typer.Option("--for", metavar="USER", help="Print nothing unless the supervisor logs in as USER.")
+    ] = "",
+) -> None:
+    """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
+    from deepgrid.slurm.authorized_key import authorized_key
+    from deployments.kept_settings import provider_settings
+
+    require_prefect()
+    login = (await provider_settings(cluster)).login
+    if user in ("", login.user):
+        print(authorized_key(login, cluster))
+
+
 @provider.command("serve")
 def serve_provider(cluster: ClusterName) -> None:
     """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""

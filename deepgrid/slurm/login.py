@@ -186,7 +186,7 @@ class Login:
         try:
             client.load_host_keys(str(settings.known_hosts_file))
             client.connect(
-                settings.host, settings.port, settings.user, pkey=_read_key(settings.key_file), timeout=limit,
+                settings.host, settings.port, settings.user, pkey=read_key(settings.key_file), timeout=limit,
                 banner_timeout=limit, auth_timeout=limit, allow_agent=False, look_for_keys=False,
             )  # fmt: skip
         except BaseException as fault:
@@ -226,7 +226,8 @@ class Login:
             self._client = None
 
 
-def _read_key(path: Path) -> paramiko.PKey:
+def read_key(path: Path) -> paramiko.PKey:
+    """The private key in a file that only its owner reads. Raises ConfigurationError, and OSError."""
     if path.stat().st_mode & 0o077:
         raise ConfigurationError(f"Others can read the key file {path}.", next_step=f"Run chmod 600 {path}.")
     try:
