@@ -20,7 +20,8 @@ IN_OUR_TIME = ("env", "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "timeout", "
 # Complaints of a Slurm that cannot be asked just now, as an extended regular expression.
 SILENCE = (
     "[Uu]nable to (contact|connect)|[Tt]imed out|[Tt]imeout|[Cc]onnection (refused|failure)|[Zz]ero [Bb]ytes|"
-    "[Tt]ry again|[Tt]emporarily un|standby mode|[Cc]redential|[Tt]ransport endpoint|[Cc]ommunication|[Mm]unge"
+    "[Tt]ry again|[Tt]emporarily un|standby mode|[Cc]redential|[Tt]ransport endpoint|[Cc]ommunication|[Mm]unge|"
+    "missing socket|[Mm]essage (receive|send|length)|[Cc]onnection reset|[Bb]roken pipe|[Nn]o route|[Nn]etwork is"
 )
 
 _QUEUED = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}

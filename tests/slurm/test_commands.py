@@ -124,6 +124,8 @@ def test_complaints_tell_no_from_silence() -> None:
     assert not is_silence(refusal)
     assert is_silence("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     assert is_silence("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
+    killed = "slurm_msg_sendto: address:port=127.0.0.1:6817 msg_type=4003: Unexpected missing socket error"
+    assert is_silence(f"sbatch: error: {killed}")  # of a controller that was killed while it was asked
 
 
 def test_the_guard_comes_first_and_the_script_stays_whole() -> None:
