@@ -6,41 +6,62 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from pathlib import Path
 
-from tests.chaos.fault import all_faults
+from tests.chaos.fault import Fault, all_faults
 from tests.chaos.round import Violated, run_round
 from tests.chaos.table import Table
 from tests.chaos.world import chaos_world
 
 
-async def main() -> int:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
-    parser.add_argument("--fault", action="append", default=[], help="may be given several times, in their order")
+    parser.add_argument("--fault", action="append", default=[], help="one after another in a round")
+    parser.add_argument("--match", help="instead: all faults with this in their name, --at-once a round")
+    parser.add_argument("--at-once", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--times", type=int, default=1, help="rounds, with seeds that count up")
+    parser.add_argument("--times", type=int, default=1, help="how often, with seeds that count up")
     parser.add_argument("--jobs", type=int, default=4, help="jobs submitted at each fault")
-    parser.add_argument("--keep", type=Path, help="folder for the grid, kept for its logs")
-    parser.add_argument("--list", action="store_true")
-    options = parser.parse_args()
-    faults = all_faults()
-    if options.list or not options.fault:
-        print("\n".join(faults))
-        return 0
+    parser.add_argument("--long", action="store_true", help="also jobs that take minutes")
+    parser.add_argument("--state", type=Path, help="folder for the grid, kept for its logs")
+    parser.add_argument("--list", action="store_true", help="name all faults")
+    return parser.parse_args()
+
+
+def rounds(options: argparse.Namespace, faults: dict[str, Fault]) -> list[list[Fault]]:
+    """Which faults go together."""
+    if options.match is None:
+        return [[faults[name] for name in options.fault]]
+    found = [fault for name, fault in faults.items() if options.match in name]
+    return [found[first : first + options.at_once] for first in range(0, len(found), options.at_once)]
+
+
+async def run(options: argparse.Namespace, faults: dict[str, Fault], state: Path) -> int:
     table, wrong = Table(), 0
-    with tempfile.TemporaryDirectory() as folder:
-        async with chaos_world(options.keep or Path(folder)) as world:
-            for seed in range(options.seed, options.seed + options.times):
+    async with chaos_world(state) as world:
+        for seed in range(options.seed, options.seed + options.times):
+            for together in rounds(options, faults):
+                began = time.monotonic()
                 try:
-                    await run_round(
-                        world, [faults[name] for name in options.fault], seed, table, jobs_per_fault=options.jobs
-                    )
+                    await run_round(world, together, seed, table, jobs_per_fault=options.jobs, long=options.long)
                 except Violated as error:
                     wrong += 1
                     print(error, file=sys.stderr)
+                names = ", ".join(fault.name for fault in together)
+                print(f"{time.monotonic() - began:6.1f} s  seed {seed}: {names}", file=sys.stderr, flush=True)
     print(table.text())
     return 1 if wrong else 0
 
 
+def main() -> int:
+    options, faults = parse(), all_faults()
+    if options.list:
+        print("\n".join(faults))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(run(options, faults, options.state or Path(folder)))
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(main())

@@ -75,12 +75,16 @@ class Batch:
         """Jobs that are not over, as far as is known."""
         return [job_id for job_id in self.kinds if not (job_id in self.latest and self.latest[job_id].status.cold)]
 
+    def open(self) -> None:
+        """Let the held jobs go."""
+        self._gate.touch()
+
     async def end(self, within_s: float) -> None:
         """Let the held ones go and wait until every job is cold."""
         deadline = time.monotonic() + within_s
         async with asyncio.timeout(within_s):
             await asyncio.gather(*self._steering)
-        self._gate.touch()
+        self.open()
         while hot := self.hot():
             if time.monotonic() > deadline:
                 raise Overdue(f"after {within_s:.0f} s: " + ", ".join(self._words(job_id) for job_id in hot))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -14,13 +13,6 @@ from tests.chaos.world import World, chaos_world
 
 SEED = "DEEPGRID_CHAOS_SEED"
 TABLE = pytest.StashKey[Table]()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All rounds share one event loop, in which the world lives."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.stem == "test_chaos":
-            item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)
 
 
 @pytest.fixture(scope="package")

@@ -14,11 +14,13 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
+ADOPTING = "deployments.carrying" if find_spec("deployments.carrying") else "deployments.supervisor"
 # Name of a point: module and attribute of the async function that does it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
@@ -32,7 +34,7 @@ POINTS = {
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
-    "adoption": ("deployments.supervisor", "adopt"),
+    "adoption": (ADOPTING, "adopt"),
     "tidying": ("deployments.worker", "tidy"),
 }
 # In the middle of an effect: sbatch is about to be run, or answered, on the login node and we have not read it;

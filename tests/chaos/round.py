@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.chaos.batch import Batch
-from tests.chaos.fault import Fault
+from tests.chaos.fault import Allowed, Fault
 from tests.chaos.judge import judge, outcomes
 from tests.chaos.kinds import KINDS
 from tests.chaos.table import Row, Table
@@ -35,7 +35,7 @@ async def run_round(
     allows = frozenset(one for fault in faults for one in fault.allows)
     struck: dict[str, tuple[list[int], float]] = {}
     wrong: list[str] = []
-    async with Batch(world, rng, anywhere=any(one.name == "REFUSED" for one in allows)) as batch:
+    async with Batch(world, rng, anywhere=Allowed.REFUSED in allows) as batch:
         try:
             last = await batch.submit(mixed(rng, jobs_per_fault, (), long=long))
             for fault in faults:

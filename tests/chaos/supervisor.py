@@ -26,6 +26,7 @@ FLOWS = tuple(
     f"flows.{name}"
     for name in ("cancel_jobs", "claim_jobs", "collect_zombies", "register_provider", "run_job", "top_up_jobs")
 )
+ADOPT_AGAIN_S = 10.0  # what a person stopped comes again after minutes; rounds are to last less
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def serve(cluster: str, settings_file: str) -> None:
     from blocks import Provider
     from cli.provider import serve_provider
     from deepgrid.roles.provider import ProviderSettings
-    from tests.chaos.points import Kills, wrap_all
+    from tests.chaos.points import ADOPTING, Kills, wrap_all
 
     if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # the library takes Python's way to sleep for an error
         time.sleep = _sleep
@@ -61,6 +62,8 @@ def serve(cluster: str, settings_file: str) -> None:
         return replace(real, login=login, book=Path(patches.book), state=state)
 
     Provider.settings = settings  # type: ignore[method-assign]
+    for name in ("AGAIN_S", "ADOPT_AGAIN_S"):
+        setattr(import_module(ADOPTING), name, ADOPT_AGAIN_S)
     wrap_all(Kills(Path(patches.kills)))
     serve_provider(cluster)
 

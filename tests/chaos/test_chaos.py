@@ -9,7 +9,7 @@ from tests.chaos.round import run_round
 from tests.chaos.table import Table
 from tests.chaos.world import World
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="package")]
 
 QUICK = [fault for fault in all_faults().values() if fault.quick]
 AT_ONCE = 6  # faults a round

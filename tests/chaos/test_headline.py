@@ -1,0 +1,57 @@
+"""The promise in one picture: a hundred jobs end while their supervisor is down, and all are settled right soon after.
+
+The observed system tried each report three times for 15 s, with pauses of 3 s; after that the job's pay was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import time
+
+import pytest
+
+from deepgrid.lifecycle.states import JobStatus
+from tests.chaos.batch import PATIENCE_S, Batch
+from tests.chaos.judge import judge
+from tests.chaos.world import World
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="package")]
+
+JOBS = 100
+OLD_RETRIES_S = 3 * 15 + 2 * 3
+SETTLED_WITHIN_S = 60.0
+
+
+async def test_jobs_that_end_while_the_supervisor_is_down_are_settled_within_a_minute(world: World, seed: int) -> None:
+    async with Batch(world, random.Random(seed)) as batch:
+        jobs = await batch.submit(["held"] * JOBS)
+        await in_slurm_are(world, JOBS)
+        await batch.until(lambda job: job.status is JobStatus.RUNNING, jobs)
+        await world.supervisor.kill()
+        down_since = time.monotonic()
+        batch.open()
+        await in_slurm_are(world, 0)
+        assert len(batch.hot()) == JOBS
+        await asyncio.sleep(max(0.0, down_since + OLD_RETRIES_S - time.monotonic()))  # the length is the promise
+        world.supervisor.start()
+        await batch.until(lambda job: job.status.cold, jobs, count=JOBS)
+        assert time.monotonic() - world.supervisor.started_at < SETTLED_WITHIN_S
+        assert all(batch.latest[job_id].status is JobStatus.FINISHED for job_id in jobs)
+        assert not await judge(world, batch, ())
+
+
+async def in_slurm_are(world: World, count: int) -> None:
+    """Wait until so many jobs of the grid wait or run at the cluster."""
+    env = {**os.environ, **world.grid.slurm.environment(world.cluster)}
+    deadline = time.monotonic() + 2 * PATIENCE_S
+    while (found := await asyncio.to_thread(_in_slurm, env)) != count:
+        assert time.monotonic() < deadline, f"{found} jobs are in Slurm"
+        await asyncio.sleep(0.3)
+
+
+def _in_slurm(env: dict[str, str]) -> int:
+    argv = ["squeue", "-h", "-a", "-t", "PENDING,RUNNING,COMPLETING", "-o", "%A"]
+    return len(subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=60).stdout.split())
