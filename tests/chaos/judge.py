@@ -46,7 +46,7 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
     wrong: list[str] = []
     fee = (await world.chain.constants()).cancellation_fee_minutes
     for seen in await gather(world, batch):
-        wrong += [f"job {seen.job.id} ({batch.kinds[seen.job.id].name}): {what}" for what in _faults(
+        wrong += [f"job {seen.job.id} ({batch.kinds[seen.job.id].name}): {what}" for what in faults_of(
             seen, batch, allows, fee)]  # fmt: skip
     queues = await world.chain.queues(world.provider)
     if queues != Queues(0, 0, 0):
@@ -86,7 +86,7 @@ def slurm_name(job: Job) -> str:
     return f"0x{job.id:064x}"
 
 
-def _faults(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
+def faults_of(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
     job, wrong = seen.job, []
     if not job.status.cold:
         return [f"is {job.status.words}"]

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from tests.chaos.fault import Fault, all_faults
+from tests.chaos.conftest import SEED
+from tests.chaos.fault import all_faults
+from tests.chaos.plan import DEEP, LONG, Round, many, quick
 from tests.chaos.round import run_round
 from tests.chaos.table import Table
 from tests.chaos.world import World
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.asyncio(loop_scope="package")]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.asyncio(loop_scope="package")]
 
-QUICK = [fault for fault in all_faults().values() if fault.quick]
-AT_ONCE = 6  # faults a round
+FAULTS = all_faults().values()
+FIRST_SEED = int(os.environ.get(SEED, "0"))
 
 
-@pytest.mark.parametrize("faults", [QUICK[first : first + AT_ONCE] for first in range(0, len(QUICK), AT_ONCE)])
-async def test_no_job_and_no_minute_is_lost(world: World, table: Table, seed: int, faults: list[Fault]) -> None:
-    await run_round(world, faults, seed, table)
+def name(one: Round) -> str:
+    seed, faults = one
+    return f"seed {seed}: {faults[0].name} and {len(faults) - 1} more"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("one", quick(FAULTS, FIRST_SEED, at_once=10), ids=name)
+async def test_the_quickest_faults(world: World, table: Table, one: Round) -> None:
+    seed, faults = one
+    await run_round(world, faults, seed, table, jobs_per_fault=3)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("one", many(FAULTS, FIRST_SEED, LONG, at_once=10), ids=name)
+async def test_all_faults(world: World, table: Table, one: Round) -> None:
+    seed, faults = one
+    await run_round(world, faults, seed, table, long=True)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("one", many(FAULTS, FIRST_SEED + 100, DEEP, at_once=10), ids=name)
+async def test_all_faults_again_and_again(world: World, table: Table, one: Round) -> None:
+    seed, faults = one
+    await run_round(world, faults, seed, table, jobs_per_fault=6, long=True)

@@ -1,0 +1,41 @@
+"""Which faults a suite injects, in which rounds.
+
+Those of a round follow each other while the same jobs are in flight. Only faults that allow the same besides go
+together, or the judge would be milder than it must be.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from tests.chaos.fault import Fault
+
+QUICK, LONG, DEEP = 30, 150, 2000
+Round = tuple[int, Sequence[Fault]]  # seed and faults
+
+
+def quick(faults: Iterable[Fault], seed: int, at_once: int) -> list[Round]:
+    """The quickest, in few rounds."""
+    chosen = [fault for fault in faults if fault.quick]
+    assert len(chosen) >= QUICK
+    return [(seed, together) for together in _grouped(chosen, at_once)]
+
+
+def many(faults: Iterable[Fault], seed: int, count: int, at_once: int) -> list[Round]:
+    """So many injections: every fault as often as any other, in an order that differs from turn to turn."""
+    chosen, rounds, turn = list(faults), [], 0
+    while count > 0:
+        order = random.Random(f"{seed + turn}").sample(chosen, min(count, len(chosen)))
+        rounds += [(seed + turn, together) for together in _grouped(order, at_once)]
+        count -= len(order)
+        turn += 1
+    return rounds
+
+
+def _grouped(faults: Iterable[Fault], at_once: int) -> list[Sequence[Fault]]:
+    alike: dict[object, list[Fault]] = defaultdict(list)
+    for fault in faults:
+        alike[fault.allows].append(fault)
+    return [group[at : at + at_once] for group in alike.values() for at in range(0, len(group), at_once)]

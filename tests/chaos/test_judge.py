@@ -1,0 +1,82 @@
+"""The judge of chaos accuses: a right history passes, each wrong one is named. And rounds mix no allowances."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from deepgrid.chain.abi import Event
+from deepgrid.lifecycle.job import Job, JobDefinition
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.slurm.commands import Row
+from tests.chaos.batch import Batch
+from tests.chaos.fault import all_faults
+from tests.chaos.judge import Evidence, faults_of
+from tests.chaos.kinds import KINDS
+from tests.chaos.plan import DEEP, LONG, many
+
+RATE = 10**17
+COMMENT = "deepgrid:1:abcd:7:1000"
+JOB = Job(
+    id=7, status=JobStatus.FINISHED, customer="c", provider="p", definition=JobDefinition(0, 100, 1, 1, "h"), name="n",
+    locked_wei=10 * RATE, final_cost_wei=2 * RATE, submitted_at=1, assigned_at=1, claimed_at=1000, started_at=1001,
+    ended_at=1100, cancel_requested_at=0, has_cancel_request=False, rate_wei_per_minute=RATE, cut_percent=20,
+    granted_minutes=10, last_refuser=None, delegate_spending=False, last_error="", exit_status=0,
+)  # fmt: skip
+RAN = Row(5, "0", "name", COMMENT, "COMPLETED", 1001, 1062, 0)
+
+
+def settled(
+    minutes: int = 2, paid: int = 16 * RATE // 10, cut: int = 4 * RATE // 10, refunded: int = 8 * RATE
+) -> Event:
+    args = {"billedMinutes": minutes, "paid": paid, "cut": cut, "refunded": refunded}
+    return Event("JobSettledEvent", args, 1, "", "", 0)
+
+
+CLAIM = Event("ClaimJobEvent", {}, 1, "", "", 0)
+RIGHT = Evidence(JOB, [settled()], [CLAIM], {COMMENT: [RAN, RAN]}, ["5"], [])
+
+
+def judged(seen: Evidence, kind: str = "instant") -> str:
+    batch = cast(Batch, SimpleNamespace(kinds={7: KINDS[kind]}, topped_up=set()))
+    return "; ".join(faults_of(seen, batch, (), 1))
+
+
+def test_a_right_history_passes() -> None:
+    assert not judged(RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "accusation"),
+    [
+        ({"job": replace(JOB, status=JobStatus.RUNNING)}, "is running"),
+        ({"settlements": []}, "settled 0 times"),
+        ({"settlements": [settled(), settled()]}, "settled 2 times"),
+        ({"starts": ["5", "5"]}, "ran 2 times for 1 claims"),
+        ({"rows": {COMMENT: [RAN, replace(RAN, slurm_id=6)]}}, "Slurm accepted [5, 6]"),
+        ({"rows": {COMMENT: [RAN], f"{COMMENT}1": [RAN]}}, "submitted for 2 claims"),
+        ({"left": ["RUNNING"]}, "still in Slurm"),
+        ({"claims": [CLAIM, CLAIM]}, "claimed 2 times"),
+        ({"job": replace(JOB, status=JobStatus.PANICKED)}, "is panicked"),
+        ({"job": replace(JOB, exit_status=9)}, "wait status 9"),
+        ({"settlements": [settled(minutes=3)]}, "billed 3 minutes for 2"),
+        ({"settlements": [settled(refunded=8 * RATE - 1)]}, "are not the locked"),
+        ({"job": replace(JOB, final_cost_wei=3 * RATE)}, "cost"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_wrong_one_is_named(wrong: dict[str, Any], accusation: str) -> None:
+    assert accusation in judged(replace(RIGHT, **wrong))
+
+
+@pytest.mark.parametrize("count", [LONG, DEEP])
+def test_rounds_inject_so_many_and_none_is_milder_than_its_faults(count: int) -> None:
+    faults = all_faults()
+    rounds = many(faults.values(), random.Random(count).randrange(100), count, 10)
+    assert sum(len(together) for _, together in rounds) == count
+    assert {fault.name for _, together in rounds for fault in together} == set(faults)
+    assert all(len({fault.allows for fault in together}) == 1 for _, together in rounds)
