@@ -184,6 +184,14 @@ def test_a_second_start_that_the_script_refused_is_no_run() -> None:
     assert provider_books(made, Runs((refused, first))).clean
 
 
+def test_a_refused_start_alone_earns_nothing() -> None:
+    made = history(Plan())
+    (first,) = made.runs
+    assert kinds(provider_books(made, Runs((replace(first, guarded=True),)))) == [(1, Kind.NO_RUN)]
+    lost = history(Plan(end=S.PANICKED))
+    assert provider_books(lost, Runs((replace(lost.runs[0], guarded=True),))).clean
+
+
 def test_a_run_after_the_settlement_of_an_earlier_day_is_named() -> None:
     made = history(Plan(submit=MIDNIGHT - 5 * HOUR))
     (first,) = made.runs

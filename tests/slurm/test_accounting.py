@@ -40,9 +40,9 @@ def of(runs: Runs, key: JobKey) -> list[Run]:
 class OtherSacct:
     """A login node whose accounting answers as told; everything else is real."""
 
-    def __init__(self, login: Login, exit_status: int, complaint: bytes) -> None:
+    def __init__(self, login: Login, exit_status: int, complaint: bytes, answer: bytes = b"") -> None:
         self._login = login
-        self._answer = CommandResult(exit_status, b"", complaint)
+        self._answer = CommandResult(exit_status, answer, complaint)
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         return self._answer if "sacct" in argv else await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)
@@ -117,6 +117,30 @@ async def test_an_accounting_that_is_away_proves_nothing(login: Login, cluster: 
     away = OtherSacct(login, 1, b"sacct: error: Unable to connect to slurmdbd\n")
     with pytest.raises(SlurmUnreachable, match="does not answer: Unable to connect"):
         await read_runs(away, cluster, today(), key, [key])
+
+
+def told(box: Box, key: JobKey, *ends: str) -> bytes:
+    """Accounting's rows of a claim of ours: state, exit code, start and end."""
+    box.folder(key).mkdir()
+    (box.folder(key) / "account").write_text("jobs 4242\n")
+    return "".join(f"7|4242|{end}|n1|{key.name}|{key.comment}\n" for end in ends).encode()
+
+
+async def test_of_two_ends_of_one_start_the_first_counts(box: Box, login: Login, cluster: Cluster, key: JobKey) -> None:
+    """A node that failed may report later that the job completed."""
+    rows = told(box, key, "COMPLETED|0:0|100|200", "NODE_FAIL|0:0|100|150")
+    (run,) = (await read_runs(OtherSacct(login, 0, b"", rows), cluster, today(), key, [])).runs
+    assert (run.state, run.ended_at) == ("NODE_FAIL", 150)
+
+
+async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_so(
+    box: Box, login: Login, cluster: Cluster, key: JobKey
+) -> None:
+    made = int(time.time())
+    rows = told(box, key, f"FAILED|125:0|{made}|{made + 9}", f"FAILED|125:0|{made + 100}|{made + 101}")
+    (box.folder(key) / "run" / "started").mkdir(parents=True)
+    runs = (await read_runs(OtherSacct(login, 0, b"", rows), cluster, today(), key, [])).runs
+    assert sorted((run.started_at, run.guarded) for run in runs) == [(made, False), (made + 100, True)]
 
 
 def test_times_are_asked_for_in_utc() -> None:
