@@ -14,7 +14,8 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.expiry import MOVED_ON
 from tests.chaos.fault import Allowed, Fault
-from tests.chaos.node import DEPTH, GWEI, USUAL_BASE_FEE, NodeKeeper
+from tests.chaos.node import DEPTH, GWEI, USUAL_BASE_FEE, NodeKeeper, until
+from tests.chaos.proxy import Down, Pass
 from tests.chaos.world import World
 
 GAS_MONEY_WEI = 10**24
@@ -189,6 +190,28 @@ async def banned(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def assignments_expire(world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The provider has a minute to claim and its node is away for longer: what it has not claimed goes elsewhere."""
+    known = await world.chain.job_count()
+
+    async def taken_back() -> bool:
+        jobs = await world.chain.jobs(list(range(known + 1, await world.chain.job_count() + 1)))
+        return not any(job.status is JobStatus.META_SCHEDULED and job.provider == world.provider for job in jobs)
+
+    async with world.acting("admin") as admin:
+        usual = (await admin.chain.constants()).claim_timeout_minutes
+        await admin.set_constant("setClaimJobTimeout", 1)
+        await asyncio.to_thread(world.rpc.set, Down())
+        try:
+            yield
+            await asyncio.sleep(rng.uniform(5, 10))  # some of the jobs are assigned to it
+            await until(taken_back, "what was assigned is taken back", 3 * 60)
+        finally:
+            await asyncio.to_thread(world.rpc.set, Pass())
+            await admin.set_constant("setClaimJobTimeout", usual)
+
+
+@asynccontextmanager
 async def taken_away(world: World, rng: random.Random) -> AsyncIterator[None]:
     """The operator takes claims from the provider, which works on them, and lets others have the jobs."""
     async with world.acting("operator") as operator:
@@ -234,5 +257,6 @@ FAULTS = [
     Fault("blocks only with transactions", False, mining_each_transaction),
     Fault("pool emptied", False, pool_emptied),
     Fault("provider banned", False, banned, allows=REFUSED),
+    Fault("assignments expire", False, assignments_expire, allows=REFUSED),
     Fault("claims taken away", False, taken_away, allows=REFUSED),
 ]
