@@ -8,8 +8,8 @@ hook's records and the queue do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from deepgrid.billing.entries import Run, Runs, Span
@@ -47,13 +47,15 @@ async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, c
     Raises SlurmUnreachable when accounting or the login node does not answer.
     """
     oldest = min([span.since, *(key.claimed_at for key in claims)])
+    known = frozenset(claims)
     # The chain's clock is not the cluster's.
     rows = await _rows(login, Span(oldest - DAY_S, span.until + DAY_S))
     named = _of_grid(rows or (), grid)
-    users, marks = await _on_record(cluster, {key for key, _ in named})
-    ours = _each_once((key, row) for key, row in named if users.get(key.comment) == row.user)
+    kept = await _kept(cluster, {key for key, _ in named})
+    ours = _each_once((key, row) for key, row in named if _is_ours(key, row, kept, known))
     runs = [
-        _run(key, as_job(row), guarded=is_refused_start(row, marks.get(key.comment, NO_MARKS))) for key, row in ours
+        _run(key, as_job(row), guarded=is_refused_start(row, kept.marks.get(key.comment, NO_MARKS)))
+        for key, row in ours
     ]
     ended = {(run.job_id, run.claimed_at) for run in runs if run.ended_at is not None}
     open_claims = [key for key in claims if (key.job_id, key.claimed_at) not in ended]
@@ -87,16 +89,32 @@ def _of_grid(rows: Iterable[Row], grid: JobKey) -> list[tuple[JobKey, Row]]:
     return named
 
 
-async def _on_record(cluster: Cluster, claims: Iterable[JobKey]) -> tuple[dict[str, str], dict[str, Marks]]:
-    """What the login node keeps of these claims, by comment: their accounts' ids, and what their starts left."""
+@dataclass(slots=True)
+class _Kept:
+    """What the login node keeps of claims, by comment: as in a `Look`."""
+
+    users: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, Marks] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+
+async def _kept(cluster: Cluster, claims: Iterable[JobKey]) -> _Kept:
     keys = sorted(claims, key=lambda key: (key.job_id, key.claimed_at))
-    users: dict[str, str] = {}
-    marks: dict[str, Marks] = {}
+    kept = _Kept()
     for first in range(0, len(keys), CLAIMS_AT_ONCE):
         look = await cluster.look(keys[first : first + CLAIMS_AT_ONCE])
-        users |= look.users
-        marks |= look.marks
-    return users, marks
+        kept.users |= look.users
+        kept.marks |= look.marks
+        kept.gone |= look.gone
+    return kept
+
+
+def _is_ours(key: JobKey, row: Row, kept: _Kept, claims: Collection[JobKey]) -> bool:
+    """Whether it ran under the account that its claim was submitted under.
+
+    Of old claims nothing is kept: a row of one that the chain knows is believed.
+    """
+    return kept.users.get(key.comment) == row.user or (key.comment in kept.gone and key in claims)
 
 
 def _each_once(rows: Iterable[tuple[JobKey, Row]]) -> Iterable[tuple[JobKey, Row]]:

@@ -37,7 +37,7 @@ class Look:
 
     `whole` is False where spool or folders of jobs could not be read: then what is not seen is not absent.
     By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `marks` what
-    starts left behind.
+    starts left behind, `gone` the claims of which nothing is kept, or nothing yet.
     """
 
     queue: tuple[Row, ...]
@@ -47,6 +47,7 @@ class Look:
     refused: frozenset[str] = frozenset()
     clock: int = 0
     marks: dict[str, Marks] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
     whole: bool = True
 
     def queued(self, key: JobKey) -> SlurmJob | None:
@@ -124,7 +125,7 @@ def parse_look(answer: bytes) -> Look:
     queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}
-    ids, refused, marks, clock = {}, set(), {}, 0
+    ids, refused, gone, marks, clock = {}, set(), set(), {}, 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -142,11 +143,15 @@ def parse_look(answer: bytes) -> Look:
                     ids[comment] = int(slurm_id)
                 if was_refused == "yes":
                     refused.add(comment)
+                if user == "gone":
+                    gone.add(comment)
                 marks[comment] = Marks(_time(started), _time(tombstone))
     if queue is None:
         raise SlurmUnreachable("The login node gave an answer without a queue.")
     whole = ["unread"] not in lines
-    return Look(tuple(queue), tuple(completions), users, ids, frozenset(refused), clock, marks, whole)
+    return Look(
+        tuple(queue), tuple(completions), users, ids, frozenset(refused), clock, marks, frozenset(gone), whole
+    )  # fmt: skip
 
 
 def _decoded(text: str) -> str:

@@ -32,6 +32,7 @@ if [ -n "$watched" ]; then
     if [ -s "$root/jobs/$folder/id" ]; then read -r id < "$root/jobs/$folder/id"; fi
     if [ -s "$root/jobs/$folder/refused" ]; then refused=yes; fi
     if [ -s "$root/jobs/$folder/account" ]; then read -r _ uid < "$root/jobs/$folder/account"; fi
+    [ -d "$root/jobs/$folder" ] || uid=gone
     started=$(stat -c %Z "$root/jobs/$folder/run/started" 2> /dev/null)
     tombstone=$(stat -c %Z "$root/jobs/$folder/tombstone" 2> /dev/null)
     printf 'job %s %s %s %s %s %s\n' \

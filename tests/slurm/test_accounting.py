@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -90,6 +91,18 @@ async def test_a_claim_is_found_however_old_it_is(
     next_week = Span(int(time.time()) + 7 * 86400, int(time.time()) + 8 * 86400)
     (run,) = of(await read_runs(login, cluster, next_week, key, [key]), key)
     assert run.state == "COMPLETED"
+
+
+async def test_a_claim_of_which_nothing_is_kept_is_believed_if_the_chain_knows_it(
+    box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    await cluster.submit(key, bash("true"), SMALL)
+    await ended(monitor, key)
+    await accounted(login, cluster, key)
+    await cluster.acknowledge(key)
+    shutil.rmtree(box.folder(key))
+    assert len(of(await read_runs(login, cluster, today(), key, [key]), key)) == 1
+    assert of(await read_runs(login, cluster, today(), key, []), key) == []
 
 
 async def test_a_running_job_has_no_end(login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
