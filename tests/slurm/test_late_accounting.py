@@ -1,0 +1,47 @@
+"""A site with accounting and without the completion hook: an end that accounting hears of late is waited for."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave, new_key, until
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[Box]:
+    folder = Path(tempfile.mkdtemp(prefix="dg-late-"))
+    folder.chmod(0o755)
+    with running_site(folder, ClusterSpec("late", nodes=1, cpus_per_node=8, hook=False)) as (site, table):
+        yield Box(site, table, "late")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def test_an_end_during_an_outage_of_accounting_is_known_after_it(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
+) -> None:
+    """Slurm's first words after it are FAILED at an unknown time, whatever the job did."""
+    absent = new_key()
+    await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
+    for each in (key, absent):
+        monitor.watch(each)
+    running = await until(monitor, key, Phase.RUNNING)
+    stop("slurmdbd")
+    leave(box, key)
+    assert (await until(monitor, key, Phase.UNKNOWN, Phase.ABSENT, Phase.ENDED)).phase is Phase.UNKNOWN
+    box.start()
+    end = await until(monitor, key, Phase.ABSENT, Phase.ENDED)
+    assert (end.state, end.exit_status, end.started_at) == ("FAILED", 768, running.started_at)
+    assert end.ended_at is not None
+    assert (await until(monitor, absent, Phase.ABSENT)).phase is Phase.ABSENT
