@@ -17,6 +17,8 @@ from deepgrid.slurm.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.slurm.support import SMALL, Box, bash, new_key, the_same_by_accounting, until
 
+pytestmark = pytest.mark.long  # a cluster of its own, configured anew
+
 PREEMPTING = """
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL

@@ -46,12 +46,13 @@ async def test_ends_are_learnt_and_what_nobody_knows_is_absent(
     for key, body in keys.items():
         await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; {body}"), SMALL)
         monitor.watch(key)
-    for key, body in keys.items():
-        running = await until(monitor, key, Phase.RUNNING)
+    running = {key: await until(monitor, key, Phase.RUNNING) for key in keys}
+    for key in keys:
         leave(box, key)
+    for key, body in keys.items():
         end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
         assert (end.state, end.exit_status, end.reason) == endings[body]
-        assert end.started_at == running.started_at
+        assert end.started_at == running[key].started_at
         assert end.ended_at is not None
     assert (await cluster.records(list(keys))).keys() == keys.keys()
     absent = new_key()
