@@ -1,0 +1,171 @@
+"""A controller and nodes that are killed: what it forgot is lost, what ran twice ended when it ended first.
+
+A controller saves its state every few seconds. A kill in between is made repeatable here: its saved state is put
+back to an earlier one while it is dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.conclude import ABSENT_BUT_ACCOUNTED, SUDDENLY_EMPTY
+from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.starts import CLOCKS_AGREE_WITHIN_S
+from tests.slurm.losing import lose_state
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, the_same_by_accounting, until
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+LONG_S = 180.0
+
+
+class SavedState:
+    """The controller's saved state, in the hands of fate."""
+
+    def __init__(self, box: Box, kept: Path) -> None:
+        self._box = box
+        self._kept = kept
+        self.folder = Path(box.settings.grid_root).parent / "slurmctld"
+
+    async def keep(self, *keys: JobKey) -> None:
+        """Remember the state as it is once these jobs are saved."""
+        deadline = time.monotonic() + LONG_S
+        state = self.folder / "job_state"
+        while not (state.exists() and all(key.comment.encode() in state.read_bytes() for key in keys)):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.2)
+        shutil.copytree(self.folder, self._kept)
+
+    def lose(self, *, all_of_it: bool = False) -> None:
+        """Kill the controller; it comes back with the state that was kept, or with none."""
+        lose_state(self._box.site, self._box.table, self._box.name, None if all_of_it else self._kept)
+
+
+@pytest.fixture
+def saved(box: Box, tmp_path: Path) -> SavedState:
+    return SavedState(box, tmp_path / "state")
+
+
+async def records(box: Box, key: JobKey, count: int) -> None:
+    """Wait until the completion hook wrote that often about the claim."""
+    spool = Path(box.settings.grid_root) / "spool"
+    deadline = time.monotonic() + LONG_S
+    while sum(key.comment in file.read_text() for file in spool.glob("[0-9]*")) < count:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.2)
+
+
+async def becomes(monitor: SlurmMonitor, key: JobKey, wanted: Callable[[SlurmJob], bool]) -> SlurmJob:
+    """Wait for longer than `until` does."""
+    async with asyncio.timeout(LONG_S):
+        while not wanted(job := monitor.observe(key)):
+            await monitor.changed(key, job, 5)
+    return job
+
+
+async def test_a_job_that_runs_twice_ended_when_it_ended_first(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState, held: Callable[[], None]
+) -> None:
+    """Killed after the job's end and before that was saved, the controller starts it again; the guard refuses."""
+    await cluster.submit(key, bash("echo ran; exit 3"), SMALL)
+    await saved.keep(key)
+    held()
+    end = await ended(monitor, key)
+    while time.time() < (end.ended_at or 0) + CLOCKS_AGREE_WITHIN_S + 1:
+        await asyncio.sleep(0.2)
+    saved.lose()
+    held()
+    await records(box, key, 2)
+    assert await cluster.records([key]) == {key: end}
+    assert (await cluster.read_output({key: 0}))[key].count(b"ran\n") == 1
+    await cluster.acknowledge(key)
+    assert await cluster.records([key]) == {key: end}, "and stays so, whoever looks later"
+
+
+async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_again(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
+) -> None:
+    """Accounting would call it running for ever, and the next job has its id."""
+    before, other = new_key(), new_key()
+    await cluster.submit(before, bash("true"), SMALL)
+    await saved.keep(before)
+    forgotten = await cluster.submit(key, bash("sleep 600"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    saved.lose()
+    await becomes(monitor, key, lambda job: job.phase is Phase.ABSENT)  # known to accounting or not
+    assert (await cluster.submit(other, bash("exit 3"), SMALL)).slurm_id == forgotten.slurm_id
+    assert (await ended(monitor, other)).exit_status == 768
+    assert monitor.observe(key).phase is Phase.ABSENT
+    assert not (await cluster.look([key])).ended(key)
+
+
+async def test_a_controller_that_lost_its_state_proves_nothing_for_a_minute_and_then_the_job_is_lost(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
+) -> None:
+    """It has accounting call the job cancelled, by nobody, when it came back: for which nobody pays."""
+    await cluster.submit(key, bash("sleep 600"), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    saved.lose(all_of_it=True)
+    await becomes(monitor, key, lambda job: job in (SUDDENLY_EMPTY, ABSENT_BUT_ACCOUNTED))
+    lost = await becomes(monitor, key, lambda job: job.phase in (Phase.ABSENT, Phase.ENDED))
+    assert lost.phase is Phase.ABSENT
+
+
+async def test_a_state_that_is_found_again_within_the_minute_loses_no_job(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState, held: Callable[[], None]
+) -> None:
+    await cluster.submit(key, bash("exit 3"), SMALL)
+    await saved.keep(key)
+    monitor.watch(key)
+    await until(monitor, key, Phase.QUEUED)
+    saved.lose(all_of_it=True)
+    await becomes(monitor, key, lambda job: job in (SUDDENLY_EMPTY, ABSENT_BUT_ACCOUNTED))
+    saved.lose()
+    assert (await becomes(monitor, key, lambda job: job.phase is not Phase.UNKNOWN)).phase is Phase.QUEUED
+    held()
+    assert (await until(monitor, key, Phase.ENDED)).exit_status == 768
+
+
+async def test_a_node_that_dies_while_its_job_lives_on_ends_the_job_once(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """The job's own process survives slurmd and may report that it completed; by then it has failed with its node."""
+    await cluster.submit(key, bash(WAIT_FOR_LEAVE), SMALL)
+    monitor.watch(key)
+    await until(monitor, key, Phase.RUNNING)
+    node = box.slurm("squeue", "-h", "-n", key.name, "-o", "%N").strip()
+    box.table.stop(node, signal.SIGKILL)
+    end = await becomes(monitor, key, lambda job: job.phase is Phase.ENDED)
+    assert end.state == "NODE_FAIL"
+    leave(box, key)
+    box.start()
+    assert await cluster.records([key]) == {key: end}
+    assert (await the_same_by_accounting(box, cluster, monitor, key)).state == "NODE_FAIL"
+
+
+async def test_a_job_that_waits_beyond_a_deadline_of_the_site_never_starts(
+    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
+) -> None:
+    """Slurm wants a deadline beyond the time limit, here a minute, and looks for it when it schedules."""
+    ahead = new_key()
+    await cluster.submit(ahead, bash("sleep 600"), replace(SMALL, ntasks=2, cpus_per_task=8))
+    submission = await cluster.submit(
+        key, bash("true"), replace(SMALL, ntasks=2, cpus_per_task=8, time_limit_minutes=1)
+    )
+    box.slurm("scontrol", "update", f"JobId={submission.slurm_id}", "Deadline=now+61seconds")
+    monitor.watch(key)
+    end = await becomes(monitor, key, lambda job: job.phase is Phase.ENDED)
+    assert (end.state, end.started_at) == ("DEADLINE", None)
+    await cluster.cancel(ahead)
