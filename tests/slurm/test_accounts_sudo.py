@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.accounts import Become, CustomerAccounts
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.leftovers import Leftover
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.login import CommandResult, Login, LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from tests.slurm.ordinary import operator, ordinary_supervisor
@@ -142,6 +143,47 @@ async def test_other_accounts_reach_neither_output_nor_folder(
     await cluster.submit(key, bash(f"{body}\necho done"), of(BOB))
     await ended(monitor, key)
     assert (await cluster.read_output({key: 0}))[key] == b"done\n"
+
+
+TAMPER = """#!/bin/sh
+place=$(cat)
+/usr/bin/sudo -n -u {somebody} -- ln -s {target} "$place/output.log" || exit 9
+printf '%s\\n' "$place" | /usr/bin/sudo "$@"
+"""
+
+
+class Tampered:
+    """A login node on which somebody else learns where files change hands, and is quicker."""
+
+    def __init__(self, login: Login, folder: Path) -> None:
+        self._login = login
+        self._path = f"PATH={folder}:/usr/bin:/bin"
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        return await self._login.run(["env", self._path, *argv], stdin=stdin, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        await self._login.close()
+
+
+async def test_what_somebody_else_puts_where_files_change_hands_is_not_used(
+    box: Box, settings: LoginSettings, people: dict[str, str], state_folder: Path, key: JobKey
+) -> None:
+    folder = Path(tempfile.mkdtemp(dir=state_folder))
+    folder.chmod(0o755)
+    target = folder / "of-alice"
+    target.write_text("untouched")
+    shutil.chown(target, people[ALICE])
+    (folder / "sudo").write_text(TAMPER.format(somebody=people[BOB], target=target))
+    (folder / "sudo").chmod(0o755)
+    tampered = Tampered(Login(settings), folder)
+    try:
+        with pytest.raises(SlurmError, match="could not act as .*(exists|cannot create)"):
+            await Cluster(tampered, settings).submit(key, bash("true"), of(ALICE))
+    finally:
+        await tampered.close()
+    assert target.read_text() == "untouched"
+    assert box.ids(key) == []
 
 
 async def test_the_supervisors_own_jobs_run_in_the_account_that_it_names(
