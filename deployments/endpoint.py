@@ -71,6 +71,7 @@ def report(session: ProviderSession, complaints: list[str]) -> dict[str, object]
         "provider": session.address,
         "healthy": not complaints,
         "reasons": complaints,
+        "leader_epoch": session.metrics.epoch(),
         "prefect": vitals.well(Need.PREFECT),
         "carriers": len(session.metrics.carried()),
         "last_answers": {need.name.lower(): round(vitals.last(need)) for need in Need},

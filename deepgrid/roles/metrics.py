@@ -34,6 +34,7 @@ class Metrics(Collector):
         self.vitals = Vitals()
         self.registry = registry = CollectorRegistry()
         self._hot: dict[int, JobStatus] = {}
+        self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership, told by the session
         self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive, told by the session
         self._submit = Histogram(
             "deepgrid_claim_to_sbatch_seconds", "From a job's claim to Slurm's acceptance, in seconds.",
@@ -63,8 +64,6 @@ class Metrics(Collector):
             registry=registry,
         )
         self._gas.set(math.nan)  # not asked yet: 0 would call somebody
-        self._leader = Gauge("deepgrid_leader", "1 while this process leads its provider.", registry=registry)
-        self._epoch = Gauge("deepgrid_leader_epoch", "Epoch of the leadership, 0 without one.", registry=registry)
         for reason in ("unreachable", "refused", "other"):
             self._ssh_errors.labels(reason)
             self._rpc_errors.labels(reason)
@@ -121,11 +120,6 @@ class Metrics(Collector):
         for claim in ("carried", "unknown"):
             self._spool.labels(claim).set(tally[claim])
 
-    def leads(self, epoch: int | None) -> None:
-        """This process leads its provider with this epoch; None when it stands by."""
-        self._leader.set(epoch is not None)
-        self._epoch.set(epoch or 0)
-
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """What is read off at each scrape (the registry calls it)."""
         carried = self.carried()
@@ -137,6 +131,9 @@ class Metrics(Collector):
             "deepgrid_slurm_jobs", "Carried claims by what Slurm says of them.", "phase",
             _tally((phase.value for phase in carried.values()), (one.value for one in Phase)),
         )  # fmt: skip
+        epoch = self.epoch()
+        yield GaugeMetricFamily("deepgrid_leader", "1 while this process leads its provider.", epoch is not None)
+        yield GaugeMetricFamily("deepgrid_leader_epoch", "Epoch of its leadership, 0 without one.", epoch or 0)
         yield GaugeMetricFamily("deepgrid_carriers", "Carriers alive.", len(carried))
         yield _family(
             "deepgrid_last_answer_timestamp_seconds", "When it last answered, unix seconds; 0 for never.", "of",

@@ -22,6 +22,7 @@ from deepgrid.roles import vitals
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deepgrid.roles.vitals import Need, Vitals
+from deepgrid.slurm.submit import Term
 from deployments import endpoint
 from deployments.endpoint import health_and_metrics
 from tests.roles.conftest import Scene
@@ -94,9 +95,10 @@ async def until(client: httpx.AsyncClient, reached: Callable[[Figures], bool]) -
     return found
 
 
-async def until_health(client: httpx.AsyncClient, status: int) -> dict[str, object]:
+async def until_health(client: httpx.AsyncClient, status: int, reason: str = "") -> dict[str, object]:
+    """What the page says as soon as it has this status and this among its reasons."""
     deadline = time.monotonic() + WAIT_S
-    while (answer := await client.get("/health")).status_code != status:
+    while (answer := await client.get("/health")).status_code != status or reason not in answer.text:
         assert time.monotonic() < deadline, answer.text
         await asyncio.sleep(0.1)
     return dict(answer.json())
@@ -112,6 +114,11 @@ async def test_a_jobs_life_is_counted(
     key = await scene.claimed()
     async with served(session, port) as client:
         found = await until(client, lambda found: found["deepgrid_jobs", "scheduled"] == 1)
+        assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (0, 0)
+        session.cluster.term = Term("unit", 7)
+        found = await figures(client)
+        assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (1, 7)
+        session.cluster.term = None
         assert found["deepgrid_claim_to_sbatch_seconds_count", ""] == 0
         async with session.carry(key) as carrier:
             await drive(carrier.observe, lambda action: _act(carrier, action))
@@ -172,8 +179,7 @@ async def test_a_login_that_falls_silent_is_told_with_the_reason(
         said = await until_health(client, 200)
         assert (said["reasons"], said["prefect"], said["provider"]) == ([], False, scene.session.address)
         stop("sshd")
-        said = await until_health(client, 503)
-        assert "The login node has not answered for" in str(said["reasons"])
+        said = await until_health(client, 503, "The login node has not answered for")
         assert "cannot be reached" in str(said["reasons"])
         found = await figures(client)
         assert found["deepgrid_healthy", ""] == 0
