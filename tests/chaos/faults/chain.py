@@ -13,6 +13,7 @@ from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.expiry import MOVED_ON
+from tests.chaos.administration import Administrator
 from tests.chaos.fault import Allowed, Fault
 from tests.chaos.node import DEPTH, GWEI, USUAL_BASE_FEE, NodeKeeper, until
 from tests.chaos.proxy import Down, Pass
@@ -49,15 +50,14 @@ async def reorganised(report: str, depth: int, world: World, rng: random.Random)
 
 @asynccontextmanager
 async def reorganised_at_refusal(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The cluster takes no jobs, so what was claimed is given back; then the chain forgets that."""
-    from tests.chaos.administration import Administrator
-
+    """The cluster takes no jobs any more, so what was claimed is given back; then the chain forgets that."""
     cluster, node = Administrator.of(world), NodeKeeper(world)
     partition = f"PartitionName={cluster.settings.partition}"
     known = await world.chain.job_count()
+    yield
+    await node.until_job(REPORTS["claim"], known, "a claim")
     await cluster.ask("scontrol", "update", partition, "State=DRAIN")
     try:
-        yield
         await node.until_job(lambda job: job.last_refuser is not None, known, "a refusal")
     finally:
         await cluster.ask("scontrol", "update", partition, "State=UP")
