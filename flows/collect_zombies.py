@@ -40,8 +40,7 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
             seen = await look_again(session, found.suspects, grace_s)
             became = await asyncio.gather(*(put_right(session, one) for one in seen))
             done += [f"job {one.key.job_id} is {words}" for one, words in zip(seen, became, strict=True)]
-        if leftovers := await find_leftovers(session, keep_days):
-            done.append(f"removed {await remove_leftovers(session, leftovers)} of {len(leftovers)} folders left over")
-    if not done:
-        return Completed(message=f"No zombie among {found.claims} jobs.")
-    return Completed(message=f"Of {found.claims} jobs: {', '.join(done)}.")
+        leftovers = await find_leftovers(session, keep_days)
+        removed = await remove_leftovers(session, leftovers) if leftovers else 0
+    told = f"Of {found.claims} jobs: {', '.join(done)}." if done else f"No zombie among {found.claims} jobs."
+    return Completed(message=f"{told} Removed {removed} of {len(leftovers)} folders left over." if leftovers else told)

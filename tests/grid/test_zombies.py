@@ -153,3 +153,7 @@ async def test_a_controller_that_lost_its_state_collects_nothing_at_once_and_the
     leave.touch()
     after = await running(customer, "alpha", leave)
     assert (await customer.until(after.id, cold)).status is JobStatus.FINISHED
+    assert (await run_now(grid, "collect_zombies/alpha", grace_s=0))["state"]["type"] == "COMPLETED"
+    storage = grid.state / "storage" / "alpha" / "shared"
+    assert list(storage.iterdir())
+    assert not list(storage.glob(f"*/{key_of(grid, lost).name}.*"))
