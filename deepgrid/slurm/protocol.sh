@@ -169,7 +169,10 @@ only_the_leader() {
 if [ "$verb" = submit ]; then
   # A connection that broke while the script came must not submit half of it.
   script=$folder/script.$$
-  cat > "$script"
+  if ! cat > "$script"; then
+    rm -f "$script"
+    answer later "the login node could not write $script"
+  fi
   if [ "$(wc -c < "$script")" -ne "$2" ]; then
     rm -f "$script"
     answer later "the script did not arrive whole"

@@ -132,6 +132,16 @@ async def test_half_a_script_is_not_submitted(box: Box, cluster: Cluster, key: J
     assert box.ids(key) == []
 
 
+async def test_a_full_disk_of_the_login_node_is_told_and_waited_for(box: Box, cluster: Cluster, key: JobKey) -> None:
+    login, script = Login(box.settings), b"#!/bin/sh\ntrue\n"
+    no_byte_more = ["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]
+    done = await login.run([*no_byte_more, *submit_command(box.settings, key, SMALL, script)], stdin=script)
+    await login.close()
+    with pytest.raises(SlurmUnreachable, match="could not write"):
+        parse_answer(done.stdout)
+    assert not (await cluster.submit(key, bash("true"), SMALL)).adopted
+
+
 async def test_a_script_without_a_shell_is_the_customers_fault(cluster: Cluster, key: JobKey) -> None:
     with pytest.raises(InputError):
         await cluster.submit(key, "print('hello')", SMALL)
