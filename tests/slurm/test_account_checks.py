@@ -111,6 +111,7 @@ async def test_a_real_site_by_uid(box: Box, alice: str) -> None:
     ].words.endswith("0 of which the login node lists.")
 
 
+@pytest.mark.long  # an sshd of its own, and the accounting is told who is an operator
 @pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 async def test_a_real_site_by_sudo(box: Box, alice: str, state_folder: Path) -> None:
     folder = slurm_files.make_folder(state_folder / "checked", 0o755)

@@ -90,6 +90,7 @@ async def test_it_is_cancelled_while_it_runs(cluster: Cluster, monitor: SlurmMon
         await cluster.submit(key, bash("true"), of(ALICE))
 
 
+@pytest.mark.long  # the accounting is told who is an operator, and tells the controller
 async def test_more_time_takes_an_operator_of_slurm(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
@@ -186,6 +187,7 @@ async def test_what_somebody_else_puts_where_files_change_hands_is_not_used(
     assert box.ids(key) == []
 
 
+@pytest.mark.long  # two jobs, one after the other, and their output
 async def test_the_supervisors_own_jobs_run_in_the_account_that_it_names(
     settings: LoginSettings, people: dict[str, str]
 ) -> None:
