@@ -9,6 +9,7 @@ standard input ever appear in an error: they may hold a customer's script.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import threading
 import time
@@ -28,8 +29,12 @@ from deepgrid.slurm.channel import CommandResult, execute, marked, perform
 from deepgrid.slurm.conversation import Conversation
 
 KEEP_ALIVE_S = 15
+PARAMIKO_LOG = f"{__name__}.paramiko"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 OVERTIME_S = 5.0  # after which a command that ought to have been given up is given up from outside
+
+# It logs a stack trace for each connection that breaks; our errors say the same in a sentence.
+logging.getLogger(PARAMIKO_LOG).setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,7 @@ class Login:
         self._opening = threading.Lock()
         self._pause_s = 0.0
         self._not_before = 0.0
+        self._fault: Exception | None = None
         self._threads = ThreadPoolExecutor(settings.max_channels, thread_name_prefix=f"ssh-{settings.host}")
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
@@ -169,10 +175,11 @@ class Login:
                     return self._client
                 self._drop(self._client)
             if time.monotonic() < self._not_before:
-                raise self._unreachable("cannot be reached; the next attempt comes in a moment")
+                raise self._still_waiting()
             try:
                 self._client = self._connect()
-            except Exception:
+            except Exception as fault:
+                self._fault = fault
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
                 self._not_before = time.monotonic() + self._pause_s
                 raise
@@ -181,6 +188,7 @@ class Login:
 
     def _connect(self) -> paramiko.SSHClient:
         settings, client = self.settings, paramiko.SSHClient()
+        client.set_log_channel(PARAMIKO_LOG)
         client.set_missing_host_key_policy(_RefuseUnknownHost())
         limit = settings.connect_timeout_s
         try:
@@ -215,6 +223,12 @@ class Login:
         if isinstance(fault, (OSError, EOFError, paramiko.SSHException)):
             return self._unreachable(f"cannot be reached ({type(fault).__name__})")
         return fault
+
+    def _still_waiting(self) -> SlurmUnreachable | ConfigurationError:
+        """Why no connection is tried just now; what will not pass by itself is told again."""
+        if isinstance(self._fault, ConfigurationError):
+            return ConfigurationError(self._fault.message, next_step=self._fault.next_step)
+        return self._unreachable("cannot be reached; the next attempt comes in a moment")
 
     def _unreachable(self, what: str) -> SlurmUnreachable:
         return SlurmUnreachable(f"The login node {self.settings.host}:{self.settings.port} {what}.")
