@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from deepgrid.errors import GridError
+from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.carrier import is_claimable
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
@@ -29,21 +29,49 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_provider(cluster: str) -> None:
-    """Serve the cluster of the provider block `cluster` until cancelled, or until it is drained for good."""
+    """Serve the cluster of the provider block `cluster` until cancelled, or until it is drained for good.
+
+    Stands by while another supervisor leads the provider.
+    """
     settings = await provider_settings(cluster)
+    while True:
+        async with provider_session(settings) as session, health_and_metrics(session):
+            await session.leader.elected()
+            try:
+                await _lead(session)
+                return
+            except* Deposed as deposed:
+                logger.warning("%s Standing by.", deposed.exceptions[0])
+
+
+async def _lead(session: ProviderSession) -> None:
+    """Claim and carry until drained for good, or until another supervisor leads: then Deposed is raised, in a group.
+
+    All that was carried is let go of then. That is safe at any point: a carrier may die between any two steps, and
+    the next one goes on from the truth.
+    """
+    cluster = session.settings.cluster
     pool = f"provider-{cluster}"
-    async with provider_session(settings) as session, health_and_metrics(session), sessions.serving_provider(session):
-        worker = InProcessWorker(pool, name=f"supervisor-{cluster}")
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(_work(worker))
-                with calling_to_runs(pool, worker):
-                    group.create_task(_register(session))
-                    group.create_task(Errands(session).look_after())
-                    group.create_task(_end_when_drained(session, worker))
-                    await Supervisor(session).follow(group)
-        except* _Drained:
-            logger.info("%s is drained for good: its last job is settled", cluster)
+    worker = InProcessWorker(pool, name=f"supervisor-{cluster}", may_start=lambda: session.leader.leads)
+    try:
+        async with sessions.serving_provider(session), asyncio.TaskGroup() as group:
+            group.create_task(_hold(session, worker))
+            group.create_task(_work(worker))
+            with calling_to_runs(pool, worker):
+                group.create_task(_register(session))
+                group.create_task(Errands(session).look_after())
+                group.create_task(_end_when_drained(session, worker))
+                await Supervisor(session).follow(group)
+    except* _Drained:
+        logger.info("%s is drained for good: its last job is settled", cluster)
+
+
+async def _hold(session: ProviderSession, worker: InProcessWorker) -> None:
+    try:
+        await session.leader.hold()
+    except Deposed:
+        worker.let_go()
+        raise
 
 
 class _Drained(Exception):

@@ -11,7 +11,7 @@ SIGTERM for each flow run that it executes in a main thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -59,6 +59,7 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
     """
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    let_go: Callable[[], bool] = lambda: False
 
     async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
         """Report a state; how a run ended is told once Prefect answers, however long that takes.
@@ -66,6 +67,7 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
         A run that this worker was told to stop is cancelled; to the engine every end from outside is a crash. Such
         an end is told within seconds or not at all: whoever ends the process does not wait for Prefect.
         """
+        self.short_circuit = self.short_circuit or self.let_go()
         if state.is_crashed() and self.scope.cancel_called:
             state = Cancelled(message=STOPPED)
         if force:
@@ -97,8 +99,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """Nothing about a run is configurable at the pool, so nothing is checked for each run."""
         return {"job_configuration": {"env": {}}, "variables": {"type": "object", "properties": {}}}
 
-    def __init__(self, work_pool_name: str, **options: Any) -> None:
+    def __init__(self, work_pool_name: str, may_start: Callable[[], bool] = lambda: True, **options: Any) -> None:
+        """`may_start` says whether the pool is this process's to carry just now; while not, nothing new is begun."""
         super().__init__(work_pool_name, **options)
+        self._may_start = may_start
+        self._let_go = False
         self._entrypoints: dict[UUID, str] = {}
         self._executing: dict[UUID, anyio.CancelScope] = {}
         self._polling = asyncio.Lock()
@@ -124,6 +129,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """
         self._look_wanted.set()
 
+    def let_go(self) -> None:
+        """Report nothing more on any run: another process carries the pool's runs from now on."""
+        self._let_go = True
+
     def carries(self, run_id: UUID) -> bool:
         """Whether the run is under way here, or about to be."""
         return run_id in self._submitting_flow_run_ids
@@ -141,6 +150,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
         """Poll; Prefect's API may be away for as long as it likes, the runs that are carried here go on."""
         async with self._polling:
+            if not self._may_start():
+                return []
             try:
                 if not self._is_tidy:
                     await tidy(self.client, self._work_pool_name)
@@ -161,7 +172,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     async def _sync_and_initialize(self) -> None:
         try:
             await super()._sync_and_initialize()
-            if self._is_tidy:
+            if self._is_tidy and self._may_start():
                 await self._stop_cancelled()
         except Exception as error:
             self._note_outage("cannot tell Prefect of this worker", error)
@@ -190,8 +201,9 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         flow = await self._flow_of(flow_run)
         scope = self._executing.get(flow_run.id, anyio.CancelScope())
         engine = SharedProcessEngine[Any, Any](
-            flow=flow, flow_run=flow_run, parameters=_parameters(flow, flow_run), scope=scope
-        )
+            flow=flow, flow_run=flow_run, parameters=_parameters(flow, flow_run), scope=scope,
+            let_go=lambda: self._let_go,
+        )  # fmt: skip
         with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), suppress(Abort, Pause):
             async with engine.start():
                 while engine.is_running():

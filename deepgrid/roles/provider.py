@@ -33,6 +33,7 @@ from deepgrid.roles.wakeups import Wakeups
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.leader import Leader
 from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.metered import MeteredLogin
 from deepgrid.slurm.monitor import SlurmMonitor
@@ -67,7 +68,13 @@ class ProviderSession:
     """What the supervisor of one cluster holds open. Use `provider_session` to open one."""
 
     def __init__(
-        self, settings: ProviderSettings, chain: Chain, wallet: Wallet, cluster: Cluster, metrics: Metrics
+        self,
+        settings: ProviderSettings,
+        chain: Chain,
+        wallet: Wallet,
+        cluster: Cluster,
+        leader: Leader,
+        metrics: Metrics,
     ) -> None:
         self.settings = settings
         self.metrics = metrics
@@ -78,6 +85,7 @@ class ProviderSession:
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
         self.cluster = cluster
+        self.leader = leader
         self.monitor = SlurmMonitor(cluster)
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
@@ -141,10 +149,13 @@ async def provider_session(settings: ProviderSettings) -> AsyncIterator[Provider
         metrics = Metrics()
         book = AddressBook.load(settings.book)
         chain = await stack.enter_async_context(await Chain.connect(book, metrics.asked))
-        login = MeteredLogin(Login(settings.login), metrics.ran)
+        login = Login(settings.login)
         stack.push_async_callback(login.close)
-        cluster = Cluster(login, settings.login)
-        session = ProviderSession(settings, chain, Wallet.load(settings.key_file), cluster, metrics)
+        cluster = Cluster(MeteredLogin(login, metrics.ran), settings.login)
+        wallet = Wallet.load(settings.key_file)
+        leader = Leader(login, cluster, f"{book.chain_id}-{book.meta_scheduler}-{wallet.address}".lower())
+        stack.callback(leader.close)
+        session = ProviderSession(settings, chain, wallet, cluster, leader, metrics)
         stack.push_async_callback(session.sender.close)
         stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)
