@@ -90,10 +90,10 @@ async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
 
 
 @asynccontextmanager
-async def working() -> AsyncIterator[InProcessWorker]:
+async def working(may_start: Callable[[], bool] = lambda: True) -> AsyncIterator[InProcessWorker]:
     """A worker of the pool while the context lasts."""
     online = asyncio.Event()
-    worker = InProcessWorker(POOL)
+    worker = InProcessWorker(POOL, may_start)
     task = asyncio.create_task(worker.start(printer=lambda *_: online.set()))
     await online.wait()
     with calling_to_runs(POOL, worker):
@@ -232,6 +232,27 @@ async def test_no_run_of_a_dead_process_stays_under_way(client: PrefectClient) -
         assert (await end_of(client, resumes))[0] == "Completed"
         again = await create(client, "alone")  # its only slot is free again
         assert (await end_of(client, again))[0] == "Completed"
+
+
+async def test_a_worker_whose_pool_is_anothers_begins_nothing_until_it_is_its_own(client: PrefectClient) -> None:
+    leads = False
+    async with working(lambda: leads) as worker:
+        run = await create(client, "counts", number=3)
+        assert await worker.get_and_submit_flow_runs() == []
+        assert (await client.read_flow_run(run.id)).state_name == "Scheduled"
+        leads = True
+        assert (await until(client, run, final)).state_name == "Completed"
+
+
+async def test_a_worker_that_let_go_says_nothing_more_of_its_runs(client: PrefectClient) -> None:
+    """Whoever carries the pool by now knows better."""
+    async with working() as worker:
+        run = await create(client, "waits")
+        await until(client, run, lambda r: r.state is not None and r.state.is_running())
+        worker.let_go()
+    assert (await client.read_flow_run(run.id)).state_name == "Running"
+    async with working():
+        assert (await until(client, run, final)).state_name == "Crashed", "tidied by the next one"
 
 
 async def test_a_long_downtime_starts_no_burst(client: PrefectClient) -> None:
