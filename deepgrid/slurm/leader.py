@@ -69,18 +69,18 @@ class Leader:
     async def elected(self) -> None:
         """Wait until this process leads; effects on the cluster are of its term from then on.
 
-        An outage is waited for. Raises ConfigurationError for a login that cannot work.
+        Whatever keeps it from the login node is said once and waited for: it may be put right.
         """
         while True:
             try:
                 if await self.attempt():
                     return
-            except SlurmUnreachable as error:
+            except GridError as error:
                 self._say(logging.WARNING, f"cannot see who leads {self._provider}, trying again: {error}")
             await asyncio.sleep(AGAIN_S)
 
     async def attempt(self) -> bool:
-        """Lead if nobody else does. Raises SlurmUnreachable when that cannot be told."""
+        """Lead if nobody else does. Raises SlurmUnreachable when that cannot be told, ConfigurationError."""
         epoch = await self._stand(last=0)
         if self.leads:
             self._cluster.term = Term(self._provider, epoch)
@@ -97,7 +97,7 @@ class Leader:
             except Deposed:
                 self.close()
                 raise
-            except GridError as error:  # also of a login node that shows another key: it may be put right
+            except GridError as error:
                 self._say(logging.WARNING, f"the hold on {self._provider} is broken, taking it again: {error}")
                 self.close()
             await self._pause(AGAIN_S)
