@@ -51,7 +51,8 @@ class Carrying:
         """Look every 2 s, for ever. What the last process left is adopted at once."""
         self._alone_since = dict.fromkeys(self._without_run(), -math.inf)
         while True:
-            await self._look(time.monotonic())
+            if self._session.leader.leads:  # else another supervisor may carry by now, and this one's are carried
+                await self._look(time.monotonic())
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, now: float) -> None:

@@ -42,6 +42,7 @@ async def hot(scene: Scene, key: JobKey, monkeypatch: pytest.MonkeyPatch) -> Asy
     """The provider's hot jobs, looked after."""
     for pause in ("LOOK_S", "ASK_AFTER_S", "SILENT_S"):
         monkeypatch.setattr(carrying, pause, 0.1)
+    await scene.session.leader.elected()
     hot = {key.job_id: await scene.session.chain.job(key.job_id)}
     async with asyncio.TaskGroup() as group:
         looking = group.create_task(Carrying(scene.session, hot, group).look_after())
