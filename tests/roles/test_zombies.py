@@ -14,8 +14,9 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.registration import register
 from deepgrid.roles.zombies import cancel_left_over, look_again, look_for_zombies, put_right
+from deepgrid.slurm.conclude import EMPTIED_S
 from tests.roles.conftest import Scene
-from tests.slurm.losing import lose
+from tests.slurm.losing import lose, lose_state
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash, leave
 
 
@@ -152,3 +153,28 @@ def _states(box: Box, key: JobKey) -> str:
     """States of the Slurm jobs with this very comment."""
     rows = box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T %k").splitlines()
     return " ".join(row for row in rows if row.endswith(key.comment))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_a_controller_that_lost_its_state_costs_no_job_at_once_and_a_lost_one_is_refunded(
+    approved: Scene, box: Box
+) -> None:
+    """An empty queue where there was a job a moment ago: for a minute nothing is collected."""
+    session = approved.session
+    key = await running(approved, box)
+    assert (await look_for_zombies(session)).suspects == ()  # seen alive
+    await asyncio.to_thread(lose_state, box.site, box.table, box.name)
+    began = time.monotonic()
+    assert (await look_for_zombies(session)).suspects == ()
+    while not (found := await look_for_zombies(session)).suspects:
+        assert time.monotonic() < began + 3 * EMPTIED_S
+        await asyncio.sleep(1)
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "panicked"
+    job = await session.chain.job(key.job_id)
+    assert job.final_cost_wei == 0
+    assert job.last_error.startswith("the cluster lost the job")
+    settled = await session.chain.settlement(key.job_id)
+    assert settled is not None
+    assert settled.refunded_wei == job.locked_wei
