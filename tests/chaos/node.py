@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -132,8 +133,8 @@ class NodeKeeper:
     # -- clock -------------------------------------------------------------------------------
 
     async def ahead_s(self) -> int:
-        """How far the chain's clock is ahead of this machine's."""
-        return round((await self._world.chain.head()).timestamp - time.time())
+        """How far the chain's clock is ahead of this machine's; its newest block is up to a second old."""
+        return math.ceil((await self._world.chain.head()).timestamp - time.time())
 
     async def jump(self, seconds: int) -> None:
         """Let the chain's clock jump ahead. It stays ahead: blocks never go back in time."""
