@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from deepgrid.chain.batches import Request
-from deepgrid.errors import ChainError, ContractError
+from deepgrid.errors import ChainError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.chaos.kinds import KINDS, Kind, Steering, definition
@@ -97,7 +97,7 @@ class Batch:
     async def _watch(self) -> None:
         while True:
             if hot := self.hot():
-                with suppress(ChainError):
+                with suppress(ChainError, NotFound):  # a reorganisation may take a job back, to bring it again
                     self.latest |= {job.id: job for job in await self._world.chain.jobs(hot)}
             await asyncio.sleep(LOOK_S)
 

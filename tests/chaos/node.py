@@ -13,7 +13,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Any
 
 from deepgrid.chain.wallet import Wallet
-from deepgrid.errors import ChainError
+from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 from tests.chaos.world import World
 
@@ -28,7 +28,7 @@ async def until(reached: Callable[[], Awaitable[bool]], what: str, within_s: flo
     """Wait for a condition through outages of the node."""
     deadline = time.monotonic() + within_s
     while True:
-        with suppress(ChainError):
+        with suppress(ChainError, NotFound):
             if await reached():
                 return
         assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {what}"
