@@ -74,7 +74,7 @@ def _show(site: Site, made: Plan) -> None:
         print(f"folder {site.spool}: owner {made.owner.rstrip(':')}, mode {made.spool_mode:o} (now: {before})")
     for change in made.files:
         print(change.diff(), end="")
-    for line in made.lines:
+    for line in made.lines if made.files or made.restart else ():
         print(f"slurm.conf: {line}")
 
 

@@ -64,7 +64,7 @@ class Metrics(Collector):
             registry=registry,
         )
         self._gas.set(math.nan)  # not asked yet: 0 would call somebody
-        for reason in ("unreachable", "refused", "other"):
+        for reason in ("unreachable", "refused"):
             self._ssh_errors.labels(reason)
             self._rpc_errors.labels(reason)
         ProcessCollector(registry=registry)
