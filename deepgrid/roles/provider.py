@@ -78,7 +78,7 @@ class ProviderSession:
     ) -> None:
         self.settings = settings
         self.metrics = metrics
-        metrics.epoch = lambda: None if cluster.term is None else cluster.term.epoch
+        metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
         metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.chain = chain
         self.address = wallet.address

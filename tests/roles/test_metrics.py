@@ -22,7 +22,6 @@ from deepgrid.roles import vitals
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deepgrid.roles.vitals import Need, Vitals
-from deepgrid.slurm.submit import Term
 from deployments import endpoint
 from deployments.endpoint import health_and_metrics
 from tests.roles.conftest import Scene
@@ -115,10 +114,9 @@ async def test_a_jobs_life_is_counted(
     async with served(session, port) as client:
         found = await until(client, lambda found: found["deepgrid_jobs", "scheduled"] == 1)
         assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (0, 0)
-        session.cluster.term = Term("unit", 7)
+        await session.leader.elected()
         found = await figures(client)
-        assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (1, 7)
-        session.cluster.term = None
+        assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (1, 1)
         assert found["deepgrid_claim_to_sbatch_seconds_count", ""] == 0
         async with session.carry(key) as carrier:
             await drive(carrier.observe, lambda action: _act(carrier, action))
