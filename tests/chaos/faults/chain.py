@@ -191,24 +191,27 @@ async def banned(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def assignments_expire(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The provider has a minute to claim and its node is away for longer: what it has not claimed goes elsewhere."""
-    known = await world.chain.job_count()
+    """The provider's node is away until its time to claim is over: what it has not claimed goes elsewhere."""
+    node, known = NodeKeeper(world), await world.chain.job_count()
+    waits = partial(_waits_for, world.provider)
 
     async def taken_back() -> bool:
         jobs = await world.chain.jobs(list(range(known + 1, await world.chain.job_count() + 1)))
-        return not any(job.status is JobStatus.META_SCHEDULED and job.provider == world.provider for job in jobs)
+        return not any(map(waits, jobs))
 
-    async with world.acting("admin") as admin:
-        usual = (await admin.chain.constants()).claim_timeout_minutes
-        await admin.set_constant("setClaimJobTimeout", 1)
-        await asyncio.to_thread(world.rpc.set, Down())
-        try:
-            yield
-            await asyncio.sleep(rng.uniform(5, 10))  # some of the jobs are assigned to it
-            await until(taken_back, "what was assigned is taken back", 3 * 60)
-        finally:
-            await asyncio.to_thread(world.rpc.set, Pass())
-            await admin.set_constant("setClaimJobTimeout", usual)
+    await asyncio.to_thread(world.rpc.set, Down())
+    try:
+        yield
+        await node.until_job(waits, known, "a job that is assigned to it")
+        await asyncio.sleep(rng.uniform(0, 3))
+        await node.jump(60 * (await world.chain.constants()).claim_timeout_minutes + 1)
+        await until(taken_back, "what was assigned is taken back")
+    finally:
+        await asyncio.to_thread(world.rpc.set, Pass())
+
+
+def _waits_for(provider: str, job: Job) -> bool:
+    return job.status is JobStatus.META_SCHEDULED and job.provider == provider
 
 
 @asynccontextmanager
@@ -253,7 +256,7 @@ FAULTS = [
     Fault("fees rise a hundredfold", False, partial(fees_rise, 100)),
     Fault("wallet out of gas money", True, out_of_gas_money),
     Fault("no block for seconds", False, partial(mining_stopped, 3, 12)),
-    Fault("no block for a minute", False, partial(mining_stopped, 50, 70)),
+    Fault("no block for long", False, partial(mining_stopped, 33, 45)),
     Fault("blocks only with transactions", False, mining_each_transaction),
     Fault("pool emptied", False, pool_emptied),
     Fault("provider banned", False, banned, allows=REFUSED),
