@@ -105,8 +105,13 @@ class Batch:
         """Cancel or top up the job once it has come so far."""
         if kind.steering is Steering.TOP_UP:
             at = max(at, JobStatus.SCHEDULED)
-        while job_id not in self.latest or self.latest[job_id].status < at:
+        while not await self._steered(job_id, kind, at):
             await asyncio.sleep(LOOK_S)
+
+    async def _steered(self, job_id: int, kind: Kind, at: JobStatus) -> bool:
+        """Do it if the job has come so far; True when nothing is left to do."""
+        if job_id not in self.latest or self.latest[job_id].status < at:
+            return False
         writer = self._world.customer.writer
         try:
             if kind.steering is Steering.CANCEL:
@@ -115,8 +120,11 @@ class Batch:
                 await writer.top_up(job_id, TOP_UP_WEI)
                 self.topped_up.add(job_id)
         except ContractError as error:
-            if not self.latest[job_id].status.cold and not (await self._world.chain.job(job_id)).status.cold:
+            job = await self._world.chain.job(job_id)
+            if not job.status.cold and job.status >= at:
                 raise AssertionError(f"job {job_id}: {error}") from error
+            return job.status.cold  # else a reorganisation took it back
+        return True
 
     async def _definition(self, kind: Kind) -> JobDefinition:
         """The kind's definition; uploaded once a batch."""
