@@ -37,7 +37,7 @@ class Patches:
     known_hosts: str
     book: str
     kills: str
-    state: str = ""  # a folder of its own for a second supervisor
+    state: str  # the supervisor's folder, of its own, as there may be two
 
     def save(self, file: Path) -> None:
         file.write_text(json.dumps(asdict(self)))
@@ -58,8 +58,7 @@ def serve(cluster: str, settings_file: str) -> None:
     def settings(self: Provider) -> ProviderSettings:
         real = original(self)
         login = replace(real.login, port=patches.ssh_port, known_hosts_file=Path(patches.known_hosts))
-        state = Path(patches.state) if patches.state else real.state
-        return replace(real, login=login, book=Path(patches.book), state=state)
+        return replace(real, login=login, book=Path(patches.book), state=Path(patches.state))
 
     Provider.settings = settings  # type: ignore[method-assign]
     for name in ("AGAIN_S", "ADOPT_AGAIN_S"):

@@ -72,7 +72,8 @@ class ChaosGrid(Grid):
         hosts.write_text(real.known_hosts_file.read_text().replace(f":{real.port}", f":{self.ssh.port}"))
         book = AddressBook.load(self.book).model_copy(update={"rpc_url": f"http://127.0.0.1:{self.rpc.port}"})
         (folder / "grid.json").write_text(book.model_dump_json())
-        patches = Patches(self.ssh.port, str(hosts), str(folder / "grid.json"), str(folder / "kill"))
+        state = str(folder / "state")
+        patches = Patches(self.ssh.port, str(hosts), str(folder / "grid.json"), str(folder / "kill"), state)
         return Supervisor(self.cluster, self._sockets / FORKER, folder, patches)
 
     @property
