@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from tests.chaos.world import chaos_world
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--fault", action="append", default=[], help="one after another in a round")
-    parser.add_argument("--match", help="instead: all faults with this in their name, --at-once a round")
+    parser.add_argument("--match", help="instead: all faults whose name has this pattern, --at-once a round")
     parser.add_argument("--at-once", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--times", type=int, default=1, help="how often, with seeds that count up")
@@ -33,7 +34,7 @@ def rounds(options: argparse.Namespace, faults: dict[str, Fault]) -> list[list[F
     """Which faults go together."""
     if options.match is None:
         return [[faults[name] for name in options.fault]]
-    found = [fault for name, fault in faults.items() if options.match in name]
+    found = [fault for name, fault in faults.items() if re.search(options.match, name)]
     return [found[first : first + options.at_once] for first in range(0, len(found), options.at_once)]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from deepgrid.chain.batches import Request
-from deepgrid.errors import ChainError, ContractError, NotFound
+from deepgrid.errors import ContractError, GridError
 from deepgrid.lifecycle.job import Job, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.chaos.kinds import KINDS, Kind, Steering, definition
@@ -19,7 +19,6 @@ LOCKED_WEI = 20 * CREDIT_WEI
 TOP_UP_WEI = 10 * CREDIT_WEI
 LOOK_S = 0.3
 PATIENCE_S = 120.0
-STEER_AT = (JobStatus.PENDING, JobStatus.SCHEDULED, JobStatus.RUNNING)
 
 
 class Overdue(AssertionError):
@@ -60,7 +59,7 @@ class Batch:
         for job_id, kind in zip(ids, kinds, strict=True):
             self.kinds[job_id] = kind
             if kind.steering is not Steering.NOTHING:
-                self._steering.append(asyncio.create_task(self._steer(job_id, kind, self._rng.choice(STEER_AT))))
+                self._steering.append(asyncio.create_task(self._steer(job_id, kind, self._rng.choice(kind.steer_at))))
         return ids
 
     async def until(self, reached: Callable[[Job], bool], of: Collection[int], *, count: int = 1) -> None:
@@ -97,14 +96,12 @@ class Batch:
     async def _watch(self) -> None:
         while True:
             if hot := self.hot():
-                with suppress(ChainError, NotFound):  # a reorganisation may take a job back, to bring it again
+                with suppress(GridError):  # a node that is away, or went back behind a job
                     self.latest |= {job.id: job for job in await self._world.chain.jobs(hot)}
             await asyncio.sleep(LOOK_S)
 
     async def _steer(self, job_id: int, kind: Kind, at: JobStatus) -> None:
         """Cancel or top up the job once it has come so far."""
-        if kind.steering is Steering.TOP_UP:
-            at = max(at, JobStatus.SCHEDULED)
         while not await self._steered(job_id, kind, at):
             await asyncio.sleep(LOOK_S)
 

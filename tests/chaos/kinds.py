@@ -27,6 +27,7 @@ class Steering(Enum):
 class Kind:
     """`command` may name {open}, a file that the round makes at its end.
 
+    `steer_at` are the states at which its customer may act.
     `exit_status` is None where any but 0 is right. `minutes_locked`, 0 for plenty, is what the credits buy.
     """
 
@@ -35,6 +36,7 @@ class Kind:
     ends: frozenset[JobStatus]
     exit_status: int | None = 0
     steering: Steering = Steering.NOTHING
+    steer_at: tuple[JobStatus, ...] = (JobStatus.RUNNING,)
     minutes_locked: int = 0
     weight: int = 2
     long: bool = False
@@ -55,6 +57,14 @@ KINDS = {
         _kind("killed", "kill -KILL $$", JobStatus.FAILED, exit_status=None),
         _kind("held", UNTIL_OPEN, JobStatus.FINISHED),
         _kind("topped up", UNTIL_OPEN, JobStatus.FINISHED, steering=Steering.TOP_UP),
+        _kind(
+            "topped up early", UNTIL_OPEN, JobStatus.FINISHED, steering=Steering.TOP_UP,
+            steer_at=(JobStatus.SCHEDULED,), weight=1,
+        ),
+        _kind(
+            "cancelled early", "sleep 600", JobStatus.CANCELLED, exit_status=None, steering=Steering.CANCEL,
+            steer_at=(JobStatus.PENDING, JobStatus.META_SCHEDULED, JobStatus.SCHEDULED), weight=1,
+        ),
         _kind("cancelled", "sleep 600", JobStatus.CANCELLED, exit_status=None, steering=Steering.CANCEL),
         _kind(
             "past its limit", "sleep 600", JobStatus.OUT_OF_CREDITS, exit_status=None, minutes_locked=1,

@@ -14,13 +14,12 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
-ADOPTING = "deployments.carrying" if find_spec("deployments.carrying") else "deployments.supervisor"
+ADOPTING = "deployments.carrying"
 # Name of a point: module and attribute of the async function that does it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),

@@ -61,8 +61,7 @@ def serve(cluster: str, settings_file: str) -> None:
         return replace(real, login=login, book=Path(patches.book), state=Path(patches.state))
 
     Provider.settings = settings  # type: ignore[method-assign]
-    for name in ("AGAIN_S", "ADOPT_AGAIN_S"):
-        setattr(import_module(ADOPTING), name, ADOPT_AGAIN_S)
+    vars(import_module(ADOPTING))["AGAIN_S"] = ADOPT_AGAIN_S
     wrap_all(Kills(Path(patches.kills)))
     serve_provider(cluster)
 
