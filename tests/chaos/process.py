@@ -60,10 +60,14 @@ class Supervisor:
         self.started_at = time.monotonic()
         self._born = _born(self._pid)
 
-    async def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """End it by a signal; returns when it is gone."""
+    def send(self, sig: signal.Signals) -> None:
+        """Send it a signal, if it lives."""
         if self.alive:
             os.kill(self._pid, sig)
+
+    async def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        """End it by a signal; returns when it is gone."""
+        self.send(sig)
         await self.gone()
 
     async def gone(self, within_s: float = DIES_WITHIN_S) -> bool:
