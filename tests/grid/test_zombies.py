@@ -21,7 +21,7 @@ from flows.collect_zombies import collect_zombies
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of, unscheduled
 from tests.grid.test_job_life import cold, in_slurm, steps
-from tests.slurm.losing import lose, lose_state
+from tests.slurm.losing import lose
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -133,26 +133,9 @@ async def _lose_and_collect(customer: Customer, job: Job) -> Json:
         (await client.post(f"flow_runs/{carrying[0]['id']}/set_state", json=cancelling)).raise_for_status()
     await run_until(grid, carrying[0]["id"], lambda run: run["state"]["type"] in FINAL)
     await asyncio.to_thread(lose, grid.slurm, "beta", key_of(grid, job))
-    return await run_now(grid, "collect_zombies/beta", grace_s=1)
-
-
-async def test_a_controller_that_lost_its_state_collects_nothing_at_once_and_then_refunds(
-    customer: Customer, leave: Path
-) -> None:
-    """Its queue is empty and accounting calls the job cancelled: for a minute nobody concludes anything from that."""
-    grid = customer.grid
-    lost = await running(customer, "alpha", leave.with_name("never"))
-    await asyncio.to_thread(lose_state, grid.slurm, grid.table, "alpha")
-    at_once = await run_now(grid, "collect_zombies/alpha", grace_s=0)
-    assert "No zombie among" in at_once["state"]["message"]
-    assert (await customer.job(lost.id)).status is JobStatus.RUNNING
-    job = await customer.until(lost.id, cold)
-    assert (job.status, job.final_cost_wei) == (JobStatus.PANICKED, 0)
-    assert job.last_error.startswith("the cluster lost the job")
-    assert (await customer.settlement(lost.id)).refunded_wei == job.locked_wei
-    after = customer.submit(steps("true"), "--uses", "name=alpha")
-    assert (await customer.until(after, cold)).status is JobStatus.FINISHED
-    assert (await run_now(grid, "collect_zombies/alpha", grace_s=0))["state"]["type"] == "COMPLETED"
-    storage = grid.state / "storage" / "alpha" / "shared"
-    assert list(storage.iterdir())
-    assert not list(storage.glob(f"*/{key_of(grid, lost).name}.*"))
+    deadline = time.monotonic() + PATIENCE_S
+    while True:  # a queue that was not empty a minute ago proves nothing
+        collection = await run_now(grid, "collect_zombies/beta", grace_s=1)
+        if "No zombie among" not in collection["state"]["message"] or time.monotonic() > deadline:
+            return collection
+        await asyncio.sleep(5)
