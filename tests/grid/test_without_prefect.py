@@ -117,6 +117,19 @@ async def test_a_cancelled_run_stops_carrying_and_not_the_job(customer: Customer
     assert (await customer.settlement(job_id)).billed_minutes >= 1
 
 
+async def test_a_run_that_tells_less_than_the_chain_is_put_right(customer: Customer) -> None:
+    grid = customer.grid
+    job_id = customer.submit(steps("true"))
+    job = await customer.until(job_id, cold)
+    run = await in_state(customer, job_id, "COMPLETED")
+    supervisor = f"supervisor-{cluster_of(grid, job)}"
+    grid.table.stop(supervisor)
+    await propose(grid, run, "CRASHED", "Crashed", force=True)
+    await asyncio.to_thread(grid.start, supervisor)
+    again = await in_state(customer, job_id, "COMPLETED", run["run_count"] + 1)
+    assert again["state"]["message"] == "The job is finished."
+
+
 def cluster_of(grid: Grid, job: Job) -> str:
     """Name of the cluster that the job is at."""
     [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
@@ -133,10 +146,10 @@ async def runs_named(grid: Grid, job_id: int) -> list[Json]:
             return []
 
 
-async def propose(grid: Grid, run: Json, state: str, name: str) -> None:
-    """Ask for a state of the run, as a person does in the UI."""
+async def propose(grid: Grid, run: Json, state: str, name: str, *, force: bool = False) -> None:
+    """Ask for a state of the run, as a person does in the UI; by force, as what goes wrong does."""
     async with api(grid) as client:
-        wanted = {"state": {"type": state, "name": name}}
+        wanted = {"state": {"type": state, "name": name}, "force": force}
         answer = (await client.post(f"flow_runs/{run['id']}/set_state", json=wanted)).raise_for_status().json()
     assert answer["status"] == "ACCEPT", answer
 
