@@ -102,7 +102,7 @@ class Carrying:
     def _note_silence(self, now: float, error: Exception) -> None:
         if self._silent_since is None:
             self._silent_since = now
-            logger.warning("Prefect cannot be asked for the runs of %d jobs: %r", len(self._alone_since), error)
+            logger.warning("Prefect cannot be asked for the runs of jobs: %r", error)
 
     def _stand_in(self) -> None:
         """Carry what is not carried."""
