@@ -117,10 +117,10 @@ class Batch:
                 await writer.top_up(job_id, TOP_UP_WEI)
                 self.topped_up.add(job_id)
         except ContractError as error:
-            job = await self._world.chain.job(job_id)
-            if not job.status.cold and job.status >= at:
+            if error.name == "RunningScheduledStatusOnly":  # over, or taken back by a reorganisation
+                return (await self._world.chain.job(job_id)).status.cold
+            if not (await self._world.chain.job(job_id)).status.cold:
                 raise AssertionError(f"job {job_id}: {error}") from error
-            return job.status.cold  # else a reorganisation took it back
         return True
 
     async def _definition(self, kind: Kind) -> JobDefinition:
