@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from deepgrid.roles.provider import ProviderSession
-from tasks.draining import forget_mark, is_claiming, is_for_good
+from tasks.draining import is_claiming, is_for_good
 
 LOOK_S = 5.0
 
@@ -29,8 +29,6 @@ async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -
             said = drains
             if drains and await _nothing_left(session) and is_idle():
                 return
-            if not drains:
-                await forget_mark(cluster)  # resumed in Prefect's UI
         except Exception as error:  # whatever Prefect's client raises while its server is away
             logger.debug("whether %s is drained cannot be told: %s", cluster, error)
         await asyncio.sleep(LOOK_S)

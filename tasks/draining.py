@@ -42,22 +42,24 @@ async def drain(cluster: str, *, for_good: bool = False) -> bool:
 
 async def resume(cluster: str) -> bool:
     """Let the cluster claim again; whether it was doing so already."""
-    await forget_mark(cluster)
+    if await Variable.aget(mark(cluster)) is not None:
+        await Variable.aunset(mark(cluster))
     return not await _switch(cluster, on=True)
 
 
 async def is_for_good(cluster: str) -> bool:
-    """Whether the cluster is drained, and not to come back by itself."""
+    """Whether the cluster is drained, and not to come back by itself.
+
+    A mark that was overtaken, as the switch was set back in Prefect's UI, is removed: a later drain is for a while
+    again, unless it says otherwise.
+    """
     if await Variable.aget(mark(cluster)) is None:
         return False
     async with get_client() as client:
-        return is_paused(await client.read_deployment_by_name(claiming(cluster)))
-
-
-async def forget_mark(cluster: str) -> None:
-    """A later drain is for a while again, unless it says otherwise."""
-    if await Variable.aget(mark(cluster)) is not None:
+        paused = is_paused(await client.read_deployment_by_name(claiming(cluster)))
+    if not paused:
         await Variable.aunset(mark(cluster))
+    return paused
 
 
 async def is_claiming(cluster: str) -> bool:
