@@ -183,6 +183,8 @@ def _end(seen: Observation) -> Action:
     if fault:
         return Settle(JobStatus.FAILED, 0, slurm.exit_status, fault)
     if slurm.started_at is None or slurm.ended_at is None:
+        if seen.job.has_cancel_request:
+            return _cancelled(seen)
         return Settle(JobStatus.FAILED, 0, slurm.exit_status, _sentence("the cluster never started the job", slurm))
     minutes = min(started_minutes(slurm.started_at, slurm.ended_at), seen.job.granted_minutes)
     if slurm.state == "CANCELLED":

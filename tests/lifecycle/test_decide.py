@@ -67,6 +67,10 @@ CASES = {
     "running waits": (seen(R, RUNNING), Wait(Awaited.END)),
     "requeued by Slurm waits": (seen(R, QUEUED), Wait(Awaited.END)),
     "a top-up extends": (seen(R, RUNNING, granted_minutes=12), ExtendLimit(12)),
+    "requeued, and cancelled there": (
+        seen(R, replace(ended("CANCELLED"), started_at=None), has_cancel_request=True),
+        Settle(JobStatus.CANCELLED, 0, tombstone=True),
+    ),
     "also in the queue": (seen(S, QUEUED, granted_minutes=12), ExtendLimit(12)),
     "once": (seen(R, RUNNING, granted_minutes=12, limit_minutes=12), Wait(Awaited.END)),
     "not when Slurm has refused": (seen(R, RUNNING, granted_minutes=12, limit_is_final=True), Wait(Awaited.END)),
