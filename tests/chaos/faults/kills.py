@@ -16,6 +16,11 @@ NEEDS = {"extension": ("topped up",), "look at a top-up": ("topped up",)}
 NEEDS |= {"cancel at Slurm": ("cancelled",), "look at a cancel request": ("cancelled",)}
 ONCE = ("claim", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request")  # a batch
 AT_START = ("adoption", "tidying")
+QUICK = (
+    "before claim", "after claim", "after start of the run", "before fetch", "before sbatch", "answer of sbatch",
+    "after sbatch", "before RUNNING report", "RUNNING report sent", "after extension", "after cancel at Slurm",
+    "before settlement", "settlement sent", "before acknowledge", "before adoption",
+)  # fmt: skip
 
 
 @asynccontextmanager
@@ -49,7 +54,7 @@ async def killed_at_start(place: str, world: World, _rng: random.Random) -> Asyn
 def _fault(place: str) -> Fault:
     name = place.removeprefix("before ").removeprefix("after ")
     way = killed_at_start if name in AT_START else killed
-    return Fault(f"killed {place}", True, partial(way, place), NEEDS.get(name, ()))
+    return Fault(f"killed {place}", place in QUICK, partial(way, place), NEEDS.get(name, ()))
 
 
 FAULTS = [_fault(place) for place in PLACES]
