@@ -155,7 +155,10 @@ def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
         return 0
     minutes = min(started_minutes(end.started_at, end.ended_at), job.granted_minutes)
     if job.status is JobStatus.CANCELLED:
-        return max(minutes, min(fee_minutes, job.granted_minutes)) if job.started_at else 0
+        if not job.started_at:
+            return 0
+        # Without a request there is no fee: a reorganisation dropped it, and the answer was on the chain again first.
+        return max(minutes, min(fee_minutes, job.granted_minutes)) if job.has_cancel_request else minutes
     return minutes
 
 
