@@ -92,7 +92,7 @@ class Carrier:
             pause_s = min(2 * pause_s, LOOK_AGAIN_S)
 
     async def _look(self) -> Observation:
-        job = await self.session.chain.job(self.key.job_id)
+        job = await self.session.job_of(self.key)
         self._seen = await self.session.monitor.changed(self.key, UNKNOWN, timeout_s=PROMPT_S)
         now = time.monotonic()
         if self._seen.phase is not Phase.ABSENT:

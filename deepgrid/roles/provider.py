@@ -21,7 +21,7 @@ from deepgrid.chain.index import JobIndex
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.errors import GridError
+from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.registry import Registries
@@ -126,6 +126,19 @@ class ProviderSession:
         finally:
             self.monitor.unwatch(key)
             del self._carried[key]
+
+    async def job_of(self, key: JobKey) -> Job:
+        """The job of a claim as the chain has it.
+
+        Raises ChainError (transient) when the node is behind the claim: it does not know of it, which ends no job.
+        """
+        job = await self.chain.job(key.job_id)
+        if self.key_of(job) == key and job.provider == self.address:
+            return job
+        head = await self.chain.head()
+        if head.timestamp <= key.claimed_at:
+            raise ChainError(f"The chain's node is behind the claim of job {key.job_id}.")
+        return (await self.chain.jobs([key.job_id], head.number))[0]
 
     async def explain(self, job_id: int, kind: str, text: str) -> None:
         """Tell the customer something about the job; a service that is down loses the remark only."""

@@ -94,13 +94,17 @@ async def _left_over(session: ProviderSession, look: Look, claims: dict[JobKey, 
     if not unclaimed:
         return ()
     ours = await session.cluster.look(unclaimed)
-    last = await session.chain.job_count()
+    head = await session.chain.head()  # a node that is behind a claim knows nothing of it
+    last = await session.chain.job_count(head.number)
     rows = {
         key: row
         for key in sorted(unclaimed, key=lambda key: key.comment)
-        if key.comment in ours.ids and (row := ours.queued(key)) and 0 < key.job_id <= last
+        if key.comment in ours.ids
+        and (row := ours.queued(key))
+        and 0 < key.job_id <= last
+        and key.claimed_at < head.timestamp
     }
-    jobs = await session.chain.jobs([key.job_id for key in rows])
+    jobs = await session.chain.jobs([key.job_id for key in rows], head.number)
     return tuple(key for (key, row), job in zip(rows.items(), jobs, strict=True) if is_left_over(key, job, row))
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from deepgrid.chain.client import Chain
+from deepgrid.errors import ChainError
 from deepgrid.lifecycle.actions import Done
 from deepgrid.lifecycle.decide import decide
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.zombies import look_for_zombies
 from tests.chain.grid import Grid
+from tests.chaos.lagging import LaggingNode
 from tests.roles.conftest import Scene
-from tests.roles.test_zombies import approved  # noqa: F401 (a fixture)
+from tests.roles.test_zombies import approved, in_queue, running  # noqa: F401 (a fixture)
 from tests.slurm.support import Box
 
 
@@ -26,3 +33,25 @@ async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
         assert await fetching is None
         assert isinstance(decide(await carrier.observe()), Done)
     assert not box.folder(key).exists()
+
+
+async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: Grid, box: Box) -> None:  # noqa: F811
+    """One of several nodes behind an address may be some blocks late: what it does not know of is not over."""
+    session = approved.session
+    key = await running(approved, box)
+    behind = LaggingNode(grid.anvil.url, 3)
+    try:
+        usual, late = (
+            session.chain,
+            session.chain.book.model_copy(update={"rpc_url": f"http://127.0.0.1:{behind.port}"}),
+        )
+        async with await Chain.connect(late) as session.chain, session.carry(key) as carrier:
+            with pytest.raises(ChainError, match="behind the claim"):
+                await session.job_of(key)
+            assert (await look_for_zombies(session)).left_over == ()
+            grid.anvil.mine(3)
+            assert (await carrier.observe()).job.status is JobStatus.RUNNING
+    finally:
+        session.chain = usual
+        behind.close()
+    assert in_queue(box, key) == "RUNNING"
