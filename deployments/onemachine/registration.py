@@ -88,6 +88,7 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         benchmarks=benchmarks,
         state=plan.state,
         metrics_port=plan.metrics_port,
+        claim_stays_s=0,  # a development chain takes nothing back
         **plan.prices,
     )
     await provider.asave(plan.name, overwrite=True)

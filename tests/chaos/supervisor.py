@@ -58,7 +58,10 @@ def serve(cluster: str, settings_file: str) -> None:
     def settings(self: Provider) -> ProviderSettings:
         real = original(self)
         login = replace(real.login, port=patches.ssh_port, known_hosts_file=Path(patches.known_hosts))
-        return replace(real, login=login, book=Path(patches.book), state=Path(patches.state))
+        return replace(
+            real, login=login, book=Path(patches.book), state=Path(patches.state),
+            claim_stays_s=ProviderSettings.claim_stays_s,
+        )  # fmt: skip
 
     Provider.settings = settings  # type: ignore[method-assign]
     vars(import_module(ADOPTING))["AGAIN_S"] = ADOPT_AGAIN_S
