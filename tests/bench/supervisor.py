@@ -1,0 +1,158 @@
+"""`./run bench supervisor`: what one supervisor does, against a bare loop of `sbatch` on the same cluster.
+
+First, trivial jobs from their claim to their settlement, each with its Prefect run, a second; beside the rate
+stands whose CPU it took. Then many jobs that wait in Slurm: what the supervisor costs meanwhile, compared with a
+tenth of them, and how soon a job that ends is settled on a chain with a block a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import time
+from dataclasses import dataclass
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from rich.table import Table
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+from tests.bench.market import Market, market
+
+CLUSTER = "alpha"
+TRIVIAL = 300
+FEW, MANY = 50, 500
+WATCHED_S = 60.0
+ENDS = 120
+JOB_S = 2
+
+
+@dataclass(frozen=True)
+class Idle:
+    """What a supervisor costs while jobs wait: share of a CPU, resident MB, SSH commands a minute."""
+
+    jobs: int
+    cpu_share: float
+    memory_mb: float
+    commands_per_min: float
+
+
+def assigned(job: Job) -> bool:
+    return job.status is JobStatus.META_SCHEDULED
+
+
+def bare_loop(here: Market) -> tuple[float, float]:
+    """Jobs a second that a loop of `sbatch` submits, and until the last of them has ended."""
+    began = time.monotonic()
+    for _ in range(TRIVIAL):
+        here.slurm("sbatch", "--parsable", "-n1", "--mem-per-cpu=50", "--output=/dev/null", "--wrap=true")
+    submitted = time.monotonic()
+    while here.slurm("squeue", "-h", "-a"):
+        time.sleep(0.1)
+    return TRIVIAL / (submitted - began), TRIVIAL / (time.monotonic() - began)
+
+
+async def claimed_to_settled(here: Market) -> tuple[float, dict[str, float]]:
+    """Jobs a second from the first claim to the last settlement, and the CPU seconds of each process meanwhile."""
+    await here.claiming(active=False)
+    jobs = await here.order("true", TRIVIAL)
+    await here.until(jobs, assigned)
+    before = here.cpu_s()
+    await here.claiming(active=True)
+    done = await here.until(jobs, lambda job: job.status.cold)
+    after = here.cpu_s()
+    wrong = [job for job in done if job.status is not JobStatus.FINISHED]
+    assert not wrong, wrong[0]
+    seconds = max(job.ended_at for job in done) - min(job.claimed_at for job in done)
+    return TRIVIAL / seconds, {name: after[name] - before.get(name, 0.0) for name in after}
+
+
+async def waiting(here: Market, jobs: int) -> Idle:
+    """What the supervisor costs over a minute while `jobs` jobs wait in Slurm."""
+    await here.until_slurm(lambda count: count >= jobs, "-t", "PD")
+    name = f"supervisor-{CLUSTER}"
+    commands, cpu_s, began = await ssh_commands(here), here.cpu_s()[name], time.monotonic()
+    await asyncio.sleep(WATCHED_S)
+    seconds = time.monotonic() - began
+    return Idle(
+        jobs,
+        (here.cpu_s()[name] - cpu_s) / seconds,
+        here.memory_mb(name),
+        60 * (await ssh_commands(here) - commands) / seconds,
+    )
+
+
+async def ssh_commands(here: Market) -> float:
+    """SSH commands of the supervisor so far, by its own metrics."""
+    return 0.0
+    port = here.grid.ports.port(f"supervisor-{CLUSTER}-metrics")
+    async with httpx.AsyncClient(trust_env=False) as http:
+        text = (await http.get(f"http://127.0.0.1:{port}/metrics")).raise_for_status().text
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "deepgrid_ssh_commands_total"
+    )
+
+
+async def end_to_settled(here: Market, jobs: list[int]) -> list[float]:
+    """Seconds from a job's end in Slurm to its settlement's block (whole seconds both), of the first that end."""
+    done: list[Job] = []
+    while len(done) < ENDS:
+        await asyncio.sleep(1)
+        done = [job for job in await here.customer.chain.jobs(jobs) if job.status.cold]
+    sacct = ("sacct", "-n", "-P", "-X", "-a", "-S", "now-1days", "-o", "JobName,End")
+    listing = here.slurm("env", "SLURM_TIME_FORMAT=%s", *sacct)
+    ends = dict(line.split("|") for line in listing.splitlines())
+    return [job.ended_at - int(ends[f"0x{job.id:064x}"]) for job in done]
+
+
+def quantile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+async def measure() -> None:
+    console = Console(width=100)
+    async with market(CLUSTER) as here:
+        loop_rate, through_rate = await asyncio.to_thread(bare_loop, here)
+        rate, cpu = await claimed_to_settled(here)
+        rates = Table("", "jobs/s", "ratio", title=f"{TRIVIAL} trivial jobs")
+        rates.add_row("supervisor, claimed to settled", f"{rate:.2f}", f"{rate / loop_rate:.3f}")
+        rates.add_row("bare loop of sbatch, submitted", f"{loop_rate:.2f}", "1")
+        rates.add_row("the same until all have ended", f"{through_rate:.2f}", f"{through_rate / loop_rate:.3f}")
+        console.print(rates)
+        costs = Table("process", "CPU ms a job", title="Where the time goes")
+        for name, seconds in sorted(cpu.items(), key=lambda item: -item[1])[:10]:
+            costs.add_row(name, f"{1000 * seconds / TRIVIAL:.0f}")
+        console.print(costs)
+        with here.no_nodes():
+            few = await here.order(f"sleep {JOB_S}", FEW)
+            costs_few = await waiting(here, FEW)
+            jobs = few + await here.order(f"sleep {JOB_S}", MANY - FEW)
+            costs_many = await waiting(here, MANY)
+        delays = await end_to_settled(here, jobs)
+    idle = Table("jobs waiting", "CPU share", "memory, MB", "SSH commands/min", title="While jobs wait in Slurm")
+    for one in (costs_few, costs_many):
+        idle.add_row(str(one.jobs), f"{one.cpu_share:.3f}", f"{one.memory_mb:.0f}", f"{one.commands_per_min:.0f}")
+    console.print(idle)
+    p50, p99 = statistics.median(delays), quantile(delays, 0.99)
+    console.print(f"From a job's end to its settlement, {len(delays)} jobs: p50 {p50:.1f} s, p99 {p99:.1f} s")
+    print(
+        json.dumps(
+            {
+                "bench": "supervisor", "ratio": round(rate / loop_rate, 4), "jobs_per_s": round(rate, 2),
+                "sbatch_per_s": round(loop_rate, 2), "settle_p50_s": p50, "settle_p99_s": p99,
+                "ssh_commands_per_min": round(costs_many.commands_per_min, 1),
+                "ssh_commands_per_min_few": round(costs_few.commands_per_min, 1),
+                "rss_mb_500": round(costs_many.memory_mb), "cpu_share_500": round(costs_many.cpu_share, 3),
+            }
+        )
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    asyncio.run(measure())
