@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -23,9 +24,10 @@ import anyio
 import anyio.abc
 import httpx
 from prefect._flow_run_suspension import FlowRunSuspensionRequest
+from prefect._internal.engine import resolve_custom_flow_run_name
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import WorkerFlowRunResponse
-from prefect.context import AsyncClientContext
+from prefect.context import AsyncClientContext, SyncClientContext
 from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.flows import Flow, load_flow_from_entrypoint
@@ -41,6 +43,8 @@ WORKER_TYPE = "deepgrid"
 STOPPED = "Carrying was stopped; the job itself goes on."
 REPORT_AGAIN_S = 2.0
 LAST_WORD_S = 3.0
+GATHER_S = 0.1  # runs that are scheduled together are asked for together
+NO_RESULTS = Path("/dev/null")  # nothing is persisted; unnamed, the server would be asked for its default twice a run
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,8 +116,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._outage = ""
 
     async def setup(self) -> None:
-        """Prepare to run, with one API client shared by all runs instead of one a run."""
+        """Prepare to run, with one API client shared by all runs instead of one a run, and no heartbeat threads."""
         await self._exit_stack.enter_async_context(AsyncClientContext())
+        self._exit_stack.enter_context(SyncClientContext())  # the engine makes one for each run, and asks it nothing
+        self._exit_stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         await super().setup()
         self._looking = asyncio.create_task(self._look_when_wanted())
 
@@ -144,6 +150,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     async def _look_when_wanted(self) -> None:
         while True:
             await self._look_wanted.wait()
+            await asyncio.sleep(GATHER_S)
             self._look_wanted.clear()
             await self.get_and_submit_flow_runs()
 
@@ -200,11 +207,12 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """Run the flow to its end in this event loop; the engine reports its states."""
         flow = await self._flow_of(flow_run)
         scope = self._executing.get(flow_run.id, anyio.CancelScope())
+        parameters = _parameters(flow, flow_run)
         engine = SharedProcessEngine[Any, Any](
-            flow=flow, flow_run=flow_run, parameters=_parameters(flow, flow_run), scope=scope,
-            let_go=lambda: self._let_go,
-        )  # fmt: skip
-        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), suppress(Abort, Pause):
+            flow=flow, flow_run=flow_run, parameters=parameters, scope=scope, let_go=lambda: self._let_go
+        )
+        engine._flow_run_name_set = flow_run.name == resolve_custom_flow_run_name(flow, parameters)
+        with suppress(Abort, Pause):
             async with engine.start():
                 while engine.is_running():
                     async with engine.run_context():
@@ -256,4 +264,5 @@ def _parameters(flow: Flow[..., Any], flow_run: FlowRun) -> dict[str, Any]:
 
 @cache
 def _flow(entrypoint: str) -> Flow[..., Any]:
-    return load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
+    flow: Flow[..., Any] = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
+    return flow.with_options(result_storage=NO_RESULTS)

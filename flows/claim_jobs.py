@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from tasks import sessions
-from tasks.claiming import check_approval, check_slurm, claim_waiting, start_run_job
+from tasks.claiming import check_approval, check_slurm, claim_waiting, start_runs
 from tasks.draining import why_closed
 
 
@@ -18,13 +18,12 @@ async def claim_jobs(cluster: str) -> State[None]:
     Args:
         cluster: Name of the provider block.
     """
-    claimed = []
+    claimed: list[int] = []
     async with sessions.provider(cluster) as session:
         await check_slurm(session)
         while not (closed := await why_closed(session)) and (jobs := await claim_waiting(session)):
-            for job in jobs:
-                claimed.append(job.id)
-                await start_run_job(session, job)
+            await start_runs(session, jobs)
+            claimed += [job.id for job in jobs]
         if not claimed and closed:
             return Completed(message=f"Nothing was claimed: {closed}.")
         if not claimed:

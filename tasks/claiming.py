@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import AwaitingRetry
@@ -11,6 +14,8 @@ from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
 from tasks.runs import call_worker, schedule, start_run
+
+STARTS_AT_ONCE = 8
 
 
 @side_effect("check Slurm on {session.settings.cluster}")
@@ -31,10 +36,16 @@ async def claim_waiting(session: ProviderSession) -> list[Job]:
     return await session.claim_waiting()
 
 
-@side_effect("start run of job {job.id} on {session.settings.cluster}")
-async def start_run_job(session: ProviderSession, job: Job) -> None:
-    """Start the claim's flow run; a second call finds the first one's."""
-    await start_job_run(session, session.key_of(job))
+@side_effect("start runs of claimed jobs on {session.settings.cluster}")
+async def start_runs(session: ProviderSession, jobs: Sequence[Job]) -> None:
+    """Start the flow runs of these claims, some at a time; a second call finds those of the first one."""
+    slots = asyncio.Semaphore(STARTS_AT_ONCE)
+
+    async def start(job: Job) -> None:
+        async with slots:
+            await start_job_run(session, session.key_of(job))
+
+    await asyncio.gather(*map(start, jobs))
 
 
 def run_key(session: ProviderSession, key: JobKey) -> str:
@@ -44,10 +55,12 @@ def run_key(session: ProviderSession, key: JobKey) -> str:
 
 async def start_job_run(session: ProviderSession, key: JobKey) -> FlowRun:
     """The run of the claim, created once, whoever asks."""
+    cluster = session.settings.cluster
     return await start_run(
-        f"run_job/{session.settings.cluster}",
-        {"cluster": session.settings.cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
+        f"run_job/{cluster}",
+        {"cluster": cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
         idempotency_key=run_key(session, key),
+        name=f"job {key.job_id} on {cluster}",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -18,6 +19,7 @@ from prefect.states import Scheduled
 
 from deepgrid.errors import GridError
 
+DEPLOYMENT_STANDS_S = 60.0
 CLOCK_SLACK = timedelta(seconds=2)
 
 
@@ -42,6 +44,7 @@ class Worker(Protocol):
 
 
 _workers: dict[str, Worker] = {}
+_steady: dict[tuple[str, str], tuple[float, DeploymentResponse]] = {}
 
 
 @contextmanager
@@ -79,18 +82,32 @@ async def run_ended(run: FlowRun) -> bool:
             await asyncio.sleep(0.5)
 
 
-async def start_run(deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None) -> FlowRun:
+async def start_run(
+    deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None, name: str | None = None
+) -> FlowRun:
     """Create a run of the deployment (`flow/name`), or find the one with this idempotency key. Raises Paused."""
     async with get_client() as client:
-        found = await client.read_deployment_by_name(deployment)
+        found = await _deployment(client, deployment)
         if is_paused(found):
             raise Paused(deployment)
         run = await client.create_flow_run_from_deployment(
-            found.id, parameters=parameters, idempotency_key=idempotency_key
+            found.id, parameters=parameters, idempotency_key=idempotency_key, name=name
         )
         await _not_later(client, run.id, run.state)
     call_worker(found.work_pool_name or "")
     return run
+
+
+async def _deployment(client: PrefectClient, name: str) -> DeploymentResponse:
+    """The deployment; one that cannot be paused is asked for once a minute, not for each of its runs."""
+    place = str(client.api_url), name
+    known = _steady.get(place)
+    if known is not None and time.monotonic() - known[0] < DEPLOYMENT_STANDS_S:
+        return known[1]
+    found = await client.read_deployment_by_name(name)
+    if not found.schedules:
+        _steady[place] = time.monotonic(), found
+    return found
 
 
 async def schedule(client: PrefectClient, run_id: UUID, state: State[None]) -> None:
