@@ -211,7 +211,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         engine = SharedProcessEngine[Any, Any](
             flow=flow, flow_run=flow_run, parameters=parameters, scope=scope, let_go=lambda: self._let_go
         )
-        engine._flow_run_name_set = flow_run.name == resolve_custom_flow_run_name(flow, parameters)
+        engine._flow_run_name_set = _is_named(flow, flow_run, parameters)
         with suppress(Abort, Pause):
             async with engine.start():
                 while engine.is_running():
@@ -255,6 +255,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             deployment = await self.client.read_deployment(deployment_id)
             self._entrypoints[deployment_id] = deployment.entrypoint or ""
         return _flow(self._entrypoints[deployment_id])
+
+
+def _is_named(flow: Flow[..., Any], flow_run: FlowRun, parameters: dict[str, Any]) -> bool:
+    """Whether the run was made with the name that the engine would give it, which spares a request."""
+    return flow.flow_run_name is not None and flow_run.name == resolve_custom_flow_run_name(flow, parameters)
 
 
 def _parameters(flow: Flow[..., Any], flow_run: FlowRun) -> dict[str, Any]:
