@@ -13,7 +13,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
-from tasks.runs import call_worker, schedule, start_run
+from tasks.runs import call_worker, find_or_start_run, schedule
 
 STARTS_AT_ONCE = 8
 
@@ -56,7 +56,7 @@ def run_key(session: ProviderSession, key: JobKey) -> str:
 async def start_job_run(session: ProviderSession, key: JobKey) -> FlowRun:
     """The run of the claim, created once, whoever asks."""
     cluster = session.settings.cluster
-    return await start_run(
+    return await find_or_start_run(
         f"run_job/{cluster}",
         {"cluster": cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
         idempotency_key=run_key(session, key),

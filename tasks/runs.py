@@ -44,7 +44,7 @@ class Worker(Protocol):
 
 
 _workers: dict[str, Worker] = {}
-_steady: dict[tuple[str, str], tuple[float, DeploymentResponse]] = {}
+_known: dict[tuple[str, str], tuple[float, DeploymentResponse]] = {}  # by server and name, with when it was asked
 
 
 @contextmanager
@@ -82,32 +82,31 @@ async def run_ended(run: FlowRun) -> bool:
             await asyncio.sleep(0.5)
 
 
-async def start_run(
-    deployment: str, parameters: dict[str, Any], *, idempotency_key: str | None = None, name: str | None = None
-) -> FlowRun:
-    """Create a run of the deployment (`flow/name`), or find the one with this idempotency key. Raises Paused."""
+async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
+    """Create a run of the deployment (`flow/name`). Raises Paused."""
     async with get_client() as client:
-        found = await _deployment(client, deployment)
+        found = await client.read_deployment_by_name(deployment)
         if is_paused(found):
             raise Paused(deployment)
-        run = await client.create_flow_run_from_deployment(
-            found.id, parameters=parameters, idempotency_key=idempotency_key, name=name
-        )
-        await _not_later(client, run.id, run.state)
-    call_worker(found.work_pool_name or "")
+        return await _create(client, found, parameters=parameters)
+
+
+async def find_or_start_run(deployment: str, parameters: dict[str, Any], *, idempotency_key: str, name: str) -> FlowRun:
+    """The run of the deployment (`flow/name`, which nobody pauses) with this key, created unless it is there."""
+    async with get_client() as client:
+        place = str(client.api_url), deployment
+        asked_at, found = _known.get(place, (0.0, None))
+        if found is None or time.monotonic() - asked_at > DEPLOYMENT_STANDS_S:
+            found = await client.read_deployment_by_name(deployment)
+            _known[place] = time.monotonic(), found
+        return await _create(client, found, parameters=parameters, idempotency_key=idempotency_key, name=name)
+
+
+async def _create(client: PrefectClient, deployment: DeploymentResponse, **options: Any) -> FlowRun:
+    run = await client.create_flow_run_from_deployment(deployment.id, **options)
+    await _not_later(client, run.id, run.state)
+    call_worker(deployment.work_pool_name or "")
     return run
-
-
-async def _deployment(client: PrefectClient, name: str) -> DeploymentResponse:
-    """The deployment; one that cannot be paused is asked for once a minute, not for each of its runs."""
-    place = str(client.api_url), name
-    known = _steady.get(place)
-    if known is not None and time.monotonic() - known[0] < DEPLOYMENT_STANDS_S:
-        return known[1]
-    found = await client.read_deployment_by_name(name)
-    if not found.schedules:
-        _steady[place] = time.monotonic(), found
-    return found
 
 
 async def schedule(client: PrefectClient, run_id: UUID, state: State[None]) -> None:
