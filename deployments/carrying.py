@@ -48,8 +48,9 @@ class Carrying:
         self._ask_after = self._compared_at = -math.inf
 
     async def look_after(self) -> None:
-        """Look every 2 s, for ever. What the last process left is adopted at once."""
+        """Look every 2 s, for ever. What the last process left is carried at once, until its runs take over."""
         self._alone_since = dict.fromkeys(self._without_run(), -math.inf)
+        self._stand_in("until its run comes")
         while True:
             if self._session.leader.leads:  # else another supervisor may carry by now, and this one's are carried
                 await self._look(time.monotonic())
@@ -73,7 +74,7 @@ class Carrying:
         except Exception as error:  # whatever Prefect's client raises
             self._note_silence(now, error)
             if time.monotonic() - (self._silent_since or now) >= SILENT_S:
-                self._stand_in()
+                self._stand_in("until Prefect answers")
             return
         self._silent_since, self._ask_after = None, now + ASK_AFTER_S
         self._compared_at = now if compare else self._compared_at
@@ -104,11 +105,11 @@ class Carrying:
             self._silent_since = now
             logger.warning("Prefect cannot be asked for the runs of jobs: %r", error)
 
-    def _stand_in(self) -> None:
+    def _stand_in(self, until: str) -> None:
         """Carry what is not carried."""
         for key in self._alone(time.monotonic()):
             if not self._session.carries(key):
-                logger.warning("job %d is carried without Prefect until that answers", key.job_id)
+                logger.warning("job %d is carried without a run %s", key.job_id, until)
                 self._group.create_task(self._carry(key), name=f"stand-in of job {key.job_id}")
 
     async def _carry(self, key: JobKey) -> None:

@@ -31,7 +31,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import AwaitingRetry, Cancelled, Crashed
 
-from tasks.runs import schedule
+from tasks.runs import schedule, some_at_once
 
 RESUMED = ("run_job",)  # flows whose runs go on from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
@@ -44,9 +44,12 @@ logger = logging.getLogger(__name__)
 async def tidy(client: PrefectClient, work_pool: str) -> None:
     """End or resume the runs that a dead process left in `work_pool`; repeating it changes nothing."""
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
-    for run in await runs_in(client, work_pool, *LEFT):
+
+    async def end(run: FlowRun) -> None:
         await _end_tasks(client, run)
         await _put(client, run, _after_death(run, resumes=run.id in resumed))
+
+    await some_at_once(map(end, await runs_in(client, work_pool, *LEFT)))
 
 
 async def runs_in(

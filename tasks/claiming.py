@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from prefect.client.orchestration import get_client
@@ -13,9 +12,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
 from tasks.retrying import side_effect
-from tasks.runs import call_worker, find_or_start_run, schedule
-
-STARTS_AT_ONCE = 8
+from tasks.runs import call_worker, find_or_start_run, schedule, some_at_once
 
 
 @side_effect("check Slurm on {session.settings.cluster}")
@@ -39,13 +36,7 @@ async def claim_waiting(session: ProviderSession) -> list[Job]:
 @side_effect("start runs of claimed jobs on {session.settings.cluster}")
 async def start_runs(session: ProviderSession, jobs: Sequence[Job]) -> None:
     """Start the flow runs of these claims, some at a time; a second call finds those of the first one."""
-    slots = asyncio.Semaphore(STARTS_AT_ONCE)
-
-    async def start(job: Job) -> None:
-        async with slots:
-            await start_job_run(session, session.key_of(job))
-
-    await asyncio.gather(*map(start, jobs))
+    await some_at_once(start_job_run(session, session.key_of(job)) for job in jobs)
 
 
 def run_key(session: ProviderSession, key: JobKey) -> str:
