@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.carrier import is_claimable
-from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
+from deepgrid.roles.provider import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deployments.carrying import Carrying
 from deployments.draining import until_drained
@@ -22,6 +23,7 @@ from tasks.outages import until_it_answers
 from tasks.runs import calling_to_runs, run_ended, start_run
 
 CLAIM_AGAIN_S = 15.0
+OPEN_AGAIN_S = 2.0
 REGISTER_AGAIN_S = 30.0
 REGISTERED_WITHIN_S = 60.0
 
@@ -35,13 +37,30 @@ async def serve_provider(cluster: str) -> None:
     """
     settings = await provider_settings(cluster)
     while True:
-        async with provider_session(settings) as session, health_and_metrics(session):
+        async with AsyncExitStack() as stack:
+            session = await _open(stack, settings)
+            await stack.enter_async_context(health_and_metrics(session))
             await session.leader.elected()
             try:
                 await _lead(session)
                 return
             except* Deposed as deposed:
                 logger.warning("%s Standing by.", deposed.exceptions[0])
+
+
+async def _open(stack: AsyncExitStack, settings: ProviderSettings) -> ProviderSession:
+    """The session, closed with `stack`; a chain's node that is away is waited for, and the log says so once."""
+    said = ""
+    while True:
+        try:
+            return await stack.enter_async_context(provider_session(settings))
+        except GridError as error:
+            if not error.transient:
+                raise
+            if error.message != said:
+                logger.warning("not serving yet, trying again: %s", error)
+            said = error.message
+        await asyncio.sleep(OPEN_AGAIN_S)
 
 
 async def _lead(session: ProviderSession) -> None:

@@ -213,6 +213,11 @@ def too_cheap(error: NodeRefused) -> bool:
     return "underpriced" in error.reason.lower()
 
 
+def below_base_fee(error: NodeRefused) -> bool:
+    """Whether the base fee outgrew the offer since fees were asked for."""
+    return "less than block base fee" in error.reason.lower()
+
+
 async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
     """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
 

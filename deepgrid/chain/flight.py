@@ -15,6 +15,7 @@ from eth_typing import HexStr
 
 from deepgrid.chain.errors import (
     already_known,
+    below_base_fee,
     mined_revert_reason,
     number_taken,
     refused_sending,
@@ -148,7 +149,7 @@ class Flight:
             with making_sense("a transaction's hash"):
                 await self._rpc.w3.eth.send_raw_transaction(HexStr(outgoing.raw))
         except NodeRefused as error:
-            if error.transient:
+            if error.transient or below_base_fee(error):  # looked at again, with the fees of then
                 return None
             if not already_known(error):
                 return error

@@ -157,3 +157,11 @@ async def test_waiters_that_give_up_at_any_time_leave_no_gap(bare: Bare, seed: i
     assert len(numbers) == len(left)
     assert bare.in_pool() == []
     assert len(left) + 1 <= bare.mined() <= len(tasks) + 1
+
+
+async def test_base_fee_that_outgrew_the_offer_on_the_way_is_offered_next(bare: Bare) -> None:
+    bare.anvil.call("anvil_setNextBlockBaseFeePerGas", hex(1000 * GWEI))
+    task = bare.send()
+    await until(lambda: task.done() or bool(bare.sender._flight._in_flight))
+    await bare.mine_until_done(task)
+    assert bare.mined() == 1
