@@ -270,4 +270,4 @@ def _parameters(flow: Flow[..., Any], flow_run: FlowRun) -> dict[str, Any]:
 @cache
 def _flow(entrypoint: str) -> Flow[..., Any]:
     flow: Flow[..., Any] = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
-    return flow.with_options(result_storage=NO_RESULTS)
+    return flow.with_options(persist_result=False, result_storage=NO_RESULTS)

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from deepgrid.chain.batches import Request
 from deepgrid.errors import ContractError, GridError
@@ -31,7 +32,7 @@ class Batch:
     def __init__(self, world: World, rng: random.Random, *, anywhere: bool = False) -> None:
         self._world = world
         self._rng = rng
-        self._gate = world.gates / f"gate-{time.monotonic_ns()}"
+        self._gate = self._new_gate()
         self._uses = () if anywhere else (Label("name", world.cluster),)
         self._places: dict[str, str] = {}
         self._steering: list[asyncio.Task[None]] = []
@@ -75,8 +76,12 @@ class Batch:
         return [job_id for job_id in self.kinds if not (job_id in self.latest and self.latest[job_id].status.cold)]
 
     def open(self) -> None:
-        """Let the held jobs go."""
+        """Let the jobs go that are held so far, or many faults in a row would fill the cluster; later ones are held."""
         self._gate.touch()
+        self._gate, self._places = self._new_gate(), {}
+
+    def _new_gate(self) -> Path:
+        return self._world.gates / f"gate-{time.monotonic_ns()}"
 
     async def end(self, within_s: float) -> None:
         """Let the held ones go and wait until every job is cold."""

@@ -75,6 +75,7 @@ async def _strike(
     await batch.until(lambda job: _has_come_to(job, stage), last)
     began = time.monotonic()
     felt = batch.hot()
+    batch.open()
     async with fault.inject(world, rng):
         felt += await batch.submit(mixed(rng, count, fault.needs, long=long))
     return felt, time.monotonic() - began

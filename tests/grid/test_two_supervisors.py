@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from fcntl import LOCK_EX, LOCK_NB, flock
 from signal import SIGCONT, SIGSTOP
 
 import pytest
@@ -67,6 +68,7 @@ async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(custome
     away = grid.table.pid(FIRST)
     assert away is not None
 
+    await until(lambda: sends_nothing(grid))  # a process that sleeps while it sends keeps others of its machine out
     os.kill(away, SIGSTOP)
     try:
         await until(lambda: ": leading " in log(grid, second))
@@ -96,6 +98,16 @@ async def settled_and_shown_so(customer: Customer, *job_ids: int) -> None:
         if run["parameters"]["job_id"] in job_ids:
             ended = await run_until(customer.grid, run["id"], lambda run: run["state"]["type"] in FINAL)
             assert ended["state"]["type"] == "COMPLETED", ended["state"]
+
+
+def sends_nothing(grid: Grid) -> bool:
+    """Whether nobody holds the lease of alpha's key."""
+    with open(f"{grid.keys.file('alpha')}.lease", "a") as lease:
+        try:
+            flock(lease, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def submissions(grid: Grid, job_id: int) -> list[str]:
