@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +39,8 @@ def notes() -> Iterator[Path]:
 
 def forge_test(*arguments: str, **environment: str) -> str:
     """Runs tests of the contracts with the profile at hand; returns what forge printed, and fails as it does."""
-    command = ["nice", "node_modules/.bin/forge", "test", *arguments]
+    chance = ["--fuzz-seed", hex(secrets.randbits(256))] if PROFILE == "deep" else []
+    command = ["nice", "node_modules/.bin/forge", "test", *chance, *arguments]
     settings = os.environ | {"FOUNDRY_PROFILE": PROFILE} | environment
     done = subprocess.run(command, cwd=CONTRACTS, env=settings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
