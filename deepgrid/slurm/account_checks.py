@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
-from deepgrid.errors import GridError, SlurmUnreachable
+from deepgrid.errors import GridError
 from deepgrid.slurm.accounts import Become, as_expression
 from deepgrid.slurm.checkup import Finding, Level
 from deepgrid.slurm.login import LoginSettings, Runner
+from deepgrid.slurm.scripts import call, read_script, whole_answer
 
 NAMED_AT_MOST = 5
 
-_CHECKS = (files("deepgrid.slurm") / "account_checks.sh").read_text()
+_CHECKS = read_script("account_checks.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,11 @@ async def examine_accounts(login: Runner, settings: LoginSettings) -> list[Findi
 async def ask_accounts(login: Runner, settings: LoginSettings) -> AccountFacts:
     """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
     pattern = as_expression(settings.accounts.pattern)
-    command = ["sh", "-c", _CHECKS, "deepgrid", settings.become.value, pattern]
+    command = call(_CHECKS, settings.become.value, pattern)
     done = await login.run(command, stdin="".join(f"{name}\n" for name in named(settings)).encode())
-    lines = [line.split(" ") for line in done.stdout.decode(errors="replace").splitlines()]
-    if not lines or lines.pop() != ["end"]:
-        raise SlurmUnreachable("The login node gave half an answer.")
     values, accounts = {}, {}
-    for line in lines:
-        match line:
+    for line in whole_answer(done):
+        match line.split(" "):
             case ["account", name, uid, sudo, group]:
                 accounts[name] = Known(int(uid), None if sudo == "-" else sudo == "yes", group == "shared")
             case [name, *words]:

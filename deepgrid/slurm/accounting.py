@@ -70,12 +70,11 @@ async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, c
 async def _rows(login: Runner, span: Span) -> list[Row] | None:
     """Accounting's rows; None where it is disabled."""
     done = await login.run(PeriodSacct.argv(span))
-    complaint = done.stderr.decode(errors="replace")
-    if done.exit_status and Sacct.DISABLED in complaint:
+    if done.exit_status and Sacct.DISABLED in done.complaint:
         return None
     if done.exit_status:
-        raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(complaint)}.")
-    return PeriodSacct.parse(done.stdout.decode(errors="replace"))
+        raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
+    return PeriodSacct.parse(done.text)
 
 
 def _of_grid(rows: Iterable[Row], grid: JobKey) -> list[tuple[JobKey, Row]]:

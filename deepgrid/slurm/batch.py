@@ -10,12 +10,12 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.resources import files
 
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands import SILENCE, phase_of
 from deepgrid.slurm.login import LoginSettings, Runner
+from deepgrid.slurm.scripts import call, read_script
 from deepgrid.slurm.submit import parse_answer
 
 OUTPUT_LIMIT_BYTES = 4 * 2**20
@@ -25,7 +25,7 @@ LATE_S = 120.0  # Slurm ends jobs some time after their limit
 END = "deepgrid-end"
 LAST_LINES, LAST_CHARACTERS = 4, 400
 
-_BATCH = "".join((files("deepgrid.slurm") / name).read_text() for name in ("account.sh", "batch.sh"))
+_BATCH = read_script("account.sh", "batch.sh")
 
 
 class BatchJobs:
@@ -101,8 +101,7 @@ class BatchJobs:
 
     async def output(self, name: str) -> str:
         """What the job printed so far, its end if that is long."""
-        done = await self._login.run(self._command("output", name, OUTPUT_LIMIT_BYTES))
-        return done.stdout.decode(errors="replace")
+        return (await self._login.run(self._command("output", name, OUTPUT_LIMIT_BYTES))).text
 
     async def remove(self, name: str) -> None:
         """End the job of this name, if there is one, and remove its files."""
@@ -144,13 +143,12 @@ class BatchJobs:
 
     async def _ask(self, verb: str, name: str, *arguments: object, stdin: bytes = b"") -> tuple[str, str]:
         done = await self._login.run(self._command(verb, name, *arguments), stdin=stdin)
-        return parse_answer(done.stdout)
+        return parse_answer(done)
 
     def _command(self, verb: str, name: str, *arguments: object) -> list[str]:
         settings = self._settings
         account = settings.own_account or settings.job_account or ""
-        fixed = [verb, settings.grid_root, name, account, settings.become.value]
-        return ["sh", "-c", _BATCH, "deepgrid", *fixed, *map(str, arguments)]
+        return call(_BATCH, verb, settings.grid_root, name, account, settings.become.value, *arguments)
 
 
 def _last_words(output: str) -> str:

@@ -28,6 +28,16 @@ class CommandResult:
     stdout: bytes
     stderr: bytes
 
+    @property
+    def text(self) -> str:
+        """Standard output as text."""
+        return self.stdout.decode(errors="replace")
+
+    @property
+    def complaint(self) -> str:
+        """Standard error as text."""
+        return self.stderr.decode(errors="replace")
+
 
 def marked(argv: Sequence[str]) -> str:
     """A command line for the login node that says MARK on both its streams, and then is the command."""

@@ -9,17 +9,17 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from importlib.resources import files
 
-from deepgrid.errors import GridError, SlurmUnreachable
+from deepgrid.errors import GridError
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import LoginSettings, Runner
+from deepgrid.slurm.scripts import call, read_script, whole_answer
 
 CLOCK_SLACK_S = 5.0
 LITTLE_MIB, FULL_MIB = 1024, 64
 HOOKS = ("jobcomp/lua", "jobcomp/script")
 
-_CHECKUP = (files("deepgrid.slurm") / "checkup.sh").read_text()
+_CHECKUP = read_script("checkup.sh")
 
 
 class Level(Enum):
@@ -75,11 +75,7 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
 async def ask(login: Runner, settings: LoginSettings) -> Facts:
     """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
     before = time.time()
-    done = await login.run(["sh", "-c", _CHECKUP, "deepgrid", settings.grid_root])
-    lines = done.stdout.decode(errors="replace").splitlines()
-    if not lines or lines.pop() != "end":
-        raise SlurmUnreachable("The login node gave half an answer.")
-    values = _values(lines)
+    values = _values(whole_answer(await login.run(call(_CHECKUP, settings.grid_root))))
     # The clock is read first, so it is compared with the moment at which we asked.
     return Facts(values, float(values["clock"]) - before)
 

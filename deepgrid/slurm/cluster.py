@@ -11,7 +11,6 @@ import asyncio
 import base64
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 
 from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
@@ -23,12 +22,13 @@ from deepgrid.slurm.conclude import Sightings
 from deepgrid.slurm.leftovers import Leftovers
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
+from deepgrid.slurm.scripts import call, read_script, whole_answer
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
 
 DAY_S = 86400
 NAMES_AT_ONCE = 500  # bounds one command line
 
-_OUTPUT = (files("deepgrid.slurm") / "output.sh").read_text()
+_OUTPUT = read_script("output.sh")
 
 
 class Cluster:
@@ -102,7 +102,7 @@ class Cluster:
         spool = f"{self.settings.grid_root}/spool"
         look = ["find", spool, "-maxdepth", "1", "-name", "[0-9]*", "-exec", "grep", "-hx", "comment=.*", "{}", "+"]
         done = await self._login.run(look)
-        return [line.removeprefix("comment=") for line in done.stdout.decode(errors="replace").splitlines()]
+        return [line.removeprefix("comment=") for line in done.text.splitlines()]
 
     async def queue(self) -> dict[str, SlurmJob]:
         """All jobs in the queue that are called like those of a grid, by comment."""
@@ -112,7 +112,7 @@ class Cluster:
     async def look(self, keys: Iterable[JobKey]) -> Look:
         """Queue and spool in one command, however many jobs there are."""
         done = await self._login.run(look_command(self.settings), stdin=look_input(keys))
-        return parse_look(done.stdout)
+        return parse_look(done)
 
     async def accounts(self, keys: Sequence[JobKey]) -> list[Row]:
         """What accounting knows of these claims, and of others of the same jobs.
@@ -126,12 +126,11 @@ class Cluster:
             since = min(int(time.time()), *(key.claimed_at for key in some)) - DAY_S
             argv = Sacct.argv(sorted({key.name for key in some}), since)
             done = await self._login.run(argv)
-            complaint = done.stderr.decode(errors="replace")
-            if done.exit_status and Sacct.DISABLED in complaint:
+            if done.exit_status and Sacct.DISABLED in done.complaint:
                 return await self.remembered()
             if done.exit_status:
-                raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(complaint)}.")
-            rows += Sacct.parse(done.stdout.decode(errors="replace"))
+                raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
+            rows += Sacct.parse(done.text)
         return rows
 
     async def remembered(self) -> list[Row]:
@@ -149,11 +148,8 @@ class Cluster:
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
         """What each job wrote from its offset on, at most `limit` bytes a job; jobs with nothing new are left out."""
         lines = "".join(f"{key.folder} {offset}\n" for key, offset in offsets.items())
-        argv = ["sh", "-c", _OUTPUT, "deepgrid", self.settings.grid_root, str(limit)]
-        done = await self._login.run(argv, stdin=lines.encode())
-        answers = [line.split(" ") for line in done.stdout.decode(errors="replace").splitlines()]
-        if not answers or answers.pop() != ["end"]:
-            raise SlurmUnreachable("The login node gave half an answer.")
+        done = await self._login.run(call(_OUTPUT, self.settings.grid_root, limit), stdin=lines.encode())
+        answers = [line.split(" ") for line in whole_answer(done)]
         keys = {key.folder: key for key in offsets}
         return {keys[folder]: base64.b64decode(text) for folder, text in answers if folder in keys}
 
@@ -163,7 +159,7 @@ class Cluster:
     async def _protocol(self, command: Sequence[str], stdin: bytes = b"") -> tuple[str, str]:
         done = await self._login.run(command, stdin=stdin)
         try:
-            return protocol.parse_answer(done.stdout)
+            return protocol.parse_answer(done)
         except Deposed:
             self.deposed.set()
             raise
@@ -172,8 +168,8 @@ class Cluster:
         """Output of a command that succeeds; its complaint as SlurmError, or SlurmUnreachable when Slurm was silent."""
         done = await self._login.run(argv)
         if not done.exit_status:
-            return done.stdout.decode(errors="replace")
-        said = done.stderr.decode(errors="replace") or done.stdout.decode(errors="replace")
+            return done.text
+        said = done.complaint or done.text
         complaint = first_complaint(said) or f"a command ended with status {done.exit_status}"
         if done.exit_status in (124, 137, -1) or is_silence(said):
             raise SlurmUnreachable(f"Slurm does not answer: {complaint}.")

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from enum import Enum
-from importlib.resources import files
+
+from deepgrid.slurm.scripts import read_script
 
 OURS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit", "#!/bin/sh\n# Completion hook (JobComp")
 NOTHING = ("", "(null)", "none", "jobcomp/none")
@@ -130,7 +131,7 @@ def plan(site: Site, kind: Kind = Kind.LUA) -> Plan:
 
 def hook(site: Site, name: str) -> str:
     """Text of one of our hooks for this site."""
-    text = (files("deepgrid.slurm") / "hooks" / name).read_text()
+    text = read_script(f"hooks/{name}")
     values = {
         "SPOOL": site.spool,
         "SUPERVISOR": "nil" if site.by_sudo else site.facts["uid"],

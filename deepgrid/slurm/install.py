@@ -5,27 +5,23 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
-from importlib.resources import files
 
-from deepgrid.errors import ConfigurationError, SlurmUnreachable
+from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.accounts import Become
 from deepgrid.slurm.hooking import FileChange, Plan, Site
 from deepgrid.slurm.login import LoginSettings, Runner
+from deepgrid.slurm.scripts import call, read_script, whole_answer
 
-_SITE = (files("deepgrid.slurm") / "site.sh").read_text()
-_PUT = (files("deepgrid.slurm") / "put.sh").read_text()
+_SITE = read_script("site.sh")
+_PUT = read_script("put.sh")
 _SPOOL = 'mkdir -p "$1" && chown "$2" "$1" && chmod "$3" "$1"'
 
 
 async def read_site(login: Runner, settings: LoginSettings) -> Site:
     """How the site stands. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
-    done = await login.run(["sh", "-c", _SITE, "deepgrid", settings.grid_root])
-    lines = done.stdout.decode(errors="replace").splitlines()
-    if not lines or lines.pop() != "end":
-        raise SlurmUnreachable("The login node gave half an answer.")
     facts: dict[str, str] = {}
     texts: dict[str, str] = {}
-    for line in lines:
+    for line in whole_answer(await login.run(call(_SITE, settings.grid_root))):
         name, _, coded = line.rpartition(" ")
         text = base64.b64decode(coded).decode(errors="surrogateescape")
         if name.startswith("file "):
@@ -46,7 +42,7 @@ async def apply(login: Runner, site: Site, plan: Plan) -> str:
     Safe to repeat. Raises ConfigurationError for what cannot be written or was changed meanwhile.
     """
     if plan.owner:
-        done = await login.run(["sh", "-c", _SPOOL, "deepgrid", site.spool, plan.owner, f"{plan.spool_mode:o}"])
+        done = await login.run(call(_SPOOL, site.spool, plan.owner, f"{plan.spool_mode:o}"))
         if done.exit_status:
             raise _refused(f"{site.spool} could not be given to {plan.owner}")
     copy = ""
@@ -62,15 +58,14 @@ async def restart(login: Runner, command: str) -> None:
     """Run the site's own command that restarts slurmctld. Raises ConfigurationError when it fails."""
     done = await login.run(["sh", "-c", command])
     if done.exit_status:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        said = (done.complaint or done.text).strip().splitlines()
         raise ConfigurationError(f"The restart failed: {said[-1] if said else f'status {done.exit_status}'}.")
 
 
 async def _put(login: Runner, change: FileChange, copy: str) -> None:
     seen = "-" if change.before is None else hashlib.sha256(_bytes(change.before)).hexdigest()
-    argv = ["sh", "-c", _PUT, "deepgrid", change.path, f"{change.mode:o}", seen, copy or "-"]
-    done = await login.run(argv, stdin=_bytes(change.after))
-    answer = done.stdout.decode(errors="replace").strip()
+    command = call(_PUT, change.path, f"{change.mode:o}", seen, copy or "-")
+    answer = (await login.run(command, stdin=_bytes(change.after))).text.strip()
     if answer != "put":
         raise _refused(answer or f"{change.path} could not be written")
 

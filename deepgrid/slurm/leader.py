@@ -19,18 +19,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from typing import NoReturn
 
 from deepgrid.errors import Deposed, GridError, SlurmUnreachable
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.conversation import Conversation
 from deepgrid.slurm.login import Login
+from deepgrid.slurm.scripts import call, read_script
 from deepgrid.slurm.submit import Term
 
 AGAIN_S = 2.0
 
-_LEADER = (files("deepgrid.slurm") / "leader.sh").read_text()
+_LEADER = read_script("leader.sh")
 
 logger = logging.getLogger(__name__)
 
@@ -135,8 +135,8 @@ class Leader:
     async def _stand(self, last: int) -> int:
         """Try to take the lock; returns the epoch of who has it now. `last` is the epoch of one's own last term."""
         who = f"{socket.gethostname()} {os.getpid()}"
-        fixed = [self._cluster.settings.grid_root, self._provider, str(self._pace.silence_s), str(last), who]
-        conversation = await self._login.converse(["bash", "-c", _LEADER, "deepgrid", *fixed])
+        fixed = (self._cluster.settings.grid_root, self._provider, self._pace.silence_s, last, who)
+        conversation = await self._login.converse(call(_LEADER, *fixed, interpreter="bash"))
         try:
             answer = await conversation.hear(self._pace.lost_s)
             match answer.split():

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 
-from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.login import LoginSettings, Runner
+from deepgrid.slurm.scripts import call, read_script, whole_answer
 
 REMOVE_WITHIN_S = 60
 ANSWER_WITHIN_S = REMOVE_WITHIN_S + 150.0  # the last one may take its time
 
-_SCRIPT = (files("deepgrid.slurm") / "leftovers.sh").read_text()
+_SCRIPT = read_script("leftovers.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Leftovers:
         """Folders of claims of `like`'s grid that were untouched for `keep_days`, and all storage of its claims."""
         done = await self._login.run(self._command("find", like, storage, keep_days), timeout_s=ANSWER_WITHIN_S)
         found = []
-        for kind, folder, name in _lines(done.stdout):
+        for kind, folder, name in _lines(done):
             if (key := key_of_folder(folder, like)) and (kind == "storage") == bool(name):
                 found.append(Leftover(key, name))
         return found
@@ -50,12 +50,12 @@ class Leftovers:
         command = self._command("remove", like, storage, REMOVE_WITHIN_S)
         stdin = "".join(f"{line}\n" for line in lines).encode()
         done = await self._login.run(command, stdin=stdin, timeout_s=ANSWER_WITHIN_S)
-        removed = {(kind, folder) for _, kind, folder in _lines(done.stdout)}
+        removed = {(kind, folder) for _, kind, folder in _lines(done)}
         return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
 
     def _command(self, verb: str, like: JobKey, storage: str, *arguments: object) -> list[str]:
         grid = "-".join(like.folder.split("-")[:2])
-        return ["sh", "-c", _SCRIPT, "deepgrid", verb, self._settings.grid_root, storage, grid, *map(str, arguments)]
+        return call(_SCRIPT, verb, self._settings.grid_root, storage, grid, *arguments)
 
 
 def key_of_folder(folder: str, like: JobKey) -> JobKey | None:
@@ -75,9 +75,6 @@ def _line(one: Leftover) -> str:
     return f"{_kind(one)} {one.key.folder} {one.storage}".rstrip()
 
 
-def _lines(answer: bytes) -> list[tuple[str, str, str]]:
-    lines = answer.decode(errors="replace").splitlines()
-    if not lines or lines.pop() != "end":
-        raise SlurmUnreachable("The login node gave half an answer.")
-    words = [line.split(" ") for line in lines]
+def _lines(done: CommandResult) -> list[tuple[str, str, str]]:
+    words = [line.split(" ") for line in whole_answer(done)]
     return [(row[0], row[1], row[2] if len(row) > 2 else "") for row in words if len(row) in (2, 3)]

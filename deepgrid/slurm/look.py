@@ -11,16 +11,17 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib.resources import files
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import FINAL, FORGOTTEN, Completions, Row, Squeue, first_complaint, phase_of
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.scripts import call, read_script, whole_answer
 from deepgrid.slurm.starts import NO_MARKS, Marks, is_refused_start
 
-_LOOK = (files("deepgrid.slurm") / "look.sh").read_text()
+_LOOK = read_script("look.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +111,16 @@ def as_job(row: Row) -> SlurmJob:
 
 def look_command(settings: LoginSettings) -> list[str]:
     """The command that looks; the claims to look at are its standard input."""
-    return ["sh", "-c", _LOOK, "deepgrid", settings.grid_root, *Squeue.argv()]
+    return call(_LOOK, settings.grid_root, *Squeue.argv())
 
 
 def look_input(keys: Iterable[JobKey]) -> bytes:
     return "".join(f"{key.folder} {key.comment}\n" for key in keys).encode()
 
 
-def parse_look(answer: bytes) -> Look:
+def parse_look(done: CommandResult) -> Look:
     """Raises SlurmUnreachable when Slurm did not answer or the answer is not whole."""
-    lines = [line.split(" ") for line in answer.decode(errors="replace").splitlines()]
-    if not lines or lines[-1] != ["end"]:
-        raise SlurmUnreachable("The login node gave half an answer.")
+    lines = [line.split(" ") for line in whole_answer(done)]
     queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}

@@ -63,8 +63,8 @@ async def _submitting(login: Login, cluster: Cluster) -> Finding:
     command = protocol(settings, "submit", key, *fixed)
     try:
         answers = await asyncio.gather(*(login.run(command, stdin=body) for _ in range(2)))
-        words = sorted(parse_answer(answer.stdout)[0] for answer in answers)
-        ran = (await login.run(["cat", count])).stdout.decode(errors="replace")
+        words = sorted(parse_answer(answer)[0] for answer in answers)
+        ran = (await login.run(["cat", count])).text
     except GridError as error:
         return Finding("submitting", Level.BAD, error.message, error.next_step or STEP)
     finally:

@@ -10,18 +10,19 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.accounts import Become
+from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import IN_OUR_TIME, SILENCE
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.scripts import call, read_script
 from deepgrid.slurm.starts import GUARD_STATUS
 
 INTENT_PATIENCE_S = 60
 
-_PROTOCOL = "".join((files("deepgrid.slurm") / name).read_text() for name in ("account.sh", "protocol.sh"))
+_PROTOCOL = read_script("account.sh", "protocol.sh")
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 
@@ -119,8 +120,7 @@ def protocol(
     settings: LoginSettings, verb: str, key: JobKey, *arguments: object, term: Term | None = None
 ) -> list[str]:
     """The command that runs one verb of `protocol.sh` for one claim, in a term of the provider's leader or in none."""
-    fixed = [verb, settings.grid_root, key.folder, key.name, key.comment, str(term or "")]
-    return ["sh", "-c", _PROTOCOL, "deepgrid", *fixed, *map(str, arguments)]
+    return call(_PROTOCOL, verb, settings.grid_root, key.folder, key.name, key.comment, term or "", *arguments)
 
 
 def submit_command(
@@ -133,12 +133,12 @@ def submit_command(
     return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
 
 
-def parse_answer(stdout: bytes) -> tuple[str, str]:
+def parse_answer(done: CommandResult) -> tuple[str, str]:
     """Word and text of the protocol's answer.
 
     Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`, Deposed.
     """
-    lines = stdout.decode(errors="replace").splitlines()
+    lines = done.text.splitlines()
     if not lines:
         raise SlurmUnreachable("The login node gave no answer.")
     word, _, text = lines[-1].partition(" ")

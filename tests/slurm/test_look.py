@@ -10,6 +10,7 @@ import pytest
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import Row, Sacct
 from deepgrid.slurm.look import Accounted, Look, parse_look
 from deepgrid.slurm.starts import Marks
@@ -81,8 +82,8 @@ def test_the_record_of_a_refused_submission_is_no_run() -> None:
     assert look(spool=(OURS,), id_=None).ended(KEY) is not None
 
 
-def answer(*lines: str) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
+def answer(*lines: str) -> CommandResult:
+    return CommandResult(0, "".join(f"{line}\n" for line in lines).encode(), b"")
 
 
 def text(content: str) -> str:
@@ -103,7 +104,7 @@ def test_a_whole_answer_is_read() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        b"",
+        answer(),
         answer(f"queue 0 {text('')}"),
         answer(f"queue 1 {text('Unable to contact slurm controller')}", "end"),
         answer("queue 0 %%%", "end"),
@@ -111,6 +112,6 @@ def test_a_whole_answer_is_read() -> None:
     ],
     ids=["nothing", "no end", "Slurm silent", "garbage", "no queue"],
 )
-def test_anything_less_concludes_nothing(broken: bytes) -> None:
+def test_anything_less_concludes_nothing(broken: CommandResult) -> None:
     with pytest.raises(SlurmUnreachable):
         parse_look(broken)

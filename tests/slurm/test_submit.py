@@ -128,7 +128,7 @@ async def test_half_a_script_is_not_submitted(box: Box, cluster: Cluster, key: J
     done = await login.run(submit_command(box.settings, key, SMALL, whole), stdin=whole[:-5])
     await login.close()
     with pytest.raises(SlurmUnreachable, match="whole"):
-        parse_answer(done.stdout)
+        parse_answer(done)
     assert box.ids(key) == []
 
 
@@ -138,7 +138,7 @@ async def test_a_full_disk_of_the_login_node_is_told_and_waited_for(box: Box, cl
     done = await login.run([*no_byte_more, *submit_command(box.settings, key, SMALL, script)], stdin=script)
     await login.close()
     with pytest.raises(SlurmUnreachable, match="could not write"):
-        parse_answer(done.stdout)
+        parse_answer(done)
     assert not (await cluster.submit(key, bash("true"), SMALL)).adopted
 
 
