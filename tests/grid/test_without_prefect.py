@@ -93,7 +93,7 @@ async def test_a_run_takes_over_from_its_stand_in(customer: Customer) -> None:
         for offer in OFFERS:
             grid.kill(f"supervisor-{offer.name}")
             grid.table.start(grid.roles.supervisor(offer))
-        await said(grid, f"job {job_id} is carried without Prefect until that answers")
+        await said(grid, f"job {job_id} is carried without a run")
     await in_state(customer, job_id, "RUNNING", run_count=2)
     gate.open()
     assert await completed(customer, job_id) == "The job is finished."
