@@ -33,6 +33,11 @@ class JobStatus(IntEnum):
         return not self.hot
 
     @property
+    def claimed(self) -> bool:
+        """Whether the job stands at a provider that claimed it, and is not over: such a claim needs a carrier."""
+        return self in (JobStatus.SCHEDULED, JobStatus.RUNNING)
+
+    @property
     def words(self) -> str:
         """The state as people read it: `out of credits`."""
         return self.name.lower().replace("_", "-" if self is JobStatus.META_SCHEDULED else " ")

@@ -17,7 +17,6 @@ from deepgrid.lifecycle.states import JobStatus
 
 _COMMENT = re.compile(r"deepgrid:\d+:[0-9a-f]{8}:(\d+):(\d+)")
 DAY_S = 86400
-CLAIMED = frozenset({JobStatus.SCHEDULED, JobStatus.RUNNING})
 
 
 def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
@@ -26,7 +25,7 @@ def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
     `submitted` says whether Slurm ever took it. A job that was claimed and not submitted yet is no
     zombie: its run is to go on. What Slurm did not answer for is none either.
     """
-    if job.status not in CLAIMED or slurm.phase not in (Phase.ABSENT, Phase.ENDED):
+    if not job.status.claimed or slurm.phase not in (Phase.ABSENT, Phase.ENDED):
         return False
     return submitted or job.status is JobStatus.RUNNING or slurm.phase is Phase.ENDED
 
@@ -60,7 +59,7 @@ def is_left_over(key: JobKey, job: Job, slurm: SlurmJob) -> bool:
 
 def is_over(key: JobKey, job: Job) -> bool:
     """Whether nothing is done any more for this claim: its job is cold, or was given back since."""
-    return job.status not in CLAIMED or job.claimed_at != key.claimed_at
+    return not job.status.claimed or job.claimed_at != key.claimed_at
 
 
 def is_long_over(key: JobKey, job: Job, now: int, days: int) -> bool:

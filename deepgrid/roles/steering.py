@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.lifecycle.states import JobStatus
 
 if TYPE_CHECKING:
     from deepgrid.roles.provider import ProviderSession
@@ -59,7 +58,7 @@ async def next_top_up(session: ProviderSession) -> Job | None:
 
 def at_cluster(session: ProviderSession, job: Job) -> bool:
     """Whether the job is this provider's to carry: claimed by it, and not over."""
-    return job.provider == session.address and job.status in (JobStatus.SCHEDULED, JobStatus.RUNNING)
+    return job.provider == session.address and job.status.claimed
 
 
 def wake_carrier(session: ProviderSession, job: Job) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.states import JobStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def plan(due: Iterable[Job], purses: Mapping[str, Purse], slice_minutes: int) ->
 
 
 def _may_be_topped_up(job: Job) -> bool:
-    return job.status in (JobStatus.SCHEDULED, JobStatus.RUNNING) and job.delegate_spending
+    return job.status.claimed and job.delegate_spending
 
 
 def _why(job: Job, purse: Purse, minutes: int, cost_wei: int) -> str:
