@@ -38,4 +38,4 @@ async def _nothing_left(session: ProviderSession) -> bool:
     """No claim is open, and none can come: what began before the drain is over. Asked in this order."""
     if await is_claiming(session.settings.cluster) or not session.sender.at_rest:
         return False
-    return not await session.chain.claimed_jobs(session.address) and not session.metrics.carried()
+    return not await session.chain.claimed_jobs(session.address) and session.is_idle

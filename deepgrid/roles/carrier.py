@@ -245,7 +245,7 @@ class Carrier:
         await self.session.logs.finish(self.key)
         try:
             await self.session.cluster.acknowledge(self.key)
-        except SlurmError as error:
+        except GridError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
 
     async def _until_slurm_shows_it(self) -> None:

@@ -23,7 +23,6 @@ from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.registry import Registries
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.logs import LogShipper
@@ -103,6 +102,11 @@ class ProviderSession:
     def carries(self, key: JobKey) -> bool:
         """Whether a carrier of this process drives the claim at this moment."""
         return key in self._carried
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no carrier of this process drives any claim."""
+        return not self._carried
 
     def may_carry(self, key: JobKey) -> bool:
         """Whether `carry` takes the claim: nobody drives it, or a stand-in, which gives way."""
@@ -189,8 +193,3 @@ async def follow_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
             metrics.saw(jobs, session.address)
             session.wakeups.wake(job.id for job in jobs)
             yield jobs
-
-
-def carried_states() -> frozenset[JobStatus]:
-    """The states in which a claim needs a carrier."""
-    return frozenset({JobStatus.SCHEDULED, JobStatus.RUNNING})

@@ -10,6 +10,7 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pending, Running
 
+from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.registration import register
@@ -67,9 +68,27 @@ async def test_what_a_customer_cancels_is_settled_without_prefect(
     await scene.customer.cancel_job(key.job_id)
     scene.session.wakeups.wake([key.job_id])
     async with asyncio.timeout(WITHIN_S):
-        while (job := await scene.session.chain.job(key.job_id)).status.hot:
+        while (job := await scene.session.chain.job(key.job_id)).status.hot or scene.session.carries(key):
             await asyncio.sleep(0.1)
     assert job.status is JobStatus.CANCELLED
+    assert Carrying(scene.session, {}, asyncio.TaskGroup())._over() == [key]  # a restart knows whose run is to be told
+
+
+async def test_a_record_that_cannot_be_freed_ends_no_supervisor(
+    scene: Scene, key: JobKey, hot: dict[int, Job], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when the login node shows another host key just then: the stand-in took all others with it."""
+
+    async def refuse(_: JobKey) -> None:
+        raise ConfigurationError("The login node shows another host key.")
+
+    monkeypatch.setattr(scene.session.cluster, "acknowledge", refuse)
+    await until_carried(scene, key)
+    await scene.customer.cancel_job(key.job_id)
+    scene.session.wakeups.wake([key.job_id])
+    async with asyncio.timeout(WITHIN_S):
+        while "its completion record stays: The login node" not in caplog.text or scene.session.carries(key):
+            await asyncio.sleep(0.1)
 
 
 async def test_a_run_takes_the_claim_over_and_keeps_it(scene: Scene, key: JobKey, hot: dict[int, Job]) -> None:
