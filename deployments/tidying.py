@@ -1,15 +1,16 @@
-"""Puts right what the last process of a work pool left behind, before the next one starts any run.
+"""Puts right what nobody carries of a work pool's runs, before its process starts any other run.
 
 A process that dies tells nobody: its runs would stay Running for ever and keep their concurrency
-slots. Only the pool's one process may tidy; runs of a live one would be taken from it. And what was
-scheduled while nobody could carry it would start in one burst.
+slots. So do those of a live one whose end was not heard while Prefect was away. Only the pool's one
+process may tidy; runs of another live one would be taken from it. And what was scheduled while nobody
+could carry it would start in one burst.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -35,21 +36,22 @@ from tasks.runs import schedule, some_at_once
 
 RESUMED = ("run_job",)  # flows whose runs go on from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
-ENDED = "The process that carried it ended."
+ENDED = "Nothing carries it any more."
 PAGE = 200
 
 logger = logging.getLogger(__name__)
 
 
-async def tidy(client: PrefectClient, work_pool: str) -> None:
-    """End or resume the runs that a dead process left in `work_pool`; repeating it changes nothing."""
+async def tidy(client: PrefectClient, work_pool: str, carried: Collection[UUID]) -> None:
+    """End or resume the runs of `work_pool` that stand as under way; those `carried` as it begins are left alone."""
+    spared = frozenset(carried)
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
 
     async def end(run: FlowRun) -> None:
         await _end_tasks(client, run)
         await _put(client, run, _after_death(run, resumes=run.id in resumed))
 
-    await some_at_once(map(end, await runs_in(client, work_pool, *LEFT)))
+    await some_at_once(end(run) for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared)
 
 
 async def runs_in(
@@ -106,7 +108,7 @@ def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
     if run.state is not None and run.state.is_cancelling():
         return Cancelled(message=ENDED)
     if resumes:
-        return AwaitingRetry(message="The process that carried it ended; the next one goes on.")
+        return AwaitingRetry(message="Nothing carried it any more; it goes on.")
     return Crashed(message=ENDED)
 
 

@@ -161,7 +161,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 return []
             try:
                 if not self._is_tidy:
-                    await tidy(self.client, self._work_pool_name)
+                    await tidy(self.client, self._work_pool_name, self._submitting_flow_run_ids)
                     self._is_tidy = True
                 found = await super().get_and_submit_flow_runs()
                 self._outage = ""
@@ -185,7 +185,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             self._note_outage("cannot tell Prefect of this worker", error)
 
     def _note_outage(self, what: str, error: Exception) -> None:
-        """Say it once an outage."""
+        """Say it once an outage. How a run ended may not have been heard meanwhile: what is left then is put right."""
+        self._is_tidy = False
         if not self._outage:
             self._logger.warning("%s, trying again: %r", what, error)
         self._outage = repr(error)

@@ -29,7 +29,7 @@ async def test_a_killed_operator_leaves_nothing_under_way(grid: Grid) -> None:
             os.kill(anvil, signal.SIGCONT)
             await asyncio.to_thread(grid.start, "operator")
         run = await run_until(grid, run_id, lambda run: run["state"]["type"] in FINAL)
-        assert (run["state"]["type"], run["state"]["message"]) == ("CRASHED", "The process that carried it ended.")
+        assert (run["state"]["type"], run["state"]["message"]) == ("CRASHED", "Nothing carries it any more.")
         again = await run_now(grid, FLOW)
         assert again["state"]["type"] == "COMPLETED", again["state"]
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from httpx import ConnectError
 from prefect import flow, get_client, states, task
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
@@ -19,7 +20,7 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
-from deployments.tidying import runs_in
+from deployments.tidying import ENDED, runs_in
 from deployments.worker import WORKER_TYPE, InProcessWorker
 from tasks.runs import Paused, calling_to_runs, schedule, start_run
 
@@ -226,12 +227,33 @@ async def test_no_run_of_a_dead_process_stays_under_way(client: PrefectClient) -
     resumes = await left(client, "run_job", Pending(), Running())
     cancelling = await left(client, "run_job", Pending(), Running(), Cancelling())
     async with working():
-        assert await end_of(client, running) == ("Crashed", "The process that carried it ended.")
+        assert await end_of(client, running) == ("Crashed", "Nothing carries it any more.")
         assert (await client.read_task_run(with_task.id)).state_name == "Crashed"
-        assert await end_of(client, cancelling) == ("Cancelled", "The process that carried it ended.")
+        assert await end_of(client, cancelling) == ("Cancelled", "Nothing carries it any more.")
         assert (await end_of(client, resumes))[0] == "Completed"
         again = await create(client, "alone")  # its only slot is free again
         assert (await end_of(client, again))[0] == "Completed"
+
+
+async def test_what_an_outage_left_under_way_ends_while_what_is_carried_goes_on(
+    client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that crashed while nobody heard it would keep its slot until the process ends: no other would be let in."""
+    carried = await create(client, "waits")
+    await until(client, carried, lambda r: r.state is not None and r.state.is_running())
+    unheard = await left(client, "alone", Pending(), Running())
+
+    async def away(*_: object, **__: object) -> list[FlowRun]:
+        raise ConnectError("All connection attempts failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker.client, "get_scheduled_flow_runs_for_work_pool", away)
+        assert await worker.get_and_submit_flow_runs() == []
+    assert await end_of(client, unheard) == ("Crashed", ENDED)
+    again = await create(client, "alone")
+    assert (await end_of(client, again))[0] == "Completed"
+    assert (await client.read_flow_run(carried.id)).state_name == "Running"
+    await client.set_flow_run_state(carried.id, Cancelling())
 
 
 async def test_a_worker_whose_pool_is_anothers_begins_nothing_until_it_is_its_own(client: PrefectClient) -> None:
