@@ -25,7 +25,7 @@ from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession
 from deployments.adoption import adopt, put_right, runs_of
 from deployments.untold import Untold
-from tasks.outages import asking
+from tasks.outages import asking, warn
 
 LOOK_S = 2.0
 ASK_AFTER_S = 5.0  # a claim that is alone for that long, and again
@@ -116,7 +116,7 @@ class Carrying:
     def _note_silence(self, now: float, error: Exception) -> None:
         if self._silent_since is None:
             self._silent_since = now
-            logger.warning("Prefect cannot be asked for the runs of jobs: %r", error)
+            warn(logger, "Prefect cannot be asked for the runs of jobs", error)
 
     def _stand_in(self, until: str) -> None:
         """Carry what is not carried."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from deepgrid.roles.provider import ProviderSession
 from tasks.draining import is_claiming, is_for_good
+from tasks.outages import warn
 
 LOOK_S = 5.0
 
@@ -30,7 +31,7 @@ async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -
             if drains and await _nothing_left(session) and is_idle():
                 return
         except Exception as error:  # whatever Prefect's client raises while its server is away
-            logger.debug("whether %s is drained cannot be told: %s", cluster, error)
+            warn(logger, f"whether {cluster} is drained cannot be told", error, logging.DEBUG)
         await asyncio.sleep(LOOK_S)
 
 

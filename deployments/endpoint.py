@@ -109,11 +109,10 @@ async def _count_spool(session: ProviderSession) -> None:
 
 
 async def _feel_prefect(session: ProviderSession) -> None:
-    """Whether Prefect's API answers; whatever its client raises means that it does not."""
     fault: Exception | None
     try:
         async with asyncio.timeout(PREFECT_ANSWERS_WITHIN_S), get_client() as client:
             fault = await client.api_healthcheck()
-    except Exception as error:
+    except TimeoutError as error:
         fault = error
     session.metrics.vitals.note(Need.PREFECT, ServiceError("Prefect's API does not answer.") if fault else None)

@@ -14,6 +14,7 @@ from deepgrid.errors import GridError
 from deepgrid.roles import steering
 from deepgrid.roles.provider import ProviderSession
 from deployments.starting import start_at_last
+from tasks.outages import warn
 from tasks.runs import run_ended
 
 LOOK_S = 2.0
@@ -75,6 +76,6 @@ class Errands:
             if await run_ended(run):
                 return
             logger.warning("the run %s of %s did not complete, trying again", run.name, flow)
-        except Exception as error:  # whatever Prefect's client raises, such as for a run that somebody deleted
-            logger.warning("%s was not seen to its end, trying again: %s", flow, error)
+        except Exception as error:  # whatever Prefect's client raises
+            warn(logger, f"{flow} was not seen to its end, trying again", error)
         await asyncio.sleep(AGAIN_S)

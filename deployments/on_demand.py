@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from deployments.starting import start_at_last
+from tasks.outages import warn
 from tasks.runs import run_ended
 
 AGAIN_S = 5.0
@@ -48,5 +49,5 @@ class OnDemand:
         try:
             return await run_ended(await start_at_last(self._deployment, self._parameters))
         except Exception as error:  # whatever Prefect's client raises
-            logger.warning("%s was not seen to its end, trying again: %s", self._deployment, error)
+            warn(logger, f"{self._deployment} was not seen to its end, trying again", error)
             return False

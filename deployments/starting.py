@@ -8,6 +8,7 @@ from typing import Any
 
 from prefect.client.schemas.objects import FlowRun
 
+from tasks.outages import warn
 from tasks.runs import start_run
 
 AGAIN_S = 2.0
@@ -26,7 +27,7 @@ async def start_at_last(deployment: str, parameters: dict[str, Any]) -> FlowRun:
         try:
             return await start_run(deployment, parameters)
         except Exception as error:  # whatever Prefect's client raises while its server is away
-            if (why := str(error)) != said:
-                logger.warning("cannot start %s yet, trying again: %s", deployment, why)
-                said = why
+            if repr(error) != said:
+                warn(logger, f"cannot start {deployment} yet, trying again", error)
+            said = repr(error)
             await asyncio.sleep(AGAIN_S)

@@ -19,7 +19,7 @@ from deployments.kept_settings import provider_settings
 from deployments.starting import start_at_last
 from deployments.worker import InProcessWorker
 from tasks import sessions
-from tasks.outages import until_it_answers
+from tasks.outages import until_it_answers, warn
 from tasks.runs import calling_to_runs, run_ended, start_run
 
 CLAIM_AGAIN_S = 15.0
@@ -127,8 +127,8 @@ async def _run_registers(cluster: str) -> bool:
     try:
         async with asyncio.timeout(REGISTERED_WITHIN_S):
             return await run_ended(await start_run(f"register_provider/{cluster}", {"cluster": cluster}))
-    except Exception as error:  # Prefect's API may be away, or know no such deployment
-        logger.warning("register_provider does not run: %s", error)
+    except Exception as error:  # whatever Prefect's client raises
+        warn(logger, "register_provider does not run", error)
         return False
 
 

@@ -37,7 +37,7 @@ from prefect.utilities.callables import get_call_parameters, parameters_to_args_
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from deployments.tidying import runs_in, skip_overtaken, tidy
-from tasks.outages import is_outage
+from tasks.outages import is_outage, warn
 
 WORKER_TYPE = "deepgrid"
 STOPPED = "Carrying was stopped; the job itself goes on."
@@ -188,7 +188,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         """Say it once an outage. How a run ended may not have been heard meanwhile: what is left then is put right."""
         self._is_tidy = False
         if not self._outage:
-            self._logger.warning("%s, trying again: %r", what, error)
+            warn(self._logger, f"{what}, trying again", error)
         self._outage = repr(error)
 
     async def _stop_cancelled(self) -> None:

@@ -1,14 +1,24 @@
-"""Prefect's API when it does not answer: how to notice it soon, and how to wait until it is back."""
+"""Prefect's API when it does not answer: how to notice it soon, wait until it is back, and say so.
+
+Who must go on whatever Prefect's client raises catches every Exception and says it with `warn`, so that a mistake of
+our own is not taken for an outage.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
 from prefect.client.orchestration import PrefectClient, get_client
+from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+from deepgrid.errors import GridError
+
+Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
 ANSWERS_WITHIN_S = 10.0
 LOOK_S = 2.0
@@ -33,7 +43,7 @@ async def until_it_answers() -> None:
             async with asking() as client:
                 await client.read_work_pools(limit=1)
             return
-        except Exception as error:  # whatever Prefect's client raises
+        except httpx.HTTPError as error:
             if not is_outage(error):
                 raise
         await asyncio.sleep(LOOK_S)
@@ -44,3 +54,11 @@ def is_outage(error: BaseException) -> bool:
     if isinstance(error, httpx.HTTPStatusError):
         return error.response.status_code >= 500 or error.response.status_code in (408, 429)
     return isinstance(error, httpx.TransportError)
+
+
+def warn(log: Log, what: str, error: Exception, level: int = logging.WARNING) -> None:
+    """Log that something could not be done; what nobody raises on purpose is a mistake and shown with its traceback."""
+    if isinstance(error, (GridError, PrefectException, httpx.HTTPError, TimeoutError)):
+        log.log(level, "%s: %s", what, str(error) or repr(error))
+    else:
+        log.error("%s, for a reason that nobody thought of", what, exc_info=error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -18,9 +18,11 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Scheduled
 
 from deepgrid.errors import GridError
+from tasks.outages import is_outage
 
 DEPLOYMENT_STANDS_S = 60.0
 AT_ONCE = 8
+ENDED_S = 0.5  # between two looks whether a run has ended
 CLOCK_SLACK = timedelta(seconds=2)
 
 
@@ -70,17 +72,23 @@ def is_carried(run: FlowRun, work_pool: str) -> bool:
 
 
 async def run_ended(run: FlowRun) -> bool:
-    """Wait for the run's end, through outages of Prefect's API; whether it completed. One that was deleted did not."""
+    """Wait for the run's end, through outages of Prefect's API; whether it completed. One that was deleted did not.
+
+    Raises httpx.HTTPStatusError when the API refuses to tell.
+    """
     async with get_client() as client:
         while True:
-            with suppress(httpx.HTTPError):
-                try:
-                    state = (await client.read_flow_run(run.id)).state
-                except ObjectNotFound:
-                    return False
-                if state is not None and state.is_final():
-                    return state.is_completed()
-            await asyncio.sleep(0.5)
+            try:
+                state = (await client.read_flow_run(run.id)).state
+            except ObjectNotFound:
+                return False
+            except httpx.HTTPError as error:
+                if not is_outage(error):
+                    raise
+                state = None
+            if state is not None and state.is_final():
+                return state.is_completed()
+            await asyncio.sleep(ENDED_S)
 
 
 async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
