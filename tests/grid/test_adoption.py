@@ -1,0 +1,98 @@
+"""Claims that were carried without their run get it from a real Prefect server, once, by whoever looks after them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from prefect import flow, get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.exceptions import ObjectAlreadyExists
+from prefect.states import Cancelled, Completed, Crashed, Failed
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.roles.provider import ProviderSession
+from deployments.adoption import runs_of
+from deployments.carrying import Carrying
+from deployments.untold import Untold
+from deployments.worker import WORKER_TYPE
+from tasks.claiming import start_job_run
+
+pytestmark = pytest.mark.timeout(300)
+
+CLUSTER = "adoption-test"
+KEY = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
+
+
+@flow(name="run_job", persist_result=False)
+async def run_job(cluster: str, job_id: int, claimed_at: int) -> None:
+    """Nobody runs it here."""
+
+
+@pytest.fixture
+async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
+    async with get_client() as client:
+        pool = f"provider-{CLUSTER}"
+        with suppress(ObjectAlreadyExists):
+            await client.create_work_pool(WorkPoolCreate(name=pool, type=WORKER_TYPE))
+        flow_id = await client.create_flow(run_job)
+        await client.create_deployment(flow_id, name=CLUSTER, work_pool_name=pool, entrypoint=f"{__name__}.run_job")
+        yield client
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> ProviderSession:
+    """A provider none of whose claims is open."""
+    return cast(
+        ProviderSession,
+        SimpleNamespace(
+            settings=SimpleNamespace(cluster=CLUSTER, state=tmp_path), address="0xme", carries=lambda _: False,
+            key=lambda job_id, claimed_at: replace(KEY, job_id=job_id, claimed_at=claimed_at),
+        ),
+    )  # fmt: skip
+
+
+async def run_after_a_restart(client: PrefectClient, session: ProviderSession, key: JobKey) -> FlowRun:
+    """The claim's run, once a supervisor that knows only what the last one kept has looked after it."""
+    kept = session.settings.state / f"{CLUSTER}.untold.json"
+    Untold(kept, like=KEY).add([key])
+    await Carrying(session, {}, asyncio.TaskGroup())._look(time.monotonic())
+    assert set(Untold(kept, like=KEY)) == set()
+    return (await runs_of(client, session, [key]))[key]
+
+
+async def test_a_claim_that_ended_without_a_run_gets_one(client: PrefectClient, session: ProviderSession) -> None:
+    run = await run_after_a_restart(client, session, KEY)
+    assert run.parameters == {"cluster": CLUSTER, "job_id": 7, "claimed_at": KEY.claimed_at}
+    assert run.state is not None and run.state.is_scheduled()
+    again = await run_after_a_restart(client, session, KEY)
+    assert (again.id, again.state_name) == (run.id, run.state_name), "it comes already"
+
+
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [
+        (Completed(), "Completed"),
+        (Failed(), "AwaitingRetry"),
+        (Crashed(), "AwaitingRetry"),
+        (Cancelled(), "AwaitingRetry"),
+    ],
+    ids=str,
+)
+async def test_a_run_that_does_not_tell_the_end_comes_again(
+    client: PrefectClient, session: ProviderSession, state: State[None], then: str
+) -> None:
+    key = replace(KEY, job_id=time.monotonic_ns())
+    made = await start_job_run(session, key)
+    await client.set_flow_run_state(made.id, state, force=True)
+    run = await run_after_a_restart(client, session, key)
+    assert (run.id, run.state_name) == (made.id, then)
