@@ -81,12 +81,15 @@ class Customer:
 
 @pytest.fixture(scope="package")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    """Its workers ask Prefect for runs every other second: tests start many runs as the UI does, and await each."""
     one = Grid(tmp_path_factory.mktemp("grid"))
-    try:
-        one.up(lambda *_: None)
-        yield one
-    finally:
-        one.down()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(PREFECT_WORKER_QUERY_SECONDS.name, "2")
+        try:
+            one.up(lambda *_: None)
+            yield one
+        finally:
+            one.down()
 
 
 @pytest.fixture(scope="package")

@@ -16,9 +16,9 @@ from deployments.onemachine.grid import Grid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
-from tests.grid.outages import WAYS, prefect_away
 from tests.grid.runs import Json, api, runs_of
 from tests.grid.test_job_life import cold, steps
+from tests.outages.ways import WAYS, prefect_away
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
