@@ -1,4 +1,7 @@
-"""A job that is topped up by hand outlives its first limit, whoever was down meanwhile; on the whole grid."""
+"""A job that gets more time outlives its first limit, whoever was down meanwhile: by hand, or slice by slice.
+
+The minutes of two jobs pass together: one is begun in the first test, one in the second, and both are looked at last.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from deepgrid.chain.client import Queues
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import limit_minutes
 from tests.grid.conftest import PATIENCE_S, Customer
-from tests.grid.hands import acting
+from tests.grid.hands import acting, constants
 from tests.grid.runs import run_now, runs_of, unscheduled
 from tests.grid.test_job_life import cold, steps
 
@@ -22,6 +25,9 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 FLOW = "top_up_jobs/{}"
 ON_ALPHA = ("--uses", "name=alpha")
+AUTO = "auto_top_up/grid"
+CREDIT_WEI = 10**18
+SLICES = 2
 # On four GPUs of beta, of which 100 credits pay for one minute.
 COSTLY_WORK = steps("sleep 120").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
 
@@ -84,6 +90,38 @@ async def test_a_top_up_moves_the_limit_at_slurm(customer: Customer, saved_job: 
     assert (await customer.job(saved_job)).pending_top_up_wei == 0
 
 
+@pytest.fixture(scope="module")
+def sliced_job(customer: Customer, saved_job: int) -> int:
+    """A job bought for one minute, which the grid may prolong; it takes none of the GPUs that the other one has."""
+    return customer.submit(steps("sleep 600"), "--uses", "name=beta", "--delegate-spending", credits="3")
+
+
+async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, sliced_job: int) -> None:
+    grid = customer.grid
+    async with constants(grid, top_up_slice=1), unscheduled(grid, AUTO), acting(grid, "customer") as purse:
+        job = await customer.until(sliced_job, lambda job: job.status is JobStatus.RUNNING)
+        assert job.granted_minutes == 1
+        try:
+            await purse.approve(SLICES * job.rate_wei_per_minute)
+            said = await _top_up_while_paid(customer)
+            assert said.count(f"Job {sliced_job} got 1 min.") == SLICES
+            assert await purse.chain.allowance(purse.address) == 0
+        finally:
+            await purse.approve(0)
+
+
+async def _top_up_while_paid(customer: Customer) -> list[str]:
+    """Run the flow until it says that the job cannot pay; what it said each time."""
+    said: list[str] = []
+    deadline = time.monotonic() + 60 * SLICES + PATIENCE_S
+    while not said or "cannot pay" not in said[-1]:
+        run = await run_now(customer.grid, AUTO, operator="grid")
+        assert run["state"]["type"] == "COMPLETED", run["state"]
+        said.append(run["state"]["message"])
+        assert time.monotonic() < deadline, said
+    return said
+
+
 async def test_one_made_while_the_supervisor_is_down_counts_from_its_start(customer: Customer, saved_job: int) -> None:
     job_id = customer.submit(steps("sleep 600"), *ON_ALPHA)
     job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -112,3 +150,12 @@ async def test_the_job_has_outlived_its_first_limit(customer: Customer, saved_jo
     job = await customer.until(saved_job, cold)
     assert job.status is JobStatus.FINISHED
     assert (await customer.settlement(saved_job)).billed_minutes in (2, 3)
+
+
+async def test_the_other_one_ends_with_the_allowance(customer: Customer, sliced_job: int) -> None:
+    job = await customer.until(sliced_job, cold)
+    assert (job.status, job.granted_minutes) == (JobStatus.OUT_OF_CREDITS, 1 + SLICES)
+    settled = await customer.settlement(sliced_job)
+    assert settled.billed_minutes == 1 + SLICES
+    told = customer.dps("job", "get", str(sliced_job), check=0).stdout
+    assert told.count(f"the allowance is used up: the job ends at its limit of {1 + SLICES} min") == 1
