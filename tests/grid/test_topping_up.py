@@ -26,10 +26,18 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 FLOW = "top_up_jobs/{}"
 ON_ALPHA = ("--uses", "name=alpha")
 AUTO = "auto_top_up/grid"
-CREDIT_WEI = 10**18
 SLICES = 2
-# On four GPUs of beta, of which 100 credits pay for one minute.
-COSTLY_WORK = steps("sleep 120").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
+SAVED_MINUTES = 5  # for 300 credits
+# A whole node of beta, of which 100 credits pay for one minute; the cluster has two.
+NODE = {"gpus: 0": "gpus: 2", "cpusPerTask: 1": "cpusPerTask: 8", "memPerCpu: 100": "memPerCpu: 1000"}
+
+
+def on_a_node_of_beta(command: str) -> str:
+    """A workflow that costs what a node costs."""
+    workflow = steps(command)
+    for one, all_of_it in NODE.items():
+        workflow = workflow.replace(one, all_of_it)
+    return workflow
 
 
 def limit_at_slurm(customer: Customer, cluster: str, job_id: int) -> int | None:
@@ -76,24 +84,24 @@ def top_up(customer: Customer, job_id: int) -> int:
 @pytest.fixture(scope="module")
 def saved_job(customer: Customer) -> int:
     """A job bought for one minute that needs more, topped up as soon as it runs; begun first, looked at last."""
-    job_id = customer.submit(COSTLY_WORK)
+    job_id = customer.submit(on_a_node_of_beta("sleep 120"))
     deadline = time.monotonic() + PATIENCE_S
     while '"status": "running"' not in (shown := customer.dps("job", "get", str(job_id), "--json", check=0).stdout):
         assert time.monotonic() < deadline, shown
-    assert top_up(customer, job_id) == 4
+    assert top_up(customer, job_id) == SAVED_MINUTES
     return job_id
 
 
 async def test_a_top_up_moves_the_limit_at_slurm(customer: Customer, saved_job: int) -> None:
-    await limit_at_slurm_becomes(customer, "beta", saved_job, 4)
+    await limit_at_slurm_becomes(customer, "beta", saved_job, SAVED_MINUTES)
     await queue_is_emptied(customer, "beta", saved_job)
     assert (await customer.job(saved_job)).pending_top_up_wei == 0
 
 
 @pytest.fixture(scope="module")
 def sliced_job(customer: Customer, saved_job: int) -> int:
-    """A job bought for one minute, which the grid may prolong; it takes none of the GPUs that the other one has."""
-    return customer.submit(steps("sleep 600"), "--uses", "name=beta", "--delegate-spending", credits="3")
+    """A job bought for one minute, which the grid may prolong; begun second, looked at last."""
+    return customer.submit(on_a_node_of_beta("sleep 600"), "--delegate-spending")
 
 
 async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, sliced_job: int) -> None:
