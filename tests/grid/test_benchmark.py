@@ -52,7 +52,7 @@ async def test_a_job_goes_where_a_measured_label_says(grid: Grid, customer: Cust
         shown = (await client.get(f"artifacts/benchmark-{CLUSTER}/latest")).raise_for_status().json()
     assert '"label": "compute.gflops"' in shown["data"]
 
-    job_id = customer.submit(steps("true"), "--affinities", "compute.gflops>0.01")
+    job_id = customer.submit(steps("true"), affinities=["compute.gflops>0.01"])
     job = await customer.until(job_id, cold)
     assert job.status is JobStatus.FINISHED
     assert job.provider == Wallet.load(grid.keys.file(CLUSTER)).address

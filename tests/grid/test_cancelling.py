@@ -22,7 +22,7 @@ from tests.grid.test_job_life import cold, in_slurm, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-ON_ALPHA = ("--uses", "name=alpha")
+ON_ALPHA = "name=alpha"
 LONG_WORK = steps("sleep 600")
 
 
@@ -63,7 +63,7 @@ async def cancelled_for_nothing(customer: Customer, job_id: int) -> None:
 
 
 async def test_while_it_is_pending(customer: Customer) -> None:
-    job_id = customer.submit(LONG_WORK, "--uses", "name=nowhere")
+    job_id = customer.submit(LONG_WORK, "name=nowhere")
     customer.dps("job", "cancel", str(job_id), check=0)
     await cancelled_for_nothing(customer, job_id)
 
@@ -71,7 +71,7 @@ async def test_while_it_is_pending(customer: Customer) -> None:
 async def test_while_it_is_meta_scheduled(customer: Customer) -> None:
     customer.grid.table.stop("supervisor-alpha")
     try:
-        job_id = customer.submit(LONG_WORK, *ON_ALPHA)
+        job_id = customer.submit(LONG_WORK, ON_ALPHA)
         await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
         customer.dps("job", "cancel", str(job_id), check=0)
     finally:
@@ -81,7 +81,7 @@ async def test_while_it_is_meta_scheduled(customer: Customer) -> None:
 
 async def test_while_it_waits_in_slurm(customer: Customer) -> None:
     with no_free_node(customer.grid):
-        job_id = customer.submit(LONG_WORK, *ON_ALPHA)
+        job_id = customer.submit(LONG_WORK, ON_ALPHA)
         await in_slurm_becomes(customer, job_id, lambda shown: "PENDING" in shown)
         assert (await customer.job(job_id)).status is JobStatus.SCHEDULED
         customer.dps("job", "cancel", str(job_id), check=0)
@@ -89,7 +89,7 @@ async def test_while_it_waits_in_slurm(customer: Customer) -> None:
 
 
 async def test_while_it_runs(customer: Customer) -> None:
-    job_id = customer.submit(LONG_WORK, *ON_ALPHA)
+    job_id = customer.submit(LONG_WORK, ON_ALPHA)
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     customer.dps("job", "cancel", str(job_id), check=0)
     job = await customer.until(job_id, cold)
@@ -103,7 +103,7 @@ async def test_while_it_runs(customer: Customer) -> None:
 
 async def test_in_the_second_it_ends(customer: Customer) -> None:
     """Whichever comes first, end or request: the outcome is one of the two, and so is the bill."""
-    job_ids = [customer.submit(steps(f"sleep {seconds}"), *ON_ALPHA) for seconds in (1, 2, 3, 4)]
+    job_ids = [customer.submit(steps(f"sleep {seconds}"), ON_ALPHA) for seconds in (1, 2, 3, 4)]
     async with acting(customer.grid, "customer") as writer:
         await asyncio.gather(*(_cancel_when_it_runs(customer, writer.cancel_job, job_id) for job_id in job_ids))
         fee_minutes = (await writer.chain.constants()).cancellation_fee_minutes

@@ -23,7 +23,7 @@ from tests.grid.test_job_life import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-ALPHA = ("--uses", "name=alpha")
+ALPHA = "name=alpha"
 SUPERVISOR = "supervisor-alpha"
 CLAIM = "claim_jobs/alpha"
 
@@ -72,11 +72,11 @@ async def test_drained_for_good_a_cluster_settles_claims_nothing_and_ends(
     customer: Customer, provider: Provider
 ) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
-    running = customer.submit(steps(gate.pass_command), *ALPHA)
+    running = customer.submit(steps(gate.pass_command), ALPHA)
     await customer.until(running, lambda job: job.status is JobStatus.RUNNING)
     said = await provider.says("drain", "alpha", "--for-good")
     assert f"{CLAIM} is paused" in said and f"job {running}" in said and "ends with status 0" in said
-    waiting = customer.submit(steps("echo waited"), *ALPHA)
+    waiting = customer.submit(steps("echo waited"), ALPHA)
     await customer.until(waiting, lambda job: job.status is JobStatus.META_SCHEDULED)
     async with supervised_by(provider, grid) as supervisor:  # started again meanwhile, it goes on draining
         by_hand = await run_now(grid, CLAIM, cluster="alpha")
@@ -102,11 +102,11 @@ async def test_drained_for_good_a_cluster_settles_claims_nothing_and_ends(
 
 async def test_a_closed_grid_claims_nothing_and_finishes_what_runs(customer: Customer, provider: Provider) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
-    running = customer.submit(steps(gate.pass_command), *ALPHA)
+    running = customer.submit(steps(gate.pass_command), ALPHA)
     await customer.until(running, lambda job: job.status is JobStatus.RUNNING)
     await _pause_in_the_ui(grid)
     assert "was paused already" in await provider.says("drain", "alpha")
-    waiting = customer.submit(steps("echo waited"), *ALPHA)
+    waiting = customer.submit(steps("echo waited"), ALPHA)
     await customer.until(waiting, lambda job: job.status is JobStatus.META_SCHEDULED)
     async with acting(grid, "admin") as admin:
         await admin.accept_requests(False)

@@ -24,7 +24,7 @@ from tests.grid.test_job_life import cold, steps
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 FLOW = "top_up_jobs/{}"
-ON_ALPHA = ("--uses", "name=alpha")
+ON_ALPHA = "name=alpha"
 AUTO = "auto_top_up/grid"
 SLICES = 2
 SAVED_MINUTES = 5  # for 300 credits
@@ -101,7 +101,7 @@ async def test_a_top_up_moves_the_limit_at_slurm(customer: Customer, saved_job: 
 @pytest.fixture(scope="module")
 def sliced_job(customer: Customer, saved_job: int) -> int:
     """A job bought for one minute, which the grid may prolong; begun second, looked at last."""
-    return customer.submit(on_a_node_of_beta("sleep 600"), "--delegate-spending")
+    return customer.submit(on_a_node_of_beta("sleep 600"), delegate_spending=True)
 
 
 async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, sliced_job: int) -> None:
@@ -131,7 +131,7 @@ async def _top_up_while_paid(customer: Customer) -> list[str]:
 
 
 async def test_one_made_while_the_supervisor_is_down_counts_from_its_start(customer: Customer, saved_job: int) -> None:
-    job_id = customer.submit(steps("sleep 600"), *ON_ALPHA)
+    job_id = customer.submit(steps("sleep 600"), ON_ALPHA)
     job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     customer.grid.kill("supervisor-alpha")
     try:

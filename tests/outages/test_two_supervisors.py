@@ -23,7 +23,7 @@ from tests.grid.test_job_life import cold, steps
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 FIRST, SECOND = "supervisor-alpha", "supervisor-alpha-second"
-ON_ALPHA = ("--uses", "name=alpha")
+ON_ALPHA = "name=alpha"
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ async def second(grid: Grid) -> AsyncIterator[str]:
 async def test_a_killed_leader_is_followed_by_the_one_that_stands_by(customer: Customer, second: str) -> None:
     grid = customer.grid
     gate = Gate(grid)
-    running = [customer.submit(steps(gate.pass_command, "echo outlived it"), *ON_ALPHA) for _ in range(3)]
+    running = [customer.submit(steps(gate.pass_command, "echo outlived it"), ON_ALPHA) for _ in range(3)]
     for job_id in running:
         await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     assert "leading" not in log(grid, second)
 
-    doomed, waiting = running[0], customer.submit(steps("echo came meanwhile"), *ON_ALPHA)
+    doomed, waiting = running[0], customer.submit(steps("echo came meanwhile"), ON_ALPHA)
     customer.dps("job", "cancel", str(doomed), check=0)
     grid.kill(FIRST)
     assert (await customer.until(waiting, cold)).status is JobStatus.FINISHED
@@ -63,7 +63,7 @@ async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(custome
     """Its connection stood all the time; it goes on in the middle of what it was doing."""
     grid = customer.grid
     gate = Gate(grid)
-    running = customer.submit(steps(gate.pass_command, "echo outlived it"), *ON_ALPHA)
+    running = customer.submit(steps(gate.pass_command, "echo outlived it"), ON_ALPHA)
     await customer.until(running, lambda job: job.status is JobStatus.RUNNING)
     away = grid.table.pid(FIRST)
     assert away is not None
@@ -72,7 +72,7 @@ async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(custome
     os.kill(away, SIGSTOP)
     try:
         await until(lambda: ": leading " in log(grid, second))
-        waiting = customer.submit(steps("echo came meanwhile"), *ON_ALPHA)
+        waiting = customer.submit(steps("echo came meanwhile"), ON_ALPHA)
         assert (await customer.until(waiting, cold)).status is JobStatus.FINISHED
     finally:
         before = len(log(grid, FIRST))

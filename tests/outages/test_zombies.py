@@ -46,7 +46,7 @@ def leave() -> Iterator[Path]:
 async def running(customer: Customer, cluster: str, leave: Path) -> Job:
     """A job that runs on this cluster until it may leave."""
     wait = steps(f"until [ -e {leave} ] || [ ! -e {leave.parent} ]; do sleep 0.2; done")
-    job_id = customer.submit(wait, "--uses", f"name={cluster}")
+    job_id = customer.submit(wait, f"name={cluster}")
     return await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
 
 
