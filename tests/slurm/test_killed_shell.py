@@ -126,7 +126,7 @@ async def test_a_cancellation_that_is_killed_anywhere_is_completed(
 ) -> None:
     async def trial(point: int, when: str) -> None:
         key = new_key()
-        await cluster.submit(key, bash("sleep 600; echo ran"), SMALL)
+        await cluster.submit(key, bash("sleep 600 && echo ran"), SMALL)
         await killer.at(point, when, lambda cluster: cluster.cancel(key))
         await cluster.cancel(key)
         monitor.watch(key)

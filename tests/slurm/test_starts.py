@@ -18,7 +18,14 @@ from deepgrid.slurm.commands import Row, wait_status
 from deepgrid.slurm.conclude import REFUSED_START
 from deepgrid.slurm.look import Look
 from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.starts import CLOCKS_AGREE_WITHIN_S, GUARD_STATUS, REFUSAL_TAKES_S, Marks, is_refused_start
+from deepgrid.slurm.starts import (
+    CLOCKS_AGREE_WITHIN_S,
+    GUARD_STATUS,
+    REFUSAL_TAKES_S,
+    START_TAKES_S,
+    Marks,
+    is_refused_start,
+)
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
 from tests.slurm.test_look import KEY
 
@@ -38,6 +45,10 @@ CASES = {
     "the claim was cancelled before": (BY_GUARD, Marks(None, START - 5), True),
     "the claim was cancelled in the second of the start": (BY_GUARD, Marks(START, START), True),
     "the claim was cancelled while it ran": (BY_GUARD, Marks(START, START + 1), False),
+    "the claim was cancelled while the script was on its way": (BY_GUARD, Marks(None, START + 1), True),
+    "the claim was cancelled later, and the payload had taken the mark away": (
+        BY_GUARD, Marks(None, START + START_TAKES_S + 1), False,
+    ),
     "it ended with another status": (replace(BY_GUARD, exit_status=wait_status(3, 0)), Marks(EARLIER, EARLIER), False),
     "it never started": (replace(BY_GUARD, started_at=None), Marks(EARLIER, EARLIER), False),
 }  # fmt: skip
