@@ -17,6 +17,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
 from deepgrid.roles import logs
 from deepgrid.roles.provider import ProviderSession, ProviderSettings, provider_session
+from deepgrid.roles.registration import register
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.chain.anvil import Anvil
@@ -92,3 +93,19 @@ async def scene(grid: Grid, box: Box, tmp_path: Path, monkeypatch: pytest.Monkey
         yield Scene(session, operator, customer)
         await operator.sender.close()
         await customer.sender.close()
+
+
+@pytest.fixture
+async def approved(scene: Scene) -> AsyncIterator[Scene]:
+    """The provider may claim jobs; nothing of it is left in Slurm afterwards."""
+    await register(scene.session)
+    await scene.operator.approve_provider(scene.session.address)
+    yield scene
+    for job_id in await scene.session.chain.claimed_jobs(scene.session.address):
+        await scene.session.cluster.cancel(scene.session.key_of(await scene.session.chain.job(job_id)))
+
+
+@pytest.fixture
+async def key(approved: Scene) -> JobKey:
+    """A job that the provider has claimed."""
+    return await approved.claimed()

@@ -9,19 +9,11 @@ import pytest
 from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.registration import register
 from deepgrid.slurm.accounts import CustomerAccounts
 from tests.roles.conftest import Scene
 from tests.slurm.support import Box, bash
 
 SOMEBODY_ELSE = "0x" + "ab" * 20
-
-
-@pytest.fixture
-async def approved(scene: Scene) -> Scene:
-    await register(scene.session)
-    await scene.operator.approve_provider(scene.session.address)
-    return scene
 
 
 def give(scene: Scene, table: dict[str, str]) -> None:

@@ -17,18 +17,9 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.books import Books, OperatorBooks, ProviderBooks
 from deepgrid.roles.operator import OperatorSettings, operator_session
-from deepgrid.roles.registration import register
 from tests.chain.grid import CREDIT, Grid
 from tests.roles.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended
-
-
-@pytest.fixture
-async def approved(scene: Scene) -> Scene:
-    """The provider may claim jobs."""
-    await register(scene.session)
-    await scene.operator.approve_provider(scene.session.address)
-    return scene
 
 
 @pytest.fixture

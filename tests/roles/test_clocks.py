@@ -11,8 +11,8 @@ from deepgrid.lifecycle.actions import Awaited, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.roles.zombies import look_again, look_for_zombies
+from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
-from tests.roles.test_zombies import approved, in_queue, running, until  # noqa: F401 (a fixture)
 from tests.slurm.losing import lose
 from tests.slurm.support import SMALL, Box, bash
 
@@ -34,7 +34,7 @@ def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
 
 @pytest.mark.parametrize("hour", [HOUR_S, -HOUR_S])
 async def test_a_start_is_dated_back_by_the_clusters_own_clock(
-    approved: Scene,  # noqa: F811
+    approved: Scene,
     box: Box,
     jump: Jump,
     hour: int,
@@ -52,7 +52,7 @@ async def test_a_start_is_dated_back_by_the_clusters_own_clock(
     assert 0 <= seen.now - seen.slurm.started_at < HOUR_S / 2
 
 
-async def test_an_hour_forwards_is_no_hours_absence(approved: Scene, box: Box, jump: Jump) -> None:  # noqa: F811
+async def test_an_hour_forwards_is_no_hours_absence(approved: Scene, box: Box, jump: Jump) -> None:
     session = approved.session
     key = await running(approved, box)
     lose(box.site, box.name, key)

@@ -13,7 +13,6 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pe
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.registration import register
 from deployments import carrying
 from deployments.carrying import AGAIN_S, GRACE_S, Carrying, _patience
 from tests.roles.conftest import Scene
@@ -26,16 +25,6 @@ def nobody() -> Iterator[None]:
     """Nobody listens at the address of Prefect."""
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
         yield
-
-
-@pytest.fixture
-async def key(scene: Scene) -> AsyncIterator[JobKey]:
-    """A claimed job; whatever Slurm has of it is cancelled after the test."""
-    await register(scene.session)
-    await scene.operator.approve_provider(scene.session.address)
-    key = await scene.claimed()
-    yield key
-    await scene.session.cluster.cancel(key)
 
 
 @pytest.fixture

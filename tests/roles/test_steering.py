@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,7 +14,6 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles import steering
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession
-from deepgrid.roles.registration import register
 from deepgrid.roles.steering import Steered, summary
 from deepgrid.slurm.submit import SubmitRequest
 from tests.chain.grid import CREDIT
@@ -26,16 +24,6 @@ WITHIN_S = 120
 MINUTES = 100  # that the credits of a claimed job buy
 REQUEST = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=MINUTES)
 SCRIPT = bash("sleep 600")
-
-
-@pytest.fixture
-async def key(scene: Scene) -> AsyncIterator[JobKey]:
-    """A claimed job; whatever Slurm has of it is cancelled after the test."""
-    await register(scene.session)
-    await scene.operator.approve_provider(scene.session.address)
-    key = await scene.claimed()
-    yield key
-    await scene.session.cluster.cancel(key)
 
 
 async def top_up(scene: Scene, key: JobKey, minutes: int = 20) -> None:

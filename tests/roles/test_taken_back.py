@@ -14,13 +14,13 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.zombies import look_for_zombies
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
+from tests.roles.claims import in_queue, running
 from tests.roles.conftest import Scene
-from tests.roles.test_zombies import approved, in_queue, running  # noqa: F401 (a fixture)
 from tests.slurm.support import Box
 
 
 async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
-    approved: Scene,  # noqa: F811
+    approved: Scene,
     grid: Grid,
     box: Box,
 ) -> None:
@@ -35,7 +35,7 @@ async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
     assert not box.folder(key).exists()
 
 
-async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: Grid, box: Box) -> None:  # noqa: F811
+async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: Grid, box: Box) -> None:
     """One of several nodes behind an address may be some blocks late: what it does not know of is not over."""
     session = approved.session
     key = await running(approved, box)

@@ -14,15 +14,15 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.tidying import find_leftovers, remove_leftovers
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.leftovers import Leftover
+from tests.roles.claims import in_queue, until
 from tests.roles.conftest import Scene
-from tests.roles.test_zombies import approved, in_queue, until  # noqa: F401 (a fixture)
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
 
 DAYS = 35
 
 
 @pytest.fixture
-def storage(approved: Scene, folder: Path) -> Path:  # noqa: F811
+def storage(approved: Scene, folder: Path) -> Path:
     """The storage root of jobs, where their account may write."""
     root = folder / f"storage-{approved.session.address[2:10]}"
     approved.session.settings = replace(approved.session.settings, storage=StoragePaths.under(str(root)))
@@ -69,7 +69,7 @@ async def tidy(scene: Scene, key: JobKey, keep_days: int = DAYS) -> set[Leftover
 
 
 async def test_storage_goes_when_the_claim_is_over_and_the_claims_folder_much_later(
-    approved: Scene,  # noqa: F811
+    approved: Scene,
     box: Box,
     storage: Path,
 ) -> None:
@@ -88,7 +88,7 @@ async def test_storage_goes_when_the_claim_is_over_and_the_claims_folder_much_la
 
 
 async def test_links_lead_nowhere_and_rights_that_were_taken_away_keep_nothing(
-    approved: Scene,  # noqa: F811
+    approved: Scene,
     box: Box,
     storage: Path,
     folder: Path,
@@ -115,7 +115,7 @@ async def test_links_lead_nowhere_and_rights_that_were_taken_away_keep_nothing(
 
 @pytest.mark.parametrize("planted", ["storage", "account"])
 async def test_a_link_in_the_place_of_storage_is_no_way_to_what_others_have(
-    approved: Scene,  # noqa: F811
+    approved: Scene,
     box: Box,
     storage: Path,
     folder: Path,
@@ -141,7 +141,7 @@ async def test_a_link_in_the_place_of_storage_is_no_way_to_what_others_have(
 
 
 async def test_what_is_not_this_grids_is_left_alone(
-    approved: Scene,  # noqa: F811
+    approved: Scene,
     box: Box,
     storage: Path,
 ) -> None:

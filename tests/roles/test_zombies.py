@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,22 +12,12 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.registration import register
 from deepgrid.roles.zombies import cancel_left_over, look_again, look_for_zombies, put_right
 from deepgrid.slurm.conclude import EMPTIED_S
+from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
 from tests.slurm.losing import lose, lose_state
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash, leave
-
-
-@pytest.fixture
-async def approved(scene: Scene) -> AsyncIterator[Scene]:
-    """The provider may claim jobs; nothing of it is left in Slurm afterwards."""
-    await register(scene.session)
-    await scene.operator.approve_provider(scene.session.address)
-    yield scene
-    for job_id in await scene.session.chain.claimed_jobs(scene.session.address):
-        await scene.session.cluster.cancel(scene.session.key_of(await scene.session.chain.job(job_id)))
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
 
 
 @pytest.fixture
@@ -35,26 +25,6 @@ def stop(box: Box) -> Iterator[Callable[[str], None]]:
     """Stops a daemon; whatever was stopped runs again after the test."""
     yield box.stop
     box.start()
-
-
-async def running(scene: Scene, box: Box) -> JobKey:
-    """A claim that runs, on chain and at Slurm, until it may leave; nobody carries it."""
-    key = await scene.claimed()
-    await scene.session.cluster.submit(key, bash(WAIT_FOR_LEAVE), SMALL)
-    await until(lambda: in_queue(box, key) == "RUNNING")
-    await scene.session.writer.set_running(key.job_id, 1)
-    return key
-
-
-def in_queue(box: Box, key: JobKey) -> str:
-    return box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T").strip()
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not reached():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.1)
 
 
 async def test_a_lost_job_is_refunded_in_full_and_says_why(approved: Scene, box: Box) -> None:
