@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import pytest
+import pytest_asyncio
 
 from deepgrid.chain.client import Queues
 from deepgrid.lifecycle.states import JobStatus
@@ -81,13 +82,11 @@ def top_up(customer: Customer, job_id: int) -> int:
     return int(found[1])
 
 
-@pytest.fixture(scope="module")
-def saved_job(customer: Customer) -> int:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def saved_job(customer: Customer) -> int:
     """A job bought for one minute that needs more, topped up as soon as it runs; begun first, looked at last."""
     job_id = customer.submit(on_a_node_of_beta("sleep 120"))
-    deadline = time.monotonic() + PATIENCE_S
-    while '"status": "running"' not in (shown := customer.dps("job", "get", str(job_id), "--json", check=0).stdout):
-        assert time.monotonic() < deadline, shown
+    await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     assert top_up(customer, job_id) == SAVED_MINUTES
     return job_id
 
