@@ -15,15 +15,20 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prometheus_client.parser import text_string_to_metric_families
 
-from deepgrid.lifecycle.actions import Submit
+from deepgrid.chain.client import Chain
+from deepgrid.errors import ChainError, ContractError
+from deepgrid.lifecycle.actions import Action, Submit
 from deepgrid.lifecycle.drive import drive
+from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles import vitals
+from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
-from deepgrid.roles.registration import register
 from deepgrid.roles.vitals import Need, Vitals
 from deployments import endpoint
 from deployments.endpoint import health_and_metrics
+from tests.chain.grid import Grid
+from tests.chaos.lagging import LaggingNode
 from tests.roles.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 
@@ -104,13 +109,10 @@ async def until_health(client: httpx.AsyncClient, status: int, reason: str = "")
 
 
 async def test_a_jobs_life_is_counted(
-    scene: Scene, box: Box, port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    scene: Scene, key: JobKey, port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = scene.session
     monkeypatch.setattr(endpoint, "PULSE_S", 0.2)
-    await register(session)
-    await scene.operator.approve_provider(session.address)
-    key = await scene.claimed()
     async with served(session, port) as client:
         found = await until(client, lambda found: found["deepgrid_jobs", "scheduled"] == 1)
         assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (0, 0)
@@ -147,12 +149,9 @@ async def test_a_jobs_life_is_counted(
             assert await other.chain.head()
 
 
-async def _act(carrier, action) -> None:  # type: ignore[no-untyped-def]
-    if isinstance(action, Submit):
-        await carrier.submit(bash("true"))
-        return
-    verb = {"Wait": "wait", "ReportRunning": "report_running", "Settle": "settle"}[type(action).__name__]
-    await getattr(carrier, verb)(action.awaited if verb == "wait" else action)
+async def _act(carrier: Carrier, action: Action) -> None:
+    """What a carrier does, with a script of the test's own."""
+    await (carrier.submit(bash("true")) if isinstance(action, Submit) else carrier.act(action))
 
 
 async def test_a_record_that_nobody_carries_is_told(
@@ -186,12 +185,17 @@ async def test_a_login_that_falls_silent_is_told_with_the_reason(
         await until_health(client, 200)
 
 
-async def test_a_node_that_is_away_is_counted_and_a_refusal_is_none(scene: Scene, port: int) -> None:
-    session = scene.session
-    async with served(session, port) as client:
-        with pytest.raises(Exception, match="not approved|not a provider|Provider"):
+async def test_a_node_that_is_away_is_counted_and_a_refusal_is_none(scene: Scene, grid: Grid, port: int) -> None:
+    session, node = scene.session, LaggingNode(grid.anvil.url, 0)
+    through = session.chain.book.model_copy(update={"rpc_url": f"http://127.0.0.1:{node.port}"})
+    async with served(session, port) as client, await Chain.connect(through, session.metrics.asked) as chain:
+        with pytest.raises(ContractError):  # nobody has approved the provider
             await session.writer.claim_next_jobs(1)
         assert (await figures(client))["deepgrid_rpc_errors_total", "refused"] == 0
+        node.close()
+        with pytest.raises(ChainError):
+            await chain.head()
+        assert (await figures(client))["deepgrid_rpc_errors_total", "unreachable"] > 0
 
 
 def test_patience_is_measured_by_a_clock_that_nobody_sets() -> None:

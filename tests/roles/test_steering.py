@@ -39,18 +39,9 @@ async def carry_until_it_runs(carrier: Carrier) -> list[Action]:
     done: list[Action] = []
     async with asyncio.timeout(WITHIN_S):
         while (action := decide(await carrier.observe())) != Wait(Awaited.END):
-            match action:
-                case Wait(awaited):
-                    await carrier.wait(awaited)
-                    continue
-                case ReportRunning():
-                    await carrier.report_running(action)
-                case ExtendLimit():
-                    await carrier.extend_limit(action)
-                case _:
-                    raise AssertionError(action)
+            await carrier.act(action)
             done.append(action)
-    return [action for action in done if not isinstance(action, ReportRunning)]
+    return [action for action in done if not isinstance(action, Wait | ReportRunning)]
 
 
 async def test_a_carrier_gives_a_job_its_time_once_and_its_successor_sees_that(scene: Scene, key: JobKey) -> None:
