@@ -13,9 +13,7 @@ from deepgrid.chain.client import Queues
 from deepgrid.errors import GridError
 from deepgrid.roles import steering
 from deepgrid.roles.provider import ProviderSession
-from deployments.starting import start_at_last
-from tasks.outages import warn
-from tasks.runs import run_ended
+from deployments.starting import see_through
 
 LOOK_S = 2.0
 AGAIN_S = 15.0  # after a run that did not complete
@@ -71,11 +69,5 @@ class Errands:
 
     async def _run(self, flow: str) -> None:
         cluster = self._session.settings.cluster
-        try:
-            run = await start_at_last(f"{flow}/{cluster}", {"cluster": cluster})
-            if await run_ended(run):
-                return
-            logger.warning("the run %s of %s did not complete, trying again", run.name, flow)
-        except Exception as error:  # whatever Prefect's client raises
-            warn(logger, f"{flow} was not seen to its end, trying again", error)
-        await asyncio.sleep(AGAIN_S)
+        if not await see_through(f"{flow}/{cluster}", {"cluster": cluster}):
+            await asyncio.sleep(AGAIN_S)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any
 
-from deployments.starting import start_at_last
-from tasks.outages import warn
-from tasks.runs import run_ended
+from deployments.starting import see_through
 
 AGAIN_S = 5.0
 LONGEST_PAUSE_S = 60.0
-
-logger = logging.getLogger(__name__)
 
 
 class OnDemand:
@@ -38,16 +33,9 @@ class OnDemand:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            if await self._run_once():
+            if await see_through(self._deployment, self._parameters):
                 failures = 0
                 continue
             await asyncio.sleep(min(LONGEST_PAUSE_S, AGAIN_S * 2 ** min(failures, 10)))
             failures += 1
             self._wanted.set()
-
-    async def _run_once(self) -> bool:
-        try:
-            return await run_ended(await start_at_last(self._deployment, self._parameters))
-        except Exception as error:  # whatever Prefect's client raises
-            warn(logger, f"{self._deployment} was not seen to its end, trying again", error)
-            return False

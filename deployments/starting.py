@@ -9,7 +9,7 @@ from typing import Any
 from prefect.client.schemas.objects import FlowRun
 
 from tasks.outages import warn
-from tasks.runs import start_run
+from tasks.runs import run_ended, start_run
 
 AGAIN_S = 2.0
 
@@ -31,3 +31,15 @@ async def start_at_last(deployment: str, parameters: dict[str, Any]) -> FlowRun:
                 warn(logger, f"cannot start {deployment} yet, trying again", error)
             said = repr(error)
             await asyncio.sleep(AGAIN_S)
+
+
+async def see_through(deployment: str, parameters: dict[str, Any]) -> bool:
+    """Start a run as soon as that is possible and wait for its end; whether it completed. The log says why not."""
+    try:
+        run = await start_at_last(deployment, parameters)
+        if await run_ended(run):
+            return True
+        logger.warning("the run %s of %s did not complete, trying again", run.name, deployment)
+    except Exception as error:  # whatever Prefect's client raises
+        warn(logger, f"{deployment} was not seen to its end, trying again", error)
+    return False

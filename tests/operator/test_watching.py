@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.lifecycle.job import Label
 from deployments import market as market_module
-from deployments import on_demand
+from deployments import on_demand, starting
 from deployments.market import Market
 from deployments.on_demand import OnDemand
 from tests.chain.grid import HARDWARE, LABELS, PRICES
@@ -73,11 +75,11 @@ class Prefect:
         self.open = asyncio.Semaphore(0)
         self._ends = list(ends)
 
-    async def start_at_last(self, deployment: str, parameters: dict[str, Any]) -> str:
+    async def start_at_last(self, deployment: str, parameters: dict[str, Any]) -> FlowRun:
         self.started += 1
-        return deployment
+        return FlowRun(name=deployment, flow_id=uuid4())
 
-    async def run_ended(self, run: str) -> bool:
+    async def run_ended(self, run: FlowRun) -> bool:
         await self.open.acquire()
         end = self._ends.pop(0) if self._ends else True
         if isinstance(end, Exception):
@@ -91,8 +93,8 @@ class Prefect:
 
 
 def serving(prefect: Prefect, monkeypatch: pytest.MonkeyPatch) -> tuple[OnDemand, asyncio.Task[None]]:
-    monkeypatch.setattr(on_demand, "start_at_last", prefect.start_at_last)
-    monkeypatch.setattr(on_demand, "run_ended", prefect.run_ended)
+    monkeypatch.setattr(starting, "start_at_last", prefect.start_at_last)
+    monkeypatch.setattr(starting, "run_ended", prefect.run_ended)
     wanted = OnDemand("flow/grid", {})
     return wanted, asyncio.create_task(wanted.serve())
 

@@ -15,7 +15,7 @@ from deepgrid.chain.client import Queues
 from deepgrid.errors import ChainError
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.wakeups import Wakeups
-from deployments import errands
+from deployments import errands, starting
 from deployments.errands import Errands
 
 WITHIN_S = 60
@@ -102,8 +102,8 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     world = World()
     monkeypatch.setattr(errands, "LOOK_S", 0)
     monkeypatch.setattr(errands, "AGAIN_S", 0)
-    monkeypatch.setattr(errands, "start_at_last", world.start)
-    monkeypatch.setattr(errands, "run_ended", world.ended)
+    monkeypatch.setattr(starting, "start_at_last", world.start)
+    monkeypatch.setattr(starting, "run_ended", world.ended)
     async with _looking_after(world):
         yield world
 
