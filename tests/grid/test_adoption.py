@@ -15,7 +15,7 @@ import pytest
 from prefect import flow, get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
@@ -23,6 +23,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles.provider import ProviderSession
 from deployments.adoption import runs_of
 from deployments.carrying import Carrying
+from deployments.tidying import runs_in
 from deployments.untold import Untold
 from deployments.worker import WORKER_TYPE
 from tasks.claiming import start_job_run
@@ -47,6 +48,8 @@ async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
         flow_id = await client.create_flow(run_job)
         await client.create_deployment(flow_id, name=CLUSTER, work_pool_name=pool, entrypoint=f"{__name__}.run_job")
         yield client
+        for run in await runs_in(client, pool, *StateType):  # tests of real jobs look for runs by their number
+            await client.delete_flow_run(run.id)
 
 
 @pytest.fixture
