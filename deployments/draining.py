@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from prefect.context import AsyncClientContext
+
 from deepgrid.roles.provider import ProviderSession
 from tasks.draining import is_claiming, is_for_good
 from tasks.outages import warn
@@ -21,6 +23,11 @@ async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -
     That is a minute after its last transaction, when no reorganisation can undo it unseen. Prefect or chain may be
     away meanwhile.
     """
+    async with AsyncClientContext.get_or_create():  # else each look makes a client, which costs more than the look
+        await _until_drained(session, is_idle)
+
+
+async def _until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -> None:
     cluster, said = session.settings.cluster, False
     while True:
         try:

@@ -23,6 +23,14 @@ KEEPING = {
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * DAY_S),
 }
+# By default each change of a task is a transaction of its own, and a burst of requests opens new connections.
+BATCHING = {
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "20",
+}
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class PrefectServer:
         env = {
             **QUIET,
             **KEEPING,
+            **BATCHING,
             "PREFECT_HOME": str(self.home),
             "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",

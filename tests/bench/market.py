@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,8 +99,8 @@ class Market:
                 (await api.patch(path, json={"active": active})).raise_for_status()
 
     def cpu_s(self) -> dict[str, float]:
-        """CPU seconds so far of each process of the grid, with children that have ended."""
-        return {name: _cpu_s(pid) for name in self.grid.table.names() if (pid := self.grid.table.pid(name))}
+        """CPU seconds so far of each process of the grid, with all that it started."""
+        return {name: cpu_s(pid) for name in self.grid.table.names() if (pid := self.grid.table.pid(name))}
 
     def memory_mb(self, name: str) -> float:
         """Resident memory of one process."""
@@ -108,9 +108,20 @@ class Market:
         return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
 
 
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+def cpu_s(root: int) -> float:
+    """CPU seconds so far of a process and of all that it started, alive (as PostgreSQL's backends are) or not."""
+    spent: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended just now
+            fields = stat.read_text().rpartition(") ")[2].split()
+            pid = int(stat.parent.name)
+            spent[pid], parents[pid] = sum(map(int, fields[11:15])), int(fields[1])
+
+    def descends(pid: int) -> bool:
+        return pid == root or (pid in parents and descends(parents[pid]))
+
+    return sum(ticks for pid, ticks in spent.items() if descends(pid)) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
