@@ -124,7 +124,7 @@ def parse_look(done: CommandResult) -> Look:
     queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}
-    ids, refused, gone, marks, clock = {}, set(), set(), {}, 0
+    ids, refused, gone, marks, times, clock = {}, set(), set(), {}, {}, 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -135,7 +135,9 @@ def parse_look(done: CommandResult) -> Look:
                 completions += Completions.parse(_decoded(records))
             case ["clock", seconds] if seconds.isdigit():
                 clock = int(seconds)
-            case ["job", comment, slurm_id, was_refused, user, started, tombstone]:
+            case ["marks", found]:
+                times = _times(_decoded(found))
+            case ["job", comment, slurm_id, was_refused, user, folder]:
                 if user.isdigit():
                     users[comment] = user
                 if slurm_id.isdigit():
@@ -144,7 +146,7 @@ def parse_look(done: CommandResult) -> Look:
                     refused.add(comment)
                 if user == "gone":
                     gone.add(comment)
-                marks[comment] = Marks(_time(started), _time(tombstone))
+                marks[comment] = Marks(times.get(f"{folder}/run/started"), times.get(f"{folder}/tombstone"))
     if queue is None:
         raise SlurmUnreachable("The login node gave an answer without a queue.")
     whole = ["unread"] not in lines
@@ -160,5 +162,7 @@ def _decoded(text: str) -> str:
         raise SlurmUnreachable("The login node gave an answer that makes no sense.") from None
 
 
-def _time(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+def _times(text: str) -> dict[str, int]:
+    """By path below the folder of all jobs, when each file changed last."""
+    lines = (line.partition(" ") for line in text.splitlines())
+    return {path.rpartition("/jobs/")[2]: int(seconds) for seconds, _, path in lines if seconds.isdigit()}

@@ -27,16 +27,18 @@ if [ -n "$watched" ]; then
   printf 'spool %s\n' "$(find "$root/spool" -maxdepth 1 -name '[0-9]*' \
     -exec grep -lxF -f "$comments" {} + 2> /dev/null | while read -r file; do cat "$file"; echo; done | base64 -w0)"
   rm -f "$comments"
+  # When they changed last, of all claims by one process: this is done each second, for as many as there are.
+  marks=$(printf '%s\n' "$watched" | while read -r folder _; do
+    echo "$root/jobs/$folder/run/started $root/jobs/$folder/tombstone"
+  done | xargs stat -c '%Z %n' 2> /dev/null)
+  printf 'marks %s\n' "$(printf '%s\n' "$marks" | base64 -w0)"
   printf '%s\n' "$watched" | while read -r folder comment; do
     id='' refused=no uid=''
     if [ -s "$root/jobs/$folder/id" ]; then read -r id < "$root/jobs/$folder/id"; fi
     if [ -s "$root/jobs/$folder/refused" ]; then refused=yes; fi
     if [ -s "$root/jobs/$folder/account" ]; then read -r _ uid < "$root/jobs/$folder/account"; fi
     [ -d "$root/jobs/$folder" ] || uid=gone
-    started=$(stat -c %Z "$root/jobs/$folder/run/started" 2> /dev/null)
-    tombstone=$(stat -c %Z "$root/jobs/$folder/tombstone" 2> /dev/null)
-    printf 'job %s %s %s %s %s %s\n' \
-      "$comment" "${id:--}" "$refused" "${uid:--}" "${started:--}" "${tombstone:--}"
+    printf 'job %s %s %s %s %s\n' "$comment" "${id:--}" "$refused" "${uid:--}" "$folder"
     if [ -s "$root/jobs/$folder/record" ]; then printf 'record %s\n' "$(base64 -w0 "$root/jobs/$folder/record")"; fi
   done
 fi

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import base64
+import os
+import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import Row, Sacct
-from deepgrid.slurm.look import Accounted, Look, parse_look
+from deepgrid.slurm.look import Accounted, Look, look_input, parse_look
 from deepgrid.slurm.starts import Marks
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
@@ -92,13 +97,44 @@ def text(content: str) -> str:
 
 def test_a_whole_answer_is_read() -> None:
     row = f"42|999|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
-    lines = ("clock 400", f"queue 0 {text(row)}", f"job {KEY.comment} 42 no 999 90 -", "end")
+    marks = f"marks {text(f'90 /grid/jobs/{KEY.folder}/run/started')}"
+    lines = ("clock 400", f"queue 0 {text(row)}", marks, f"job {KEY.comment} 42 no 999 {KEY.folder}", "end")
     found = parse_look(answer(*lines))
     job = found.queued(KEY)
     assert job is not None
     assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
     assert found.marks == {KEY.comment: Marks(started=90)}
     assert found.clock == 400
+
+
+def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None:
+    """Two processes a claim made a look at 500 of them last for seconds, and ends were seen that much later."""
+    keys = [replace(KEY, job_id=number) for number in range(1, 101)]
+    folders = [tmp_path / "jobs" / key.folder for key in keys]
+    (tmp_path / "spool").mkdir()
+    for folder in folders:
+        (folder / "run").mkdir(parents=True)
+        (folder / "account").write_text("jobs 999\n")
+    (folders[0] / "run" / "started").mkdir()
+    (folders[99] / "tombstone").touch()
+
+    counting = tmp_path / "bin" / "stat"
+    counting.parent.mkdir()
+    counting.write_text(f'#!/bin/sh\necho >> {tmp_path}/calls\nPATH=${{PATH#*:}} exec stat "$@"\n')
+    counting.chmod(0o755)
+
+    def looked(some: Sequence[JobKey]) -> tuple[Look, int]:
+        (tmp_path / "calls").write_text("")
+        argv = ["sh", str(files("deepgrid.slurm") / "look.sh"), str(tmp_path), "true"]
+        env = {**os.environ, "PATH": f"{counting.parent}:{os.environ['PATH']}"}
+        done = subprocess.run(argv, input=look_input(some), capture_output=True, check=True, env=env)
+        return parse_look(done.stdout), len((tmp_path / "calls").read_text())
+
+    (_, for_one), (found, for_many) = looked(keys[:1]), looked(keys)
+    assert for_many == for_one == 1
+    assert found.users == {key.comment: "999" for key in keys}
+    assert [key.job_id for key in keys if found.marks[key.comment].started is not None] == [1]
+    assert [key.job_id for key in keys if found.marks[key.comment].tombstone is not None] == [100]
 
 
 @pytest.mark.parametrize(
