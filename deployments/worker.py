@@ -249,6 +249,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     async def _setup_cancellation_observer(self) -> None:
         """Always observe: a stock worker leaves running runs to their own processes, here there are none."""
+        if self._cancelling_observer is not None:  # settings take a tenth of a second to make
+            return
         with temporary_settings({PREFECT_WORKER_ENABLE_CANCELLATION: True}):
             await super()._setup_cancellation_observer()
 
