@@ -15,7 +15,6 @@ from deepgrid.chain.ledger import read_ledger, read_older_strays
 from deepgrid.roles.operator import OperatorSession
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.slurm.accounting import read_runs
-from deepgrid.slurm.login import Login
 
 
 class Books(ABC):
@@ -71,11 +70,7 @@ class ProviderBooks(Books):
         """What ran in the period, and what became of this provider's claims, however old."""
         own = [job for job in ledger.jobs.values() if job.provider == self.provider and job.claimed_at]
         claims = [self._session.key_of(job) for job in own]
-        login = Login(self._session.settings.login)
-        try:
-            return await read_runs(login, self._session.cluster, span, self._session.key(0, 0), claims)
-        finally:
-            await login.close()
+        return await read_runs(self._session.cluster, span, self._session.key(0, 0), claims)
 
     async def hot(self) -> list[int]:
         """Jobs that the provider has claimed and not ended."""

@@ -1,6 +1,6 @@
 """The garbage collection of a provider: claims that Slurm lost, and Slurm jobs whose claim is over.
 
-Two looks at the cluster, each one command for all claims and accounting for the missing alone, with a
+Two looks at the cluster, each one command for all claims and two more for the missing alone, with a
 grace between them. A cluster that does not answer, or half, raises SlurmUnreachable: nothing is collected.
 What is done is done by a carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
 """

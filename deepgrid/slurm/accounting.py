@@ -10,15 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from deepgrid.billing.entries import Run, Runs, Span
-from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import DAY_S, Cluster
-from deepgrid.slurm.commands import IN_OUR_TIME, Row, Sacct, first_complaint
-from deepgrid.slurm.login import Runner
+from deepgrid.slurm.commands import Row
 from deepgrid.slurm.look import as_job
 from deepgrid.slurm.starts import NO_MARKS, Marks, is_refused_start
 
@@ -27,21 +24,7 @@ WITHOUT_ACCOUNTING = "the completion hook's records, as accounting is disabled"
 _IDENTITY = re.compile(r".+:(\d+):(\d+)")
 
 
-class PeriodSacct:
-    """Accounting of all jobs that were there in a period, every record of each."""
-
-    @staticmethod
-    def argv(span: Span) -> list[str]:
-        start, end = (
-            datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S") for time in (span.since, span.until)
-        )
-        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "-S", start, "-E", end, "-o", Sacct.FIELDS]
-        return [*IN_OUR_TIME, *argv]
-
-    parse = staticmethod(Sacct.parse)
-
-
-async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, claims: Sequence[JobKey]) -> Runs:
+async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence[JobKey]) -> Runs:
     """What ran over `span` for the grid of `grid`, and what became of `claims`, however old.
 
     Raises SlurmUnreachable when accounting or the login node does not answer.
@@ -49,7 +32,7 @@ async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, c
     oldest = min([span.since, *(key.claimed_at for key in claims)])
     known = frozenset(claims)
     # The chain's clock is not the cluster's.
-    rows = await _rows(login, Span(oldest - DAY_S, span.until + DAY_S))
+    rows = await cluster.accounting(oldest - DAY_S, span.until + DAY_S)
     named = _of_grid(rows or (), grid)
     kept = await _kept(cluster, {key for key, _ in named})
     ours = _each_once((key, row) for key, row in named if _is_ours(key, row, kept, known))
@@ -65,16 +48,6 @@ async def read_runs(login: Runner, cluster: Cluster, span: Span, grid: JobKey, c
     if rows is None:
         return Runs(tuple(runs), complete=False, source=WITHOUT_ACCOUNTING)
     return Runs(tuple(runs))
-
-
-async def _rows(login: Runner, span: Span) -> list[Row] | None:
-    """Accounting's rows; None where it is disabled."""
-    done = await login.run(PeriodSacct.argv(span))
-    if done.exit_status and Sacct.DISABLED in done.complaint:
-        return None
-    if done.exit_status:
-        raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
-    return PeriodSacct.parse(done.text)
 
 
 def _of_grid(rows: Iterable[Row], grid: JobKey) -> list[tuple[JobKey, Row]]:
@@ -136,7 +109,7 @@ async def _looked_up(cluster: Cluster, claims: Sequence[JobKey], rows: Sequence[
     for first in range(0, len(claims), CLAIMS_AT_ONCE):
         some = claims[first : first + CLAIMS_AT_ONCE]
         look = await cluster.look(some)
-        seen = {key: look.ended(key) or look.accounted(key, rows).end or look.queued(key) for key in some}
+        seen = {key: look.ended(key) or look.records_of(key, rows).end or look.queued(key) for key in some}
         found += [_run(key, job) for key, job in seen.items() if job is not None]
     return found
 

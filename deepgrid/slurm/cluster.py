@@ -74,10 +74,6 @@ class Cluster:
         word, text = await self._protocol(command, body)
         return Submission(int(text), adopted=word == "adopted")
 
-    async def test_only(self, request: SubmitRequest) -> None:
-        """Raise SlurmError, with Slurm's reason, when such a job could never run on the partition."""
-        await self._ask(protocol.trial_arguments(self.settings, request))
-
     async def cancel(self, key: JobKey) -> None:
         """Make sure that the claim's job never starts from now on, and end it if it waits or runs.
 
@@ -114,36 +110,28 @@ class Cluster:
         done = await self._login.run(look_command(self.settings), stdin=look_input(keys))
         return parse_look(done)
 
-    async def accounts(self, keys: Sequence[JobKey]) -> list[Row]:
-        """What accounting knows of these claims, and of others of the same jobs.
-
-        Where it is disabled, what the controller still remembers of ended jobs: that lasts for minutes only.
-        """
+    async def accounting_of(self, keys: Sequence[JobKey]) -> list[Row]:
+        """What accounting knows of these claims, and of others of the same jobs; nothing where it is disabled."""
         rows: list[Row] = []
         for first in range(0, len(keys), NAMES_AT_ONCE):
             some = keys[first : first + NAMES_AT_ONCE]
             # The chain's clock is not the cluster's, and that of a development chain may be far ahead.
             since = min(int(time.time()), *(key.claimed_at for key in some)) - DAY_S
-            argv = Sacct.argv(sorted({key.name for key in some}), since)
-            done = await self._login.run(argv)
-            if done.exit_status and Sacct.DISABLED in done.complaint:
-                return await self.remembered()
-            if done.exit_status:
-                raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
-            rows += Sacct.parse(done.text)
+            rows += await self.accounting(since, names=sorted({key.name for key in some})) or []
         return rows
+
+    async def accounting(self, since: int, until: int | None = None, names: Sequence[str] = ()) -> list[Row] | None:
+        """Accounting's rows of jobs of these names, or of all, in a time (unix seconds); None where it is disabled."""
+        done = await self._login.run(Sacct.argv(names, since, until))
+        if done.exit_status and Sacct.DISABLED in done.complaint:
+            return None
+        if done.exit_status:
+            raise SlurmUnreachable(f"Slurm's accounting does not answer: {first_complaint(done.complaint)}.")
+        return Sacct.parse(done.text)
 
     async def remembered(self) -> list[Row]:
         """All jobs that the controller knows, those too that ended a few minutes ago."""
         return Remembered.parse(await self._ask(Remembered.argv()))
-
-    async def records(self, keys: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
-        """The ends of those claims that have ended, by the completion hook, else by accounting."""
-        look = await self.look(keys)
-        ends = {key: end for key in keys if (end := look.ended(key))}
-        missing = [key for key in keys if key not in ends and look.queued(key) is None]
-        rows = await self.accounts(missing) if missing else []
-        return ends | {key: end for key in missing if (end := look.accounted(key, rows).end)}
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
         """What each job wrote from its offset on, at most `limit` bytes a job; jobs with nothing new are left out."""

@@ -120,17 +120,17 @@ class Remembered:
 
 
 class Sacct:
-    """Accounting of given job names, all accounts, every record of each: Slurm reuses ids, and jobs can run twice."""
+    """Accounting of all accounts, every record of each job: Slurm reuses ids, and jobs can run twice."""
 
     FIELDS = "JobIDRaw,UID,State,ExitCode,Start,End,NodeList,JobName,Comment"
     DISABLED = "storage is disabled"
 
     @classmethod
-    def argv(cls, names: Sequence[str], since: int) -> list[str]:
-        """`since` in unix seconds bounds the search."""
-        start = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        argv = ["sacct", "-n", "-P", "-X", "-a", "-D", "--name", ",".join(names)]
-        return [*IN_OUR_TIME, *argv, "-S", start, "-o", cls.FIELDS]
+    def argv(cls, names: Sequence[str], since: int, until: int | None = None) -> list[str]:
+        """Of jobs of these names, or of all without any, that were there in the time given in unix seconds."""
+        options = ["-S", _utc(since), *(("-E", _utc(until)) if until is not None else ())]
+        options += ["--name", ",".join(names)] if names else []
+        return [*IN_OUR_TIME, "sacct", "-n", "-P", "-X", "-a", "-D", *options, "-o", cls.FIELDS]
 
     @staticmethod
     def parse(text: str) -> list[Row]:
@@ -257,6 +257,11 @@ def _number(text: str | None) -> int | None:
         return int(float(text or ""))
     except ValueError:
         return None
+
+
+def _utc(seconds: int) -> str:
+    """A moment as Slurm takes it under TZ=UTC."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%FT%T}"
 
 
 def _seconds(text: str) -> int | None:

@@ -1,10 +1,10 @@
 """Where a claim stands at the cluster, from everything that knows of it: concluded here and nowhere else.
 
-The spool counts before the queue, both before accounting. What none of them knows is absent, unless something speaks
-against it: records cannot be read, accounting still has the job as unfinished, or a queue that held it a moment ago is
-empty as a whole, as that of a controller that came back without its state. Accounting learns late, and of jobs that the
-controller forgot never: what was alive just now, and is not among the ended jobs that the controller keeps for minutes,
-was forgotten.
+The spool counts before the queue, both before the ended jobs that the controller keeps for minutes, and all of them
+before accounting. What none of them knows is absent, unless something speaks against it: records cannot be read,
+accounting still has the job as unfinished, or a queue that held it a moment ago is empty as a whole, as that of a
+controller that came back without its state. Accounting learns late, and of jobs that the controller forgot never: what
+was alive just now, and is not among the ended jobs that the controller keeps, was forgotten.
 """
 
 from __future__ import annotations
@@ -75,46 +75,36 @@ class Sightings:
             self._note_state(key, job.state, now)
         return found
 
-    def by_accounting(
-        self, look: Look, missing: Iterable[JobKey], rows: Sequence[Row], now: float
+    def by_records(
+        self, look: Look, missing: Iterable[JobKey], remembered: Sequence[Row], accounted: Sequence[Row], now: float
     ) -> dict[JobKey, SlurmJob]:
-        """What is concluded about claims that the look missed, once accounting was asked."""
-        return {key: self._accounted(look, key, rows, now) for key in missing}
+        """What is concluded about claims that the look missed, by the controller's memory and by accounting."""
+        return {key: self._recorded(look, key, remembered, accounted, now) for key in missing}
 
-    def by_memory(
-        self, look: Look, unfinished: Iterable[JobKey], remembered: Sequence[Row], now: float
-    ) -> dict[JobKey, SlurmJob]:
-        """What is concluded about claims that are unfinished for accounting, once the controller was asked too."""
-        return {key: self._remembered(look, key, remembered, now) for key in unfinished}
-
-    def _accounted(self, look: Look, key: JobKey, rows: Sequence[Row], now: float) -> SlurmJob:
-        known = look.accounted(key, rows)
-        if known.end is not None:
+    def _recorded(
+        self, look: Look, key: JobKey, remembered: Sequence[Row], accounted: Sequence[Row], now: float
+    ) -> SlurmJob:
+        by_memory, by_accounting = look.records_of(key, remembered), look.records_of(key, accounted)
+        if end := by_memory.end or by_accounting.end:
             self._seen.pop(key, None)
-            return known.end
+            return end
         if not look.whole:
             return UNREAD
-        seen = self._seen.get(key)
-        if known.unfinished:
-            seen = self._sighting(key, now)
-            self._note_state(key, known.unfinished[0].state, now)
-            if seen.forgotten:
-                return SUDDENLY_EMPTY if _emptied(look, seen, now) else FORGOTTEN
-            seen.unfinished_since = now if seen.unfinished_since is None else seen.unfinished_since
-            return RUNAWAY if now - seen.unfinished_since >= RUNAWAY_S else ABSENT_BUT_ACCOUNTED
-        if look.refused_start(key, rows):
+        if unfinished := by_memory.unfinished or by_accounting.unfinished:
+            self._note_state(key, unfinished[0].state, now)
+            return self._unfinished(look, key, now, is_remembered=bool(by_memory.unfinished))
+        if look.refused_start(key, (*remembered, *accounted)):
             return REFUSED_START
+        seen = self._seen.get(key)
         return SUDDENLY_EMPTY if seen is not None and _emptied(look, seen, now) else ABSENT
 
-    def _remembered(self, look: Look, key: JobKey, remembered: Sequence[Row], now: float) -> SlurmJob:
-        known = look.accounted(key, remembered)
-        if known.end is not None:
-            return known.end
+    def _unfinished(self, look: Look, key: JobKey, now: float, *, is_remembered: bool) -> SlurmJob:
         seen = self._sighting(key, now)
-        if known.unfinished or not seen.was_alive(now, REMEMBERED_S):
-            return ABSENT_BUT_ACCOUNTED
-        seen.forgotten = True
-        return SUDDENLY_EMPTY if _emptied(look, seen, now) else FORGOTTEN
+        seen.forgotten = not is_remembered and (seen.forgotten or seen.was_alive(now, REMEMBERED_S))
+        if seen.forgotten:
+            return SUDDENLY_EMPTY if _emptied(look, seen, now) else FORGOTTEN
+        seen.unfinished_since = now if seen.unfinished_since is None else seen.unfinished_since
+        return RUNAWAY if now - seen.unfinished_since >= RUNAWAY_S else ABSENT_BUT_ACCOUNTED
 
     def _sighting(self, key: JobKey, now: float) -> _Sighting:
         seen = self._seen.setdefault(key, _Sighting(now))
@@ -135,7 +125,7 @@ def _emptied(look: Look, seen: _Sighting, now: float) -> bool:
 
 
 async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict[JobKey, SlurmJob]]:
-    """One look at the cluster and where each claim stands by it; accounting is asked for the missing only.
+    """One look at the cluster and where each claim stands by it; more is asked for the missing only.
 
     Raises SlurmUnreachable when the cluster, or its accounting, does not answer.
     """
@@ -146,13 +136,12 @@ async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict
 
 
 async def conclude_missing(cluster: Cluster, look: Look, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
-    """Where claims stand that the look missed, by accounting and, for what that calls unfinished, by the controller."""
-    if not missing:
-        return {}
-    rows = await cluster.accounts(missing)
-    states = cluster.sightings.by_accounting(look, missing, rows, time.monotonic())
-    unfinished = [key for key, job in states.items() if job == ABSENT_BUT_ACCOUNTED]
-    if unfinished:
-        remembered = await cluster.remembered()
-        states |= cluster.sightings.by_memory(look, unfinished, remembered, time.monotonic())
-    return states
+    """Where claims stand that the look missed, by the controller's memory and, for what has no end there, accounting.
+
+    Neither is asked for claims that were never handed to Slurm.
+    """
+    tried = [key for key in missing if look.was_tried(key)]
+    remembered = await cluster.remembered() if tried else []
+    unended = [key for key in tried if look.records_of(key, remembered).end is None]
+    accounted = await cluster.accounting_of(unended) if unended else []
+    return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic())

@@ -25,8 +25,8 @@ _LOOK = read_script("look.sh")
 
 
 @dataclass(frozen=True, slots=True)
-class Accounted:
-    """What accounting knows of a claim: its end, or else its records without one."""
+class Records:
+    """What accounting or the controller's memory knows of a claim: its end, or else its records without one."""
 
     end: SlurmJob | None = None
     unfinished: tuple[Row, ...] = ()
@@ -51,6 +51,10 @@ class Look:
     gone: frozenset[str] = frozenset()
     whole: bool = True
 
+    def was_tried(self, key: JobKey) -> bool:
+        """Whether the claim was ever handed to Slurm; nothing can know a job of another one."""
+        return key.comment in self.users
+
     def queued(self, key: JobKey) -> SlurmJob | None:
         """The claim's job in the queue."""
         rows = self._of(key, self.queue)
@@ -60,14 +64,14 @@ class Look:
         """The claim's end by the completion hook: the first final record."""
         return first_end(self._runs(key, self._of(key, self.completions)))
 
-    def accounted(self, key: JobKey, rows: Iterable[Row]) -> Accounted:
-        """What accounting knows of the claim, but for what is no run of it."""
+    def records_of(self, key: JobKey, rows: Iterable[Row]) -> Records:
+        """What rows of accounting or memory tell of the claim, but for what is no run of it."""
         known = [row for row in self._runs(key, self._own(key, rows)) if row.reason != FORGOTTEN]
         end = first_end(known)
-        return Accounted(end, () if end else tuple(known))
+        return Records(end, () if end else tuple(known))
 
     def refused_start(self, key: JobKey, rows: Iterable[Row]) -> bool:
-        """Whether the guard stopped a start of this claim, by spool or accounting."""
+        """Whether the guard stopped a start of this claim, by the spool or by these rows."""
         marks = self.marks.get(key.comment, NO_MARKS)
         return any(is_refused_start(row, marks) for row in (*self._of(key, self.completions), *self._own(key, rows)))
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.accounts import Become
 from deepgrid.slurm.channel import CommandResult
-from deepgrid.slurm.commands import IN_OUR_TIME, SILENCE
+from deepgrid.slurm.commands import SILENCE
 from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.scripts import call, read_script
 from deepgrid.slurm.starts import GUARD_STATUS
@@ -104,16 +103,6 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
         f"--output={output}", "--open-mode=append", f"--chdir={folder}/run",
         f"--partition={settings.partition}", *request.arguments(),
     ]  # fmt: skip
-
-
-def trial_arguments(settings: LoginSettings, request: SubmitRequest) -> list[str]:
-    """The sbatch command that only asks whether such a job could ever run."""
-    account = settings.account_of(request.customer)
-    if account and settings.become is Become.UID:
-        options = [f"--uid={account}", *request.arguments()]
-    else:
-        options = request.arguments()
-    return [*IN_OUR_TIME, "sbatch", "--test-only", f"--partition={settings.partition}", *options, "--wrap=:"]
 
 
 def protocol(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import time
@@ -9,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from pwd import getpwnam
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.conclude import conclude
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
@@ -72,6 +75,14 @@ def new_key() -> JobKey:
     return JobKey(31337, CONTRACT, int(time.time()) * 1000 + next(_serial), int(time.time()))
 
 
+def hand_over(box: Box, key: JobKey) -> str:
+    """Leave what a claim that was handed to Slurm has left on the login node; returns the account."""
+    account = box.settings.job_account or box.settings.user
+    box.folder(key).mkdir(parents=True)
+    (box.folder(key) / "account").write_text(f"{account} {getpwnam(account).pw_uid}\n")
+    return account
+
+
 class LoginWith:
     """A login whose commands find more in their environment."""
 
@@ -112,9 +123,17 @@ async def ended(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
     return await until(monitor, key, Phase.ENDED)
 
 
-async def the_same_by_accounting(box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
-    """The claim's end as told by a site without the hook."""
-    await cluster.acknowledge(key)
-    (box.folder(key) / "record").unlink()
-    monitor.unwatch(key)
-    return await ended(monitor, key)
+async def ends(cluster: Cluster, *keys: JobKey) -> dict[JobKey, SlurmJob]:
+    """The ends of those claims that have ended, as concluded by who looks now."""
+    _, states = await conclude(cluster, keys)
+    return {key: job for key, job in states.items() if job.phase is Phase.ENDED}
+
+
+async def by_accounting(cluster: Cluster, key: JobKey) -> SlurmJob:
+    """The claim's end as accounting has it, once it does; until then it has none."""
+    look = await cluster.look([key])
+    deadline = time.monotonic() + WAIT_S
+    while (end := look.records_of(key, await cluster.accounting_of([key])).end) is None:
+        assert time.monotonic() < deadline, "accounting knows no end of it"
+        await asyncio.sleep(0.1)
+    return end

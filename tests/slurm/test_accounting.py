@@ -14,9 +14,10 @@ from deepgrid.billing.entries import Run, Runs, Span
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.accounting import WITHOUT_ACCOUNTING, PeriodSacct, read_runs
+from deepgrid.slurm.accounting import WITHOUT_ACCOUNTING, read_runs
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.commands import Sacct
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
@@ -52,10 +53,10 @@ class OtherSacct:
         await self._login.close()
 
 
-async def accounted(login: Login, cluster: Cluster, key: JobKey) -> Run:
+async def accounted(cluster: Cluster, key: JobKey) -> Run:
     """The claim's run once accounting has its end, without having been told of the claim."""
     deadline = time.monotonic() + WAIT_S
-    while not (found := [run for run in of(await read_runs(login, cluster, today(), key, []), key) if run.ended_at]):
+    while not (found := [run for run in of(await read_runs(cluster, today(), key, []), key) if run.ended_at]):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.3)
     (run,) = found
@@ -68,7 +69,7 @@ async def test_all_runs_of_a_period_come_by_claim(login: Login, cluster: Cluster
     await cluster.submit(bad, bash("exit 3"), SMALL)
     for key, state, status in ((good, "COMPLETED", 0), (bad, "FAILED", 768)):
         end = await ended(monitor, key)
-        run = await accounted(login, cluster, key)
+        run = await accounted(cluster, key)
         assert (run.state, run.exit_status) == (state, status)
         assert (run.slurm_id, run.started_at, run.ended_at) == (end.slurm_id, end.started_at, end.ended_at)
 
@@ -78,9 +79,9 @@ async def test_jobs_of_another_grid_are_not_in_the_books(
 ) -> None:
     await cluster.submit(key, bash("true"), SMALL)
     await ended(monitor, key)
-    await accounted(login, cluster, key)
+    await accounted(cluster, key)
     elsewhere = replace(key, chain_id=key.chain_id + 1)
-    assert (await read_runs(login, cluster, today(), elsewhere, [])).runs == ()
+    assert (await read_runs(cluster, today(), elsewhere, [])).runs == ()
 
 
 async def test_a_claim_is_found_however_old_it_is(
@@ -89,7 +90,7 @@ async def test_a_claim_is_found_however_old_it_is(
     await cluster.submit(key, bash("true"), SMALL)
     await ended(monitor, key)
     next_week = Span(int(time.time()) + 7 * 86400, int(time.time()) + 8 * 86400)
-    (run,) = of(await read_runs(login, cluster, next_week, key, [key]), key)
+    (run,) = of(await read_runs(cluster, next_week, key, [key]), key)
     assert run.state == "COMPLETED"
 
 
@@ -98,18 +99,18 @@ async def test_a_claim_of_which_nothing_is_kept_is_believed_if_the_chain_knows_i
 ) -> None:
     await cluster.submit(key, bash("true"), SMALL)
     await ended(monitor, key)
-    await accounted(login, cluster, key)
+    await accounted(cluster, key)
     await cluster.acknowledge(key)
     shutil.rmtree(box.folder(key))
-    assert len(of(await read_runs(login, cluster, today(), key, [key]), key)) == 1
-    assert of(await read_runs(login, cluster, today(), key, []), key) == []
+    assert len(of(await read_runs(cluster, today(), key, [key]), key)) == 1
+    assert of(await read_runs(cluster, today(), key, []), key) == []
 
 
 async def test_a_running_job_has_no_end(login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
     await cluster.submit(key, bash("sleep 600"), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
-    (run,) = of(await read_runs(login, cluster, today(), key, [key]), key)
+    (run,) = of(await read_runs(cluster, today(), key, [key]), key)
     assert (run.state, run.ended_at) == ("RUNNING", None)
     assert run.started_at is not None
     await cluster.cancel(key)
@@ -121,7 +122,7 @@ async def test_completion_records_serve_without_accounting_and_that_is_said(
     await cluster.submit(key, bash("exit 3"), SMALL)
     await ended(monitor, key)
     disabled = OtherSacct(login, 1, b"sacct: error: Slurm accounting storage is disabled\n")
-    runs = await read_runs(disabled, cluster, today(), key, [key, new_key()])
+    runs = await read_runs(Cluster(disabled, cluster.settings), today(), key, [key, new_key()])
     assert (runs.complete, runs.source) == (False, WITHOUT_ACCOUNTING)
     assert [(run.state, run.exit_status) for run in runs.runs] == [("FAILED", 768)]
 
@@ -129,7 +130,7 @@ async def test_completion_records_serve_without_accounting_and_that_is_said(
 async def test_an_accounting_that_is_away_proves_nothing(login: Login, cluster: Cluster, key: JobKey) -> None:
     away = OtherSacct(login, 1, b"sacct: error: Unable to connect to slurmdbd\n")
     with pytest.raises(SlurmUnreachable, match="does not answer: Unable to connect"):
-        await read_runs(away, cluster, today(), key, [key])
+        await read_runs(Cluster(away, cluster.settings), today(), key, [key])
 
 
 def told(box: Box, key: JobKey, *ends: str) -> bytes:
@@ -142,7 +143,7 @@ def told(box: Box, key: JobKey, *ends: str) -> bytes:
 async def test_of_two_ends_of_one_start_the_first_counts(box: Box, login: Login, cluster: Cluster, key: JobKey) -> None:
     """A node that failed may report later that the job completed."""
     rows = told(box, key, "COMPLETED|0:0|100|200", "NODE_FAIL|0:0|100|150")
-    (run,) = (await read_runs(OtherSacct(login, 0, b"", rows), cluster, today(), key, [])).runs
+    (run,) = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
     assert (run.state, run.ended_at) == ("NODE_FAIL", 150)
 
 
@@ -152,12 +153,12 @@ async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_
     made = int(time.time())
     rows = told(box, key, f"FAILED|125:0|{made}|{made + 9}", f"FAILED|125:0|{made + 100}|{made + 101}")
     (box.folder(key) / "run" / "started").mkdir(parents=True)
-    runs = (await read_runs(OtherSacct(login, 0, b"", rows), cluster, today(), key, [])).runs
+    runs = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
     assert sorted((run.started_at, run.guarded) for run in runs) == [(made, False), (made + 100, True)]
 
 
 def test_times_are_asked_for_in_utc() -> None:
-    argv = PeriodSacct.argv(Span(0, 86400))
+    argv = Sacct.argv([], 0, 86400)
     assert "TZ=UTC" in argv
     assert argv[argv.index("-S") + 1] == "1970-01-01T00:00:00"
     assert argv[argv.index("-E") + 1] == "1970-01-02T00:00:00"

@@ -22,7 +22,7 @@ from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from tests.slurm.people import account, wallet_account
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, by_accounting, ended, ends, leave, new_key, until
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
@@ -88,7 +88,7 @@ async def test_each_customer_of_the_table_gets_the_own_account(
         assert (await ended(monitor, key)).state == "COMPLETED"
         assert await output(cluster, key) == [people[customer]] * 2
         await cluster.acknowledge(key)
-        assert (await cluster.records([key]))[key].state == "COMPLETED"
+        assert (await ends(cluster, key))[key].state == "COMPLETED"
 
 
 @needs_root
@@ -193,13 +193,12 @@ async def test_what_another_account_calls_like_a_claim_counts_as_nothing(
     assert (end.slurm_id, end.state) == (own.slurm_id, "CANCELLED")
     assert box.slurm("squeue", "-h", "-j", str(running), "-o", "%T").strip() == "RUNNING"
     await cluster.acknowledge(key)
-    assert [end.slurm_id for end in (await cluster.records([key])).values()] == [own.slurm_id]
+    assert [end.slurm_id for end in (await ends(cluster, key)).values()] == [own.slurm_id]
     (box.folder(key) / "record").unlink()
-    for _ in range(2):  # it was watched twice, and is forgotten
-        monitor.unwatch(key)
-    assert (await ended(monitor, key)).slurm_id == own.slurm_id, "accounting has both"
+    assert [end.slurm_id for end in (await ends(cluster, key)).values()] == [own.slurm_id], "the controller knows both"
+    assert (await by_accounting(cluster, key)).slurm_id == own.slurm_id, "accounting too"
     span = Span(int(time.time()) - 3600, int(time.time()) + 60)
-    runs = await read_runs(login, cluster, span, key, [key])
+    runs = await read_runs(cluster, span, key, [key])
     assert {run.slurm_id for run in runs.runs if run.job_id == key.job_id} == {own.slurm_id}
     box.slurm("scancel", str(running))
 

@@ -16,7 +16,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
-from tests.slurm.support import SMALL, Box, LoginWith, bash, ended, new_key, until
+from tests.slurm.support import SMALL, Box, LoginWith, bash, by_accounting, ended, ends, new_key, until
 
 
 async def test_health_and_hardware(cluster: Cluster) -> None:
@@ -34,14 +34,14 @@ async def test_health_and_hardware(cluster: Cluster) -> None:
     ],
     ids=["fits", "too many CPUs a task", "too much memory", "too many GPUs"],
 )
-async def test_what_could_never_run_is_told_before_it_is_claimed(
-    cluster: Cluster, request_: SubmitRequest, fits: bool
+async def test_what_could_never_run_is_refused_at_once(
+    cluster: Cluster, key: JobKey, request_: SubmitRequest, fits: bool
 ) -> None:
     if fits:
-        await cluster.test_only(request_)
+        await cluster.submit(key, bash("true"), request_)
         return
     with pytest.raises(SlurmError, match=r"Slurm refused: [A-Z]") as refusal:
-        await cluster.test_only(request_)
+        await cluster.submit(key, bash("true"), request_)
     assert not refusal.value.transient
 
 
@@ -170,22 +170,22 @@ async def test_records_come_from_the_spool_and_after_it_from_the_jobs_folder(
     await cluster.submit(running, bash("sleep 600"), SMALL)
     end = await ended(monitor, key)
     assert end.exit_status == 768
-    assert await cluster.records([key, running, new_key()]) == {key: end}
+    assert await ends(cluster, key, running, new_key()) == {key: end}
     for _ in range(2):
         await cluster.acknowledge(key)
-        assert await cluster.records([key]) == {key: end}
+        assert await ends(cluster, key) == {key: end}
     spool = Path(box.settings.grid_root) / "spool"
     assert not [file for file in spool.iterdir() if key.comment in file.read_text()]
     await cluster.cancel(running)
 
 
-async def test_accounting_serves_where_the_spool_has_nothing(
+async def test_controller_and_accounting_tell_the_same_where_the_spool_has_nothing(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     await cluster.submit(key, bash("exit 3"), SMALL)
     end = await ended(monitor, key)
     await cluster.acknowledge(key)
     (box.folder(key) / "record").unlink()
-    monitor.unwatch(key)
-    assert await ended(monitor, key) == end
-    assert await cluster.records([key]) == {key: end}
+    (by_memory,) = (await ends(cluster, key)).values()
+    assert by_memory == end
+    assert await by_accounting(cluster, key) == end

@@ -28,11 +28,16 @@ OTHERS = replace(RUNNING, slurm_id=43, name=OTHER.name, comment=OTHER.comment)
 T = 1000.0
 
 
-def concluded(sightings: Sightings, now: float, *queue: Row, rows: tuple[Row, ...] = ()) -> SlurmJob:
-    """Where the claim stands by a look at this moment."""
+def concluded(
+    sightings: Sightings, now: float, *queue: Row, rows: tuple[Row, ...] = (), memory: tuple[Row, ...] | None = None
+) -> SlurmJob:
+    """Where the claim stands at this moment by the queue, accounting's rows and what the controller remembers.
+
+    Unless told otherwise it does not know more of the claim than accounting does.
+    """
     look = Look(queue, (), {KEY.comment: "999"}, {KEY.comment: 42})
     found = sightings.by_look(look, [KEY], now)
-    return found.get(KEY) or sightings.by_accounting(look, [KEY], rows, now)[KEY]
+    return found.get(KEY) or sightings.by_records(look, [KEY], rows if memory is None else memory, rows, now)[KEY]
 
 
 def test_a_queue_that_is_empty_where_the_job_was_a_moment_ago_proves_nothing() -> None:
@@ -88,9 +93,8 @@ UNFINISHED = replace(OURS, state="RUNNING", ended_at=None)
 
 
 def remembered(sightings: Sightings, now: float, *memory: Row) -> SlurmJob:
-    """Where the claim stands when only accounting knows it, as unfinished, and the controller remembers this."""
-    assert concluded(sightings, now, OTHERS, rows=(UNFINISHED,)) in (ABSENT_BUT_ACCOUNTED, FORGOTTEN)
-    return sightings.by_memory(Look((OTHERS,), (), {KEY.comment: "999"}, {KEY.comment: 42}), [KEY], memory, now)[KEY]
+    """Where the claim stands when accounting knows it as unfinished, and the controller remembers this."""
+    return concluded(sightings, now, OTHERS, rows=(UNFINISHED,), memory=memory)
 
 
 def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember_is_forgotten() -> None:
@@ -98,19 +102,17 @@ def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember
     sightings = Sightings()
     concluded(sightings, T, RUNNING)
     assert remembered(sightings, T + REMEMBERED_S - 1) == FORGOTTEN
-    assert concluded(sightings, T + 10 * REMEMBERED_S, OTHERS, rows=(UNFINISHED,)) == FORGOTTEN, "and stays so"
+    assert remembered(sightings, T + 10 * REMEMBERED_S) == FORGOTTEN, "and stays so"
     concluded(sightings, T + 10 * REMEMBERED_S, RUNNING)
     assert remembered(sightings, T + 10 * REMEMBERED_S + 1, UNFINISHED) == ABSENT_BUT_ACCOUNTED, "until it is seen"
 
 
 def test_also_a_job_that_seems_forgotten_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
     """The controller may find its state again; accounting does not always hear that it came back without."""
-    sightings, look = Sightings(), Look((), (), {KEY.comment: "999"}, {KEY.comment: 42})
+    sightings = Sightings()
     concluded(sightings, T, RUNNING)
-    assert concluded(sightings, T + 1, rows=(UNFINISHED,)) == ABSENT_BUT_ACCOUNTED
-    assert sightings.by_memory(look, [KEY], (), T + 1) == {KEY: SUDDENLY_EMPTY}
-    assert concluded(sightings, T + EMPTIED_S - 1, rows=(UNFINISHED,)) == SUDDENLY_EMPTY
-    assert concluded(sightings, T + EMPTIED_S, rows=(UNFINISHED,)) == FORGOTTEN
+    for second, state in ((1, SUDDENLY_EMPTY), (EMPTIED_S - 1, SUDDENLY_EMPTY), (EMPTIED_S, FORGOTTEN)):
+        assert concluded(sightings, T + second, rows=(UNFINISHED,), memory=()) == state
 
 
 def test_who_was_not_looking_cannot_tell_a_forgotten_job_from_one_that_ended_long_ago() -> None:
@@ -120,8 +122,12 @@ def test_who_was_not_looking_cannot_tell_a_forgotten_job_from_one_that_ended_lon
     assert remembered(sightings, T + REMEMBERED_S) == ABSENT_BUT_ACCOUNTED
 
 
-def test_an_end_that_only_the_controller_knows_yet_counts() -> None:
+def test_an_end_that_only_the_controller_knows_counts_whatever_else_is_broken() -> None:
     assert remembered(Sightings(), T, OURS).phase is Phase.ENDED
+    assert concluded(Sightings(), T, OTHERS, memory=(OURS,)).phase is Phase.ENDED, "accounting never heard of the job"
+    sightings = Sightings()
+    concluded(sightings, T, RUNNING)
+    assert concluded(sightings, T + 1, memory=(OURS,)).phase is Phase.ENDED, "nor is anything else in the queue"
 
 
 def test_a_state_that_nobody_has_heard_of_is_logged_once_and_waited_on(caplog: pytest.LogCaptureFixture) -> None:

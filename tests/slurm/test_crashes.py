@@ -23,7 +23,7 @@ from deepgrid.slurm.conclude import ABSENT_BUT_ACCOUNTED, SUDDENLY_EMPTY
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.starts import CLOCKS_AGREE_WITHIN_S
 from tests.slurm.losing import lose_state
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, the_same_by_accounting, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, by_accounting, ended, ends, leave, new_key, until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 LONG_S = 180.0
@@ -86,10 +86,10 @@ async def test_a_job_that_runs_twice_ended_when_it_ended_first(
     saved.lose()
     held()
     await records(box, key, 2)
-    assert await cluster.records([key]) == {key: end}
+    assert await ends(cluster, key) == {key: end}
     assert (await cluster.read_output({key: 0}))[key].count(b"ran\n") == 1
     await cluster.acknowledge(key)
-    assert await cluster.records([key]) == {key: end}, "and stays so, whoever looks later"
+    assert await ends(cluster, key) == {key: end}, "and stays so, whoever looks later"
 
 
 async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_again(
@@ -151,8 +151,8 @@ async def test_a_node_that_dies_while_its_job_lives_on_ends_the_job_once(
     assert end.state == "NODE_FAIL"
     leave(box, key)
     box.start()
-    assert await cluster.records([key]) == {key: end}
-    assert (await the_same_by_accounting(box, cluster, monitor, key)).state == "NODE_FAIL"
+    assert await ends(cluster, key) == {key: end}
+    assert (await by_accounting(cluster, key)).state == "NODE_FAIL"
 
 
 async def test_a_job_that_waits_beyond_a_deadline_of_the_site_never_starts(

@@ -15,7 +15,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, Box, bash, new_key, the_same_by_accounting, until
+from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, until
 
 pytestmark = pytest.mark.long  # a cluster of its own, configured anew
 
@@ -56,7 +56,7 @@ async def test_a_preempted_job_is_the_clusters_fault(box: Box, cluster: Cluster,
     box.slurm("sbatch", f"--uid={account}", f"--gid={account}", "-p", "urgent", "--output=/dev/null", "--wrap=true")
     end = await until(monitor, key, Phase.ENDED)
     assert end.state == "PREEMPTED"
-    assert (await the_same_by_accounting(box, cluster, monitor, key)).state in FAULTS
+    assert (await by_accounting(cluster, key)).state in FAULTS
 
 
 async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(
@@ -67,4 +67,4 @@ async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(
     end = await until(monitor, key, Phase.ENDED)
     assert end.state == "NODE_FAIL"
     box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)  # it may be back by itself
-    assert (await the_same_by_accounting(box, cluster, monitor, key)).state == "NODE_FAIL"
+    assert (await by_accounting(cluster, key)).state == "NODE_FAIL"

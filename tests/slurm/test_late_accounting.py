@@ -1,4 +1,4 @@
-"""A site with accounting and without the completion hook: an end that accounting hears of late is waited for."""
+"""A site with accounting and without the completion hook: an end that accounting hears of late is known before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave, new_key, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, by_accounting, hand_over, leave, new_key, until
 
 pytestmark = pytest.mark.long
 
@@ -28,20 +28,22 @@ def box() -> Iterator[Box]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-async def test_an_end_during_an_outage_of_accounting_is_known_after_it(
+async def test_an_end_during_an_outage_of_accounting_is_told_by_the_controller_and_later_by_both(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
 ) -> None:
-    """Slurm's first words after it are FAILED at an unknown time, whatever the job did."""
+    """Accounting's first words after it are FAILED at an unknown time, whatever the job did: that is no end."""
     absent = new_key()
+    hand_over(box, absent)
     await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
     for each in (key, absent):
         monitor.watch(each)
     running = await until(monitor, key, Phase.RUNNING)
     stop("slurmdbd")
     leave(box, key)
-    assert (await until(monitor, key, Phase.UNKNOWN, Phase.ABSENT, Phase.ENDED)).phase is Phase.UNKNOWN
-    box.start()
     end = await until(monitor, key, Phase.ABSENT, Phase.ENDED)
     assert (end.state, end.exit_status, end.started_at) == ("FAILED", 768, running.started_at)
     assert end.ended_at is not None
+    assert monitor.observe(absent).phase is Phase.UNKNOWN
+    box.start()
+    assert await by_accounting(cluster, key) == end
     assert (await until(monitor, absent, Phase.ABSENT)).phase is Phase.ABSENT

@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import Row, Sacct
-from deepgrid.slurm.look import Accounted, Look, look_input, parse_look
+from deepgrid.slurm.look import Look, Records, look_input, parse_look
 from deepgrid.slurm.starts import Marks
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
@@ -44,14 +44,14 @@ def look(
 def test_a_row_that_differs_in_anything_is_not_ours(stranger: Row) -> None:
     assert look(spool=(stranger,)).ended(KEY) is None
     assert look(queue=(replace(stranger, state="RUNNING"),)).queued(KEY) is None
-    assert look().accounted(KEY, [stranger]) == Accounted()
+    assert look().records_of(KEY, [stranger]) == Records()
 
 
 def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it() -> None:
     nobody = Look((replace(OURS, state="RUNNING"),), (OURS,))
     assert nobody.queued(KEY) is None
     assert nobody.ended(KEY) is None
-    assert nobody.accounted(KEY, [OURS]) == Accounted()
+    assert nobody.records_of(KEY, [OURS]) == Records()
 
 
 def test_the_first_final_record_counts() -> None:
@@ -64,22 +64,22 @@ def test_the_first_final_record_counts() -> None:
 
 def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
     for row in (replace(OURS, state="FAILED", ended_at=None), replace(OURS, state="EVAPORATED")):
-        assert look().accounted(KEY, [row]) == Accounted(unfinished=(row,))
+        assert look().records_of(KEY, [row]) == Records(unfinished=(row,))
 
 
 def test_what_a_controller_without_its_state_ended_is_no_end() -> None:
     """It tells accounting of all jobs that ran when it went that they are cancelled, by nobody."""
     text = f"42|999|CANCELLED|0:0|100|160|n1|{KEY.name}|"
-    assert look().accounted(KEY, Sacct.parse(text)) == Accounted()
-    by_somebody = look().accounted(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
+    assert look().records_of(KEY, Sacct.parse(text)) == Records()
+    by_somebody = look().records_of(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
     assert by_somebody is not None
     assert by_somebody.state == "CANCELLED"
 
 
 def test_accounting_without_comments_serves_only_where_the_id_is_known() -> None:
     bare = replace(OURS, comment="")
-    assert look().accounted(KEY, [bare]).end is not None
-    assert look(id_=None).accounted(KEY, [bare]) == Accounted()
+    assert look().records_of(KEY, [bare]).end is not None
+    assert look(id_=None).records_of(KEY, [bare]) == Records()
 
 
 def test_the_record_of_a_refused_submission_is_no_run() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from pwd import getpwnam
 
 import pytest
 
@@ -17,7 +16,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.conclude import UNREAD
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, hand_over, leave, new_key, until
 
 
 async def test_the_life_of_a_job_that_exits_3(box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
@@ -65,10 +64,8 @@ async def test_a_job_that_slurm_could_not_launch_says_so(
     await cluster.submit(key, bash("kill -53 $$"), SMALL)
     chosen = await ended(monitor, key)
     assert (chosen.exit_status, chosen.reason) == (53, "")
-    account = box.settings.job_account or box.settings.user
     lost = new_key()
-    box.folder(lost).mkdir()
-    (box.folder(lost) / "account").write_text(f"{account} {getpwnam(account).pw_uid}\n")
+    account = hand_over(box, lost)
     box.slurm("sbatch", f"--uid={account}", f"--gid={account}", f"--job-name={lost.name}",
               f"--comment={lost.comment}", "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
     end = await ended(monitor, lost)
@@ -104,12 +101,15 @@ async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
 async def test_without_accounting_nothing_is_called_absent(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
 ) -> None:
-    """Live jobs and their ends are seen all the same: the queue and the completion hook do not need it."""
+    """Live jobs and their ends are seen all the same, and new ones submitted: that does not need it."""
     stop("slurmdbd")
     absent = new_key()
+    hand_over(box, absent)
     monitor.watch(absent)
+    monitor.watch(key)
+    assert await until(monitor, key, Phase.ABSENT) == ABSENT, "it was never handed to Slurm"
     await cluster.submit(key, bash("true"), SMALL)
-    assert (await ended(monitor, key)).state == "COMPLETED"
+    assert (await until(monitor, key, Phase.ENDED)).state == "COMPLETED"
     assert monitor.observe(absent) == UNKNOWN
     box.start()
     await until(monitor, absent, Phase.ABSENT)

@@ -14,7 +14,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, leave, new_key, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, ends, leave, new_key, until
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ async def test_ends_are_learnt_and_what_nobody_knows_is_absent(
         assert (end.state, end.exit_status, end.reason) == endings[body]
         assert end.started_at == running[key].started_at
         assert end.ended_at is not None
-    assert (await cluster.records(list(keys))).keys() == keys.keys()
+    assert (await ends(cluster, *keys)).keys() == keys.keys()
     absent = new_key()
     monitor.watch(absent)
     await until(monitor, absent, Phase.ABSENT)

@@ -77,7 +77,7 @@ def test_a_refused_start_alone_is_no_end_for_spool_and_accounting() -> None:
     seen = look(Marks(EARLIER), BY_GUARD)
     assert seen.ended(KEY) is None
     assert seen.refused_start(KEY, [])
-    assert look(Marks(EARLIER)).accounted(KEY, [BY_GUARD]).end is None
+    assert look(Marks(EARLIER)).records_of(KEY, [BY_GUARD]).end is None
     assert look(Marks(EARLIER)).refused_start(KEY, [BY_GUARD])
     assert not look(Marks(START)).refused_start(KEY, [BY_GUARD])
 

@@ -21,7 +21,7 @@ from deepgrid.slurm.submit import (
     parse_answer,
     submit_command,
 )
-from tests.slurm.support import SMALL, Box, bash, ended, new_key, until
+from tests.slurm.support import SMALL, Box, bash, ended, ends, new_key, until
 
 IMPOSSIBLE = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=10**6, gpus=0, time_limit_minutes=5)
 
@@ -118,7 +118,7 @@ async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
     assert len(box.ids(key)) <= 1
     monitor.watch(key)
     assert await until(monitor, key, Phase.ABSENT, Phase.ENDED) == await until(monitor, key, Phase.ABSENT)
-    assert await cluster.records([key]) == {}
+    assert await ends(cluster, key) == {}
 
 
 async def test_half_a_script_is_not_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
