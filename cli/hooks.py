@@ -9,7 +9,7 @@ import typer
 
 from cli.border import runs
 from cli.options import ClusterName
-from cli.serving import require_prefect
+from cli.serving import provider_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,7 +34,6 @@ async def install(
     ] = "",
 ) -> None:
     """Have Slurm record the end of each job, and guard the names of the grid's jobs."""
-    from deepgrid.errors import ConfigurationError
     from deepgrid.slurm import install as installing
     from deepgrid.slurm.hooking import Kind, plan
 
@@ -45,26 +44,34 @@ async def install(
             print(made.as_script(site))
             return
         _show(site, made)
-        for sentence in made.by_hand:
-            print(f"by hand: {sentence}")
-        if not (made.owner or made.files):
-            print("Everything that can be installed is.")
-        elif not site.writable:
-            raise ConfigurationError(
-                f"{site.facts['account']} may not change {site.facts['conf']} on the login node.",
-                next_step="Give the output of --print to the cluster's administrator.",
-            )
-        elif not yes:
-            print("Nothing was changed; --yes does it.")
+        if not await _install(login, site, made, yes=yes):
             return
-        else:
-            copy = await installing.apply(login, site, made)
-            print(f"Installed.{f' slurm.conf as it was: {copy}' if copy else ''}")
         if made.restart and restart:
             await installing.restart(login, restart)
             print("slurmctld was restarted.")
         elif made.restart:
             print(f"{_restart_words(site)}; then `dps provider doctor {cluster}` says whether it works.")
+
+
+async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
+    """Do what can be done over the login, if the person said `yes`; returns whether it is done by now."""
+    from deepgrid.errors import ConfigurationError
+    from deepgrid.slurm.install import apply
+
+    if not (made.owner or made.files):
+        print("Everything that can be installed is.")
+        return True
+    if not site.writable:
+        raise ConfigurationError(
+            f"{site.facts['account']} may not change {site.facts['conf']} on the login node.",
+            next_step="Give the output of --print to the cluster's administrator.",
+        )
+    if not yes:
+        print("Nothing was changed; --yes does it.")
+        return False
+    copy = await apply(login, site, made)
+    print(f"Installed.{f' slurm.conf as it was: {copy}' if copy else ''}")
+    return True
 
 
 def _show(site: Site, made: Plan) -> None:
@@ -76,6 +83,8 @@ def _show(site: Site, made: Plan) -> None:
         print(change.diff(), end="")
     for line in made.lines if made.files or made.restart else ():
         print(f"slurm.conf: {line}")
+    for sentence in made.by_hand:
+        print(f"by hand: {sentence}")
 
 
 def _restart_words(site: Site) -> str:
@@ -85,12 +94,9 @@ def _restart_words(site: Site) -> str:
 @asynccontextmanager
 async def _login(cluster: str) -> AsyncIterator[tuple[Login, LoginSettings]]:
     """The cluster's login node, by the provider block."""
-    from blocks import Provider
-    from blocks.loading import load_block
     from deepgrid.slurm.login import Login
 
-    require_prefect()
-    settings = (await load_block(Provider, cluster)).settings().login
+    settings = (await provider_settings(cluster)).login
     login = Login(settings)
     try:
         yield login, settings

@@ -10,7 +10,7 @@ import typer
 
 from cli.border import runs
 from cli.options import ClusterName
-from cli.serving import require_prefect
+from cli.serving import provider_settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -72,11 +72,8 @@ def _open_jobs(claimed: list[int]) -> str:
 @asynccontextmanager
 async def _own(cluster: str) -> AsyncIterator[tuple[Chain, str]]:
     """The chain and the provider's address, by the provider block."""
-    from blocks import Provider
-    from blocks.loading import load_block
     from cli.grid import as_anyone, wallet
 
-    require_prefect()
-    settings = (await load_block(Provider, cluster)).settings()
+    settings = await provider_settings(cluster)
     async with as_anyone(settings.book) as chain:
         yield chain, wallet(settings.key_file).address

@@ -13,7 +13,7 @@ from cli.border import runs
 from cli.grid import address, as_anyone, as_customer
 from cli.options import DEFAULT_KEY, AsJson, BookFile, ClusterName, KeyFile
 from cli.screen import Screen, print_json
-from cli.serving import require_prefect, serve
+from cli.serving import provider_settings, require_prefect, serve
 
 if TYPE_CHECKING:
     from deepgrid.chain.client import Chain
@@ -73,14 +73,10 @@ async def status(
 @runs
 async def register(cluster: ClusterName) -> None:
     """Propose one's cluster to the operator: hardware as Slurm has it, prices and labels of the provider block."""
-    from blocks import Provider as Block
-    from blocks.loading import load_block
     from deepgrid.roles import registration
     from deepgrid.roles.provider import provider_session
 
-    require_prefect()
-    block = await load_block(Block, cluster)
-    async with provider_session(block.settings()) as session:
+    async with provider_session(await provider_settings(cluster)) as session:
         outcome = await registration.register(session)
     for change in outcome.changes:
         print(f"proposed  {change}")
@@ -121,16 +117,12 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
 @runs
 async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
     """Find what is wrong with a cluster's set-up: login, Slurm, how ends are learnt, accounts, chain, gas, services."""
-    from blocks import Provider as Block
-    from blocks.loading import load_block
     from cli.checkup import findings_as_json, show_findings
     from deepgrid.errors import ConfigurationError
     from deepgrid.roles.doctor import examine_provider
     from deepgrid.slurm.checkup import Level
 
-    require_prefect()
-    block = await load_block(Block, cluster)
-    findings = await examine_provider(block.settings())
+    findings = await examine_provider(await provider_settings(cluster))
     if as_json:
         print_json(findings_as_json(findings))
     else:
@@ -150,10 +142,10 @@ async def authorized_keys(
 ) -> None:
     """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
     from deepgrid.slurm.authorized_key import authorized_key
-    from deployments.kept_settings import provider_settings
+    from deployments import kept_settings
 
     require_prefect()
-    login = (await provider_settings(cluster)).login
+    login = (await kept_settings.provider_settings(cluster)).login
     if user in ("", login.user):
         print(authorized_key(login, cluster))
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from deepgrid.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from deepgrid.roles.provider import ProviderSettings
 
 CHATTY = ("httpx", "httpcore", "paramiko", "uvicorn.access", "aiosqlite")
 
@@ -38,3 +42,15 @@ def require_prefect() -> None:
         raise ConfigurationError(
             "No Prefect server is configured.", next_step="Set PREFECT_API_URL, such as http://127.0.0.1:4200/api."
         )
+
+
+async def provider_settings(cluster: str) -> ProviderSettings:
+    """What the provider block `cluster` says.
+
+    Raises ConfigurationError without a Prefect server or such a block, ServiceError when Prefect does not answer.
+    """
+    from blocks import Provider
+    from blocks.loading import load_block
+
+    require_prefect()
+    return (await load_block(Provider, cluster)).settings()
