@@ -66,7 +66,7 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
     except GridError as error:
         findings.append(Finding.of("slurm", error))
     else:
-        version, partition = facts.values["SLURM_VERSION"], cluster.settings.partition
+        version, partition = facts.values.get("SLURM_VERSION", "(of an unknown version)"), cluster.settings.partition
         words = f"Slurm {version}, partition {partition} with {hardware.nodes} nodes."
         findings.append(Finding("slurm", Level.GOOD, words))
     return [*findings, *judge(facts, cluster.settings)]

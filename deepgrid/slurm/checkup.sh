@@ -12,7 +12,7 @@ fact account "$(id -un)"
 config=$(timeout 20 scontrol show config 2> /dev/null)
 printf '%s\n' "$config" | while read -r name _ value; do
   case $name in
-    SLURM_VERSION | SLURM_CONF | JobCompType | JobSubmitPlugins | AccountingStorageType | MinJobAge) fact "$name" "$value" ;;
+    SLURM_VERSION | JobCompType | JobSubmitPlugins | AccountingStorageType | MinJobAge) fact "$name" "$value" ;;
   esac
 done
 folder=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
@@ -57,5 +57,4 @@ if probe=$(mktemp "$root/.doctor.XXXXXX" 2> /dev/null); then
   rm -f "$probe"
 fi
 fact locks "$locks"
-fact timeout "$(command -v timeout)"
 echo end
