@@ -65,7 +65,7 @@ remove() {
 
 # remove_claim FOLDER: unless somebody is at it. Without root, only its account can empty what is the job's.
 remove_claim() {
-  if [ "$(id -u)" != 0 ] && know_owner "$root/jobs/$1"; then
+  if [ "$(id -u)" != 0 ] && [ -e "$root/jobs/$1/run" ] && know_owner "$root/jobs/$1"; then
     # shellcheck disable=SC2016 # expanded by the account that owns it
     as_owner timeout 60 sh -c 'cd "$0" && find . -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; &&
       find . -xdev -mindepth 1 -delete' "$root/jobs/$1/run" || return 1

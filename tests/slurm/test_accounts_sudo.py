@@ -116,6 +116,8 @@ async def test_an_account_that_sudo_does_not_give_is_a_refusal_with_its_reason(
     assert sorted(file.name for file in folder_of(cluster, key).iterdir()) == [
         "account", "complaint", "lock", "refused", "tombstone",
     ]  # fmt: skip
+    assert await cluster.leftovers.remove(key, "/nowhere/at/all", [Leftover(key)]) == [Leftover(key)]
+    assert not folder_of(cluster, key).exists()
 
 
 async def test_root_is_not_needed_and_not_pretended(settings: LoginSettings, key: JobKey) -> None:
