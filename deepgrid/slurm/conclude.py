@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.commands import Row, is_known
@@ -132,16 +133,28 @@ async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict
     look = await cluster.look(keys)
     states = cluster.sightings.by_look(look, keys, time.monotonic())
     missing = [key for key in keys if key not in states]
-    return look, states | await conclude_missing(cluster, look, missing)
+    found, silence = await conclude_missing(cluster, look, missing)
+    if silence is not None:
+        raise silence
+    return look, states | found
 
 
-async def conclude_missing(cluster: Cluster, look: Look, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
+async def conclude_missing(
+    cluster: Cluster, look: Look, missing: Sequence[JobKey]
+) -> tuple[dict[JobKey, SlurmJob], SlurmError | None]:
     """Where claims stand that the look missed, by the controller's memory and, for what has no end there, accounting.
 
-    Neither is asked for claims that were never handed to Slurm.
+    Neither is asked for claims that were never handed to Slurm. When one does not answer, its error is returned, and
+    the claims that it could have told of are left out.
     """
-    tried = [key for key in missing if look.was_tried(key)]
-    remembered = await cluster.remembered() if tried else []
-    unended = [key for key in tried if look.records_of(key, remembered).end is None]
-    accounted = await cluster.accounting_of(unended) if unended else []
-    return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic())
+    remembered: list[Row] = []
+    accounted: list[Row] = []
+    silence = None
+    asked = [key for key in missing if look.was_tried(key)]
+    try:
+        remembered = await cluster.remembered() if asked else []
+        asked = [key for key in asked if look.records_of(key, remembered).end is None]
+        accounted = await cluster.accounting_of(asked)
+    except SlurmError as error:
+        silence, missing = error, [key for key in missing if key not in asked]
+    return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic()), silence

@@ -55,6 +55,7 @@ class SlurmMonitor:
         self._loop: asyncio.Task[None] | None = None
         self._clock_ahead_s = time.time() - time.monotonic()
         self.last_error: GridError | None = None
+        self._silence: GridError | None = None  # of the accounting, when it was last asked
 
     def watch(self, key: JobKey) -> None:
         """Begin to watch a claim; calls count, each needs its `unwatch`."""
@@ -123,17 +124,17 @@ class SlurmMonitor:
             look = await self._cluster.look(keys)
             self._clock_ahead_s = look.clock - time.monotonic()
             found = self._cluster.sightings.by_look(look, keys, time.monotonic())
-            found |= await self._ask_accounting(look, [key for key in keys if key not in found])
+            found |= await self._conclude(look, [key for key in keys if key not in found])
             self.last_error = None
         except GridError as error:
-            self._note(error)
+            self.last_error = _noted(error, self.last_error)
             found = dict.fromkeys(keys, UNKNOWN)
         except Exception:
             log.exception("Slurm monitor: a poll failed in a way that nobody thought of")
             found = dict.fromkeys(keys, UNKNOWN)
         self._publish(found)
 
-    async def _ask_accounting(self, look: Look, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
+    async def _conclude(self, look: Look, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
         """Conclusions on jobs that neither queue nor spool knows; those asked about lately keep their state."""
         now = time.monotonic()
         due = [key for key in missing if (watched := self._jobs.get(key)) and watched.account_after <= now]
@@ -141,17 +142,9 @@ class SlurmMonitor:
             return {}
         for key in due:
             self._jobs[key].postpone_accounting(now)
-        try:
-            return await conclude_missing(self._cluster, look, due)
-        except GridError as error:
-            self._note(error)
-            return dict.fromkeys(missing, UNKNOWN)
-
-    def _note(self, error: GridError) -> None:
-        """Log an outage once, not at every poll."""
-        if self.last_error is None or self.last_error.message != error.message:
-            log.warning("Slurm monitor: %s", error)
-        self.last_error = error
+        found, silence = await conclude_missing(self._cluster, look, due)
+        self._silence = _noted(silence, self._silence)
+        return dict.fromkeys(due, UNKNOWN) | found
 
     def _publish(self, found: dict[JobKey, SlurmJob]) -> None:
         moved = False
@@ -164,3 +157,10 @@ class SlurmMonitor:
         if moved:
             self._changed.set()
             self._changed = asyncio.Event()
+
+
+def _noted(error: GridError | None, before: GridError | None) -> GridError | None:
+    """`error`, logged unless it was the one before: an outage is told once, not at every poll."""
+    if error is not None and (before is None or before.message != error.message):
+        log.warning("Slurm monitor: %s", error)
+    return error

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,19 +10,27 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
-from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, by_accounting, hand_over, leave, new_key, until
+from deployments.onemachine.slurm import ClusterSpec
+from tests.slurm.support import (
+    SMALL,
+    WAIT_FOR_LEAVE,
+    Box,
+    bash,
+    by_accounting,
+    hand_over,
+    leave,
+    new_key,
+    running_box,
+    until,
+)
 
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    folder = Path(tempfile.mkdtemp(prefix="dg-late-"))
-    folder.chmod(0o755)
-    with running_site(folder, ClusterSpec("late", nodes=1, cpus_per_node=8, hook=False)) as (site, table):
-        yield Box(site, table, "late")
-    shutil.rmtree(folder, ignore_errors=True)
+    with running_box(ClusterSpec("late", nodes=1, cpus_per_node=8, hook=False)) as box:
+        yield box
 
 
 async def test_an_end_during_an_outage_of_accounting_is_told_by_the_controller_and_later_by_both(

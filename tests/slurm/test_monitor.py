@@ -99,7 +99,12 @@ async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
 
 
 async def test_without_accounting_nothing_is_called_absent(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
+    box: Box,
+    cluster: Cluster,
+    monitor: SlurmMonitor,
+    key: JobKey,
+    stop: Callable[[str], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Live jobs and their ends are seen all the same, and new ones submitted: that does not need it."""
     stop("slurmdbd")
@@ -111,6 +116,8 @@ async def test_without_accounting_nothing_is_called_absent(
     await cluster.submit(key, bash("true"), SMALL)
     assert (await until(monitor, key, Phase.ENDED)).state == "COMPLETED"
     assert monitor.observe(absent) == UNKNOWN
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == len(set(warnings)) > 0, "the outage is told once"
     box.start()
     await until(monitor, absent, Phase.ABSENT)
 
