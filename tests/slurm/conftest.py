@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -14,16 +12,13 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import Box, new_key
+from tests.slurm.support import Box, new_key, open_folder
 
 
 @pytest.fixture(scope="session")
 def state_folder() -> Iterator[Path]:
-    """A folder that others may pass through, unlike pytest's own, so that jobs get their own account."""
-    folder = Path(tempfile.mkdtemp(prefix="dg-slurm-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    with open_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -34,11 +29,17 @@ def box(state_folder: Path) -> Iterator[Box]:
 
 
 @pytest.fixture
-async def cluster(box: Box) -> AsyncIterator[Cluster]:
-    """The cluster over a transport of its own."""
+async def login(box: Box) -> AsyncIterator[Login]:
+    """A transport to the login node."""
     login = Login(box.settings)
-    yield Cluster(login, box.settings)
+    yield login
     await login.close()
+
+
+@pytest.fixture
+async def cluster(login: Login, box: Box) -> Cluster:
+    """The cluster over that transport."""
+    return Cluster(login, box.settings)
 
 
 @pytest.fixture

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -21,7 +24,7 @@ from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from deployments.onemachine.processes import ProcessTable
-from deployments.onemachine.slurm import SlurmSite
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 
 SMALL = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
 CONTRACT = "0x" + "c0ffee00" * 5
@@ -68,6 +71,24 @@ class Box:
         """Ids of all jobs of this name that the controller remembers."""
         queued = self.slurm("squeue", "-h", "-a", "-t", "all", "-n", key.name, "-o", "%A")
         return [int(word) for word in queued.split()]
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that others may pass through, unlike pytest's own, so that jobs get their own account."""
+    folder = Path(tempfile.mkdtemp(prefix="dg-slurm-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running_box(spec: ClusterSpec) -> Iterator[Box]:
+    """A cluster of its own."""
+    with open_folder() as folder, running_site(folder, spec) as (site, table):
+        yield Box(site, table, spec.name)
 
 
 def new_key() -> JobKey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,13 +21,6 @@ from deepgrid.slurm.commands import Sacct
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
-
-
-@pytest.fixture
-async def login(box: Box) -> AsyncIterator[Login]:
-    login = Login(box.settings)
-    yield login
-    await login.close()
 
 
 def today() -> Span:

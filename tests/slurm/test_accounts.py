@@ -62,13 +62,6 @@ async def at() -> AsyncIterator[Opener]:
 
 
 @pytest.fixture
-async def login(box: Box) -> AsyncIterator[Login]:
-    login = Login(box.settings)
-    yield login
-    await login.close()
-
-
-@pytest.fixture
 def cluster(settings: LoginSettings, at: Opener) -> Cluster:
     return at(settings)
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +18,12 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.accounts import Become, CustomerAccounts
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.leftovers import Leftover
-from deepgrid.slurm.login import CommandResult, Login, LoginSettings
+from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from tests.slurm.ordinary import operator, ordinary_supervisor
 from tests.slurm.people import account, wallet_account
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, LoginWith, bash, ended, until
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
@@ -155,20 +155,6 @@ printf '%s\\n' "$place" | /usr/bin/sudo "$@"
 """
 
 
-class Tampered:
-    """A login node on which somebody else learns where files change hands, and is quicker."""
-
-    def __init__(self, login: Login, folder: Path) -> None:
-        self._login = login
-        self._path = f"PATH={folder}:/usr/bin:/bin"
-
-    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
-        return await self._login.run(["env", self._path, *argv], stdin=stdin, timeout_s=timeout_s)
-
-    async def close(self) -> None:
-        await self._login.close()
-
-
 async def test_what_somebody_else_puts_where_files_change_hands_is_not_used(
     box: Box, settings: LoginSettings, people: dict[str, str], state_folder: Path, key: JobKey
 ) -> None:
@@ -179,7 +165,8 @@ async def test_what_somebody_else_puts_where_files_change_hands_is_not_used(
     shutil.chown(target, people[ALICE])
     (folder / "sudo").write_text(TAMPER.format(somebody=people[BOB], target=target))
     (folder / "sudo").chmod(0o755)
-    tampered = Tampered(Login(settings), folder)
+    # As on a login node where somebody else learns where files change hands, and is quicker.
+    tampered = LoginWith(Login(settings), PATH=f"{folder}:/usr/bin:/bin")
     try:
         with pytest.raises(SlurmError, match="could not act as .*(exists|cannot create)"):
             await Cluster(tampered, settings).submit(key, bash("true"), of(ALICE))

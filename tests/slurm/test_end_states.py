@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +11,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
-from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, until
+from deployments.onemachine.slurm import ClusterSpec
+from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, running_box, until
 
 pytestmark = pytest.mark.long  # a cluster of its own, configured anew
 
@@ -29,17 +26,14 @@ PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP Priority
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
     """A cluster with one node of one CPU, and a partition that takes it from the others."""
-    folder = Path(tempfile.mkdtemp(prefix="dg-ends-"))
-    folder.chmod(0o755)
-    with running_site(folder, ClusterSpec("ends", nodes=1, cpus_per_node=1)) as (site, table):
-        controller = next(daemon for daemon in site.daemons() if daemon.name == "ends-slurmctld")
-        table.stop(controller.name)
-        with open(site.environment("ends")["SLURM_CONF"], "a") as conf:
+    with running_box(ClusterSpec("ends", nodes=1, cpus_per_node=1)) as box:
+        controller = next(daemon for daemon in box.site.daemons() if daemon.name == "ends-slurmctld")
+        box.table.stop(controller.name)
+        with open(box.site.environment("ends")["SLURM_CONF"], "a") as conf:
             conf.write(PREEMPTING)
-        table.start(controller)
-        table.wait_ready(controller)
-        yield Box(site, table, "ends")
-    shutil.rmtree(folder, ignore_errors=True)
+        box.table.start(controller)
+        box.table.wait_ready(controller)
+        yield box
 
 
 async def running(cluster: Cluster, monitor: SlurmMonitor) -> JobKey:

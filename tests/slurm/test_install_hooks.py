@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,30 +25,11 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a cluster of its ow
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     """A cluster with accounting and without hooks."""
     spec = ClusterSpec("bare", nodes=1, cpus_per_node=8, hook=False, guard=False)
     with running_site(tmp_path_factory.mktemp("bare"), spec) as (site, table):
         yield Box(site, table, "bare")
-
-
-@pytest.fixture
-async def login(bare: Box) -> AsyncIterator[Login]:
-    login = Login(bare.settings)
-    yield login
-    await login.close()
-
-
-@pytest.fixture
-async def cluster(bare: Box, login: Login) -> Cluster:
-    return Cluster(login, bare.settings)
-
-
-@pytest.fixture
-async def monitor(cluster: Cluster) -> AsyncIterator[SlurmMonitor]:
-    monitor = SlurmMonitor(cluster, poll_s=0.2)
-    yield monitor
-    await monitor.close()
 
 
 def conf(box: Box) -> Path:
@@ -90,24 +71,24 @@ async def run(cluster: Cluster, monitor: SlurmMonitor, body: str) -> tuple[JobKe
 
 
 async def test_a_bare_cluster_records_ends_after_it(
-    bare: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
+    box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
-    before = conf(bare).read_text()
+    before = conf(box).read_text()
     assert "identity" in (found := await levels(login, cluster))
     assert found["ends"] is found["identity"] is Level.WARNING
-    site = await install.read_site(login, bare.settings)
+    site = await install.read_site(login, box.settings)
     copy = await install.apply(login, site, plan(site))
     assert Path(copy).read_text() == before
-    assert conf(bare).stat().st_mode == Path(copy).stat().st_mode
-    assert not list(conf(bare).parent.glob("*.deepgrid-new"))
-    waits = plan(await install.read_site(login, bare.settings))
+    assert conf(box).stat().st_mode == Path(copy).stat().st_mode
+    assert not list(conf(box).parent.glob("*.deepgrid-new"))
+    waits = plan(await install.read_site(login, box.settings))
     assert waits.restart and not waits.files, "installed, and slurmctld does not know"
-    await installed(bare, login)
+    await installed(box, login)
     found = await levels(login, cluster)
     assert found["ends"] is Level.GOOD and "identity" not in found
     key, end = await run(cluster, monitor, "exit 3")
     assert (end.state, end.exit_status) == ("FAILED", 768)
-    assert record(bare, end.slurm_id)["comment"] == key.comment
+    assert record(box, end.slurm_id)["comment"] == key.comment
     await cluster.acknowledge(key)
 
 
@@ -119,11 +100,11 @@ def unmount(folder: Path) -> None:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-async def test_a_full_spool_keeps_no_half_record_and_accounting_serves(
-    bare: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
+async def test_a_full_spool_keeps_no_half_record_and_the_end_is_known(
+    box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
-    await installed(bare, login)
-    spool = Path(bare.settings.grid_root, "spool")
+    await installed(box, login)
+    spool = Path(box.settings.grid_root, "spool")
     if not mounted("-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", str(spool)):
         pytest.skip("mounting is not allowed here")
     try:
@@ -133,31 +114,31 @@ async def test_a_full_spool_keeps_no_half_record_and_accounting_serves(
                 (spool / f"stuffing-{stuffed}").write_bytes(b"x" * 4096)
         before = sorted(path.name for path in spool.iterdir())
         key, end = await run(cluster, monitor, "exit 3")
-        assert (end.state, end.exit_status) == ("FAILED", 768), "accounting tells it"
+        assert (end.state, end.exit_status) == ("FAILED", 768), "slurmctld tells it"
         assert sorted(path.name for path in spool.iterdir()) == before
-        log = bare.table.log_path(f"{bare.name}-slurmctld").read_text(errors="replace")
+        log = box.table.log_path(f"{box.name}-slurmctld").read_text(errors="replace")
         assert f"no completion record of job {end.slurm_id}: " in log
         assert "No space left on device" in log
         (spool / "stuffing-0").unlink()
         key, end = await run(cluster, monitor, "exit 4")
-        assert record(bare, end.slurm_id)["comment"] == key.comment
+        assert record(box, end.slurm_id)["comment"] == key.comment
     finally:
         unmount(spool)
 
 
-async def test_a_sites_own_lua_is_kept(bare: Box, login: Login) -> None:
-    await installed(bare, login)
-    mine, text = conf(bare).parent / "jobcomp.lua", "-- the site's\nfunction slurm_jobcomp_log_record() return 0 end\n"
+async def test_a_sites_own_lua_is_kept(box: Box, login: Login) -> None:
+    await installed(box, login)
+    mine, text = conf(box).parent / "jobcomp.lua", "-- the site's\nfunction slurm_jobcomp_log_record() return 0 end\n"
     hook = mine.read_text()
     mine.write_text(text)
     try:
-        site = await install.read_site(login, bare.settings)
+        site = await install.read_site(login, box.settings)
         made = plan(site)
         assert "is the site's own and is kept" in made.by_hand[0]
         await install.apply(login, site, made)
         assert mine.read_text() == text
         mine.unlink()
-        stale = plan(site := await install.read_site(login, bare.settings))
+        stale = plan(site := await install.read_site(login, box.settings))
         mine.write_text(text)  # somebody was quicker
         with pytest.raises(ConfigurationError, match="was changed meanwhile"):
             await install.apply(login, site, stale)
@@ -167,16 +148,16 @@ async def test_a_sites_own_lua_is_kept(bare: Box, login: Login) -> None:
 
 
 async def test_a_site_without_lua_records_by_a_script(
-    bare: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
+    box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
-    text = conf(bare).read_text()
-    conf(bare).write_text(with_option(text, "JobCompType", "jobcomp/none"))
+    text = conf(box).read_text()
+    conf(box).write_text(with_option(text, "JobCompType", "jobcomp/none"))
     try:
-        await installed(bare, login, Kind.SCRIPT)
+        await installed(box, login, Kind.SCRIPT)
         assert (await levels(login, cluster))["ends"] is Level.GOOD
         for body, state, status in (("exit 3", "FAILED", 768), ("true", "COMPLETED", 0), ("kill -53 $$", "FAILED", 53)):
             key, end = await run(cluster, monitor, body)
-            found = await recorded(bare, end.slurm_id)
+            found = await recorded(box, end.slurm_id)
             assert (end.state, end.exit_status, end.reason) == (state, status, ""), found
             assert (found["comment"], found["name"]) == (key.comment, key.name)
             (seen,) = (await cluster.look([key])).completions
@@ -184,18 +165,18 @@ async def test_a_site_without_lua_records_by_a_script(
                 state, status, end.started_at, end.ended_at,
             )  # fmt: skip
         lost = new_key()
-        number = bare.slurm("sbatch", "--parsable", f"--job-name={lost.name}", f"--comment={lost.comment}",
+        number = box.slurm("sbatch", "--parsable", f"--job-name={lost.name}", f"--comment={lost.comment}",
                             "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
-        await recorded(bare, int(number))
+        await recorded(box, int(number))
         assert (await cluster.look([lost])).completions[0].reason == "JobLaunchFailure"
-        bare.slurm("sbatch", "--wait", "--job-name=0xstranger", "--output=/dev/null", "--wrap=true")
+        box.slurm("sbatch", "--wait", "--job-name=0xstranger", "--output=/dev/null", "--wrap=true")
         key, end = await run(cluster, monitor, "true")
-        await recorded(bare, end.slurm_id)
-        names = [path.read_text() for path in Path(bare.settings.grid_root, "spool").glob("[0-9]*")]
+        await recorded(box, end.slurm_id)
+        names = [path.read_text() for path in Path(box.settings.grid_root, "spool").glob("[0-9]*")]
         assert not [one for one in names if "stranger" in one], "jobs of others are left alone"
     finally:
-        conf(bare).write_text(text)
-        restart(bare)
+        conf(box).write_text(text)
+        restart(box)
 
 
 async def recorded(box: Box, slurm_id: int | None) -> dict[str, str]:
@@ -206,7 +187,7 @@ async def recorded(box: Box, slurm_id: int | None) -> dict[str, str]:
     return record(box, slurm_id)
 
 
-async def test_a_command_that_restarts_is_run_and_its_failure_told(bare: Box, login: Login, tmp_path: Path) -> None:
+async def test_a_command_that_restarts_is_run_and_its_failure_told(box: Box, login: Login, tmp_path: Path) -> None:
     await install.restart(login, f"touch {tmp_path}/restarted")
     assert (tmp_path / "restarted").exists()
     with pytest.raises(ConfigurationError, match="The restart failed: no such unit"):

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +18,6 @@ from deepgrid.slurm import login as login_module
 from deepgrid.slurm.channel import OUTPUT_LIMIT_BYTES
 from deepgrid.slurm.login import Login, LoginSettings
 from tests.slurm.support import Box
-
-
-@pytest.fixture
-async def login(box: Box) -> AsyncIterator[Login]:
-    found = Login(box.settings)
-    yield found
-    await found.close()
 
 
 async def test_status_output_and_complaint_come_apart(login: Login) -> None:

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
-from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, ends, leave, new_key, until
+from deployments.onemachine.slurm import ClusterSpec
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, ends, leave, new_key, running_box, until
 
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    folder = Path(tempfile.mkdtemp(prefix="dg-bare-"))
-    folder.chmod(0o755)
     spec = ClusterSpec("bare", nodes=1, cpus_per_node=8, hook=False, accounting=False)
-    with running_site(folder, spec) as (site, table):
-        yield Box(site, table, "bare")
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-async def login(box: Box) -> AsyncIterator[Login]:
-    login = Login(box.settings)
-    yield login
-    await login.close()
+    with running_box(spec) as box:
+        yield box
 
 
 async def test_ends_are_learnt_and_what_nobody_knows_is_absent(
