@@ -1,14 +1,10 @@
 # shellcheck shell=sh
-# How a job gets its Unix account and its files, for the scripts that submit: stands before them. POSIX sh, run on the
-# login node. `folder` is the job's, in the hands of the login; what the job may write in it is output.log and run/.
+# How a job gets its Unix account and its files, for the scripts that submit: stands before them, and common.sh before
+# this. POSIX sh, run on the login node. `folder` is the job's, in the hands of the login; what the job may write in it is
+# output.log and run/.
 export LC_ALL=C
 umask 077
 folder='' user='' uid='' become='' complaint=''
-
-answer() {
-  printf '%s\n' "$*"
-  exit 0
-}
 
 # know_account ACCOUNT: sets user and uid, those of the login for an empty name; sets complaint and fails if it cannot.
 know_account() {

@@ -30,7 +30,7 @@ from deepgrid.slurm.submit import Term
 
 AGAIN_S = 2.0
 
-_LEADER = read_script("leader.sh")
+_LEADER = read_script("common.sh", "leader.sh")
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # Keeps the one leader of a provider, for as long as it is heard; bash (for `read -t`), run on the login node.
+# common.sh stands before this.
 # Arguments: ROOT PROVIDER SILENCE_S EPOCH WHO. Answers `leader EPOCH`, `standby EPOCH SINCE WHO` or `later WHY`.
 #
 # The leader is who holds the lock of ROOT/leaders/PROVIDER. It sends a line more often than every SILENCE_S seconds,
@@ -9,19 +10,6 @@ set -u
 export LC_ALL=C
 root=$1 folder=$1/leaders/$2 silence=$3 last=$4 who=$5
 umask 077
-
-answer() {
-  printf '%s\n' "$*"
-  exit 0
-}
-
-# put FILE TEXT: whole and on disk, or not there.
-put() {
-  if ! { printf '%s\n' "$2" > "$folder/$1.new" && sync "$folder/$1.new" && mv "$folder/$1.new" "$folder/$1"; }; then
-    answer later "the login node could not write $folder/$1"
-  fi
-  sync "$folder"
-}
 
 # on_file: the epoch, 0 before the first; fails on what is none.
 on_file() {

@@ -11,14 +11,6 @@ export SLURM_TIME_FORMAT=%s TZ=UTC
 verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 term=$6
 shift 6
 
-# put FILE TEXT: whole and on disk, or not there.
-put() {
-  if ! { printf '%s\n' "$2" > "$folder/$1.new" && sync "$folder/$1.new" && mv "$folder/$1.new" "$folder/$1"; }; then
-    answer later "the login node could not write $folder/$1"
-  fi
-  sync "$folder"
-}
-
 # The three places that may know this claim's job. Each prints Slurm ids, or fails with a reason. Jobs of other accounts
 # are not the claim's, whatever they are called; without an account nothing was submitted.
 # queued [OPTION...]: those in the queue; with `-t all` also those that ended a short while ago.

@@ -21,7 +21,7 @@ from deepgrid.slurm.starts import GUARD_STATUS
 
 INTENT_PATIENCE_S = 60
 
-_PROTOCOL = read_script("account.sh", "protocol.sh")
+_PROTOCOL = read_script("common.sh", "account.sh", "protocol.sh")
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 
