@@ -128,7 +128,7 @@ def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None
         argv = ["sh", str(files("deepgrid.slurm") / "look.sh"), str(tmp_path), "true"]
         env = {**os.environ, "PATH": f"{counting.parent}:{os.environ['PATH']}"}
         done = subprocess.run(argv, input=look_input(some), capture_output=True, check=True, env=env)
-        return parse_look(done.stdout), len((tmp_path / "calls").read_text())
+        return parse_look(CommandResult(0, done.stdout, done.stderr)), len((tmp_path / "calls").read_text())
 
     (_, for_one), (found, for_many) = looked(keys[:1]), looked(keys)
     assert for_many == for_one == 1
