@@ -15,7 +15,7 @@ from deployments.onemachine.ports import RANGE, USUAL
 # a command must not depend on how they were started themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LONGEST_FIRST = ("grid", "outages", "sbatch", "contracts", "onemachine", "chain")
+LONGEST_FIRST = ("grid", "contracts", "outages", "sbatch", "onemachine", "chain")
 
 
 def pytest_configure() -> None:

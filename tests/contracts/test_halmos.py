@@ -48,7 +48,7 @@ def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)  # a prover's patience is processor time, which other processes may take
+@pytest.mark.timeout(2400)  # a prover's patience is processor time, which other processes may take
 @pytest.mark.parametrize("contract", CONTRACT_NAMES)
 def test_every_claim_is_proved_and_every_wrong_one_refuted(contract: str, tmp_path: Path) -> None:
     judged, printed = halmos(contract, tmp_path / "halmos.json")
