@@ -113,8 +113,12 @@ async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, s
             said = await _top_up_while_paid(customer)
             assert said.count(f"Job {sliced_job} got 1 min.") == SLICES
             assert await purse.chain.allowance(purse.address) == 0
+            again = await run_now(grid, AUTO, operator="grid")
+            assert f"Job {sliced_job} cannot pay for more." in again["state"]["message"]
         finally:
             await purse.approve(0)
+    told = customer.dps("job", "get", str(sliced_job), check=0).stdout
+    assert told.count(f"the allowance is used up: the job ends at its limit of {1 + SLICES} min") == 1
 
 
 async def _top_up_while_paid(customer: Customer) -> list[str]:
@@ -164,5 +168,3 @@ async def test_the_other_one_ends_with_the_allowance(customer: Customer, sliced_
     assert (job.status, job.granted_minutes) == (JobStatus.OUT_OF_CREDITS, 1 + SLICES)
     settled = await customer.settlement(sliced_job)
     assert settled.billed_minutes == 1 + SLICES
-    told = customer.dps("job", "get", str(sliced_job), check=0).stdout
-    assert told.count(f"the allowance is used up: the job ends at its limit of {1 + SLICES} min") == 1
