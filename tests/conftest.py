@@ -10,12 +10,14 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from deployments.onemachine.ports import RANGE, USUAL
+from tests.chaos.table import PROPERTY, Row, Table
 
 # A shell starts its background jobs deaf to SIGINT, and children inherit that. Tests that interrupt
 # a command must not depend on how they were started themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LONGEST_FIRST = ("grid", "contracts", "outages", "sbatch", "onemachine", "chain")
+SECOND_GRID = "[second grid"
+LONGEST_FIRST = ("chaos", "grid", "contracts", "outages", "sbatch", "onemachine", "chain")
 
 
 def pytest_configure() -> None:
@@ -29,10 +31,11 @@ def pytest_configure() -> None:
 
 
 class Folders(LoadScopeScheduling):
-    """Side by side go folders, since the tests of one share what is started for them."""
+    """Side by side go folders, since the tests of one share what is started for them; some start it twice."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid.split("/")[1]
+        folder = nodeid.split("/")[1]
+        return f"{folder}, second grid" if SECOND_GRID in nodeid else folder
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -45,3 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         rank = {folder: place for place, folder in enumerate(LONGEST_FIRST)}
         items.sort(key=lambda item: rank.get(item.nodeid.split("/")[1], len(rank)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of all chaos rounds, whichever process ran them."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
+    told = [value for report in reports for name, value in report.user_properties if name == PROPERTY]
+    if told:
+        terminalreporter.section("points x outcomes")
+        terminalreporter.write_line(Table(map(Row.heard, told)).text())

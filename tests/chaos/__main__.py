@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.fault import Fault, all_faults
@@ -16,7 +17,7 @@ from tests.chaos.table import Table
 from tests.chaos.world import chaos_world
 
 
-def parse() -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--fault", action="append", default=[], help="one after another in a round")
     parser.add_argument("--match", help="instead: all faults whose name has this pattern, --at-once a round")
@@ -27,7 +28,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--long", action="store_true", help="also jobs that take minutes")
     parser.add_argument("--state", type=Path, help="folder for the grid, kept for its logs")
     parser.add_argument("--list", action="store_true", help="name all faults")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 def rounds(options: argparse.Namespace, faults: dict[str, Fault]) -> list[list[Fault]]:
@@ -45,7 +46,7 @@ async def run(options: argparse.Namespace, faults: dict[str, Fault], state: Path
             for together in rounds(options, faults):
                 began = time.monotonic()
                 try:
-                    await run_round(world, together, seed, table, jobs_per_fault=options.jobs, long=options.long)
+                    await run_round(world, together, seed, table.add, jobs_per_fault=options.jobs, long=options.long)
                 except Violated as error:
                     wrong += 1
                     print(error, file=sys.stderr)

@@ -7,13 +7,12 @@ import random
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from deepgrid.chain.batches import Request
 from deepgrid.errors import ContractError, GridError
 from deepgrid.lifecycle.job import Job, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
-from tests.chaos.kinds import KINDS, Kind, Steering, definition
+from tests.chaos.kinds import KINDS, Kind, Steering, definition, slurm_name
 from tests.chaos.world import CREDIT_WEI, World
 
 LOCKED_WEI = 20 * CREDIT_WEI
@@ -32,7 +31,7 @@ class Batch:
     def __init__(self, world: World, rng: random.Random, *, anywhere: bool = False) -> None:
         self._world = world
         self._rng = rng
-        self._gate = self._new_gate()
+        self._held: list[int] = []
         self._uses = () if anywhere else (Label("name", world.cluster),)
         self._places: dict[str, str] = {}
         self._steering: list[asyncio.Task[None]] = []
@@ -47,7 +46,7 @@ class Batch:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._gate.touch()
+        self.open()
         for task in (self._watching, *self._steering):
             task.cancel()
         await asyncio.gather(self._watching, *self._steering, return_exceptions=True)
@@ -55,10 +54,12 @@ class Batch:
     async def submit(self, names: Sequence[str]) -> list[int]:
         """Ask for one job of each kind named, in one transaction; returns their ids."""
         kinds = [KINDS[name] for name in names]
-        requests = [Request(await self._definition(kind), self._locked(kind), kind.name) for kind in kinds]
+        await asyncio.gather(*map(self._upload, set(kinds)))
+        requests = [Request(self._definition(kind), self._locked(kind), kind.name) for kind in kinds]
         ids = await self._world.customer.writer.request_jobs(requests)
         for job_id, kind in zip(ids, kinds, strict=True):
             self.kinds[job_id] = kind
+            self._held.append(job_id)
             if kind.steering is not Steering.NOTHING:
                 self._steering.append(asyncio.create_task(self._steer(job_id, kind, self._rng.choice(kind.steer_at))))
         return ids
@@ -77,11 +78,9 @@ class Batch:
 
     def open(self) -> None:
         """Let the jobs go that are held so far, or many faults in a row would fill the cluster; later ones are held."""
-        self._gate.touch()
-        self._gate, self._places = self._new_gate(), {}
-
-    def _new_gate(self) -> Path:
-        return self._world.gates / f"gate-{time.monotonic_ns()}"
+        for job_id in self._held:
+            (self._world.gates / slurm_name(job_id)).touch()
+        self._held.clear()
 
     async def end(self, within_s: float) -> None:
         """Let the held ones go and wait until every job is cold."""
@@ -128,12 +127,14 @@ class Batch:
                 raise AssertionError(f"job {job_id}: {error}") from error
         return True
 
-    async def _definition(self, kind: Kind) -> JobDefinition:
-        """The kind's definition; uploaded once a batch."""
-        model = definition(kind, str(self._world.starts), str(self._gate))
+    async def _upload(self, kind: Kind) -> None:
+        """Store the kind's definition, once a batch."""
         if kind.name not in self._places:
+            model = definition(kind, str(self._world.starts), str(self._world.gates))
             self._places[kind.name] = await self._world.customer.services.upload(model)
-        resources = model.resources
+
+    def _definition(self, kind: Kind) -> JobDefinition:
+        resources = definition(kind, "", "").resources
         return JobDefinition(
             gpus=resources.gpus, mem_per_cpu_mb=resources.mem_per_cpu, cpus_per_task=resources.cpus_per_task,
             ntasks=resources.tasks, batch_location_hash=self._places[kind.name], uses=self._uses,

@@ -23,6 +23,7 @@ from deepgrid.slurm.starts import GUARDED
 from deployments.onemachine.clusters import OFFERS
 from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed
+from tests.chaos.kinds import slurm_name
 from tests.chaos.world import World
 
 BLOCKS_AT_ONCE = 2000
@@ -74,16 +75,12 @@ async def gather(world: World, batch: Batch) -> list[Evidence]:
             job=job,
             settlements=[event for event in by_job[job.id] if event.name == "JobSettledEvent"],
             claims=[event for event in by_job[job.id] if event.name == "ClaimJobEvent"],
-            rows=_by_comment(rows[slurm_name(job)]),
+            rows=_by_comment(rows[slurm_name(job.id)]),
             starts=_starts(world, job),
-            left=[state for name, state in left if name == slurm_name(job)],
+            left=[state for name, state in left if name == slurm_name(job.id)],
         )
         for job in jobs
     ]
-
-
-def slurm_name(job: Job) -> str:
-    return f"0x{job.id:064x}"
 
 
 def faults_of(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
@@ -165,7 +162,7 @@ def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
 def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> list[Row]:
     """The completion records, in the spool or kept with the job, and accounting; of these jobs only."""
     login = world.grid.slurm.login(cluster)
-    names = {slurm_name(job) for job in jobs}
+    names = {slurm_name(job.id) for job in jobs}
     found: list[Row] = []
     for place in ("spool/[0-9]*", "jobs/*/record"):
         for file in Path(login.grid_root).glob(place):
@@ -196,7 +193,7 @@ def _by_comment(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _starts(world: World, job: Job) -> list[str]:
-    file = world.starts / slurm_name(job)
+    file = world.starts / slurm_name(job.id)
     return file.read_text().split() if file.exists() else []
 
 

@@ -25,7 +25,7 @@ class Steering(Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """`command` may name {open}, a file that the round makes at its end.
+    """`command` may name {open}, a file that the round makes to let the job go.
 
     `steer_at` are the states at which its customer may act.
     `exit_status` is None where any but 0 is right. `minutes_locked`, 0 for plenty, is what the credits buy.
@@ -74,8 +74,14 @@ KINDS = {
 }  # fmt: skip
 
 
-def definition(kind: Kind, starts: str, gate: str) -> workflow.Job:
-    """The kind's workflow; `starts` is a folder that jobs can write, `gate` the file that opens."""
+def slurm_name(job_id: int) -> str:
+    """The name of a grid's job in Slurm, and of its files in both folders of `definition`."""
+    return f"0x{job_id:064x}"
+
+
+def definition(kind: Kind, starts: str, gates: str) -> workflow.Job:
+    """The kind's workflow; `starts` is a folder that jobs can write, in `gates` each finds the file that lets it go."""
     note = f'echo "$SLURM_JOB_ID" >> {starts}/"$SLURM_JOB_NAME"'
+    gate = f'{gates}/"$SLURM_JOB_NAME"'
     command = f"{note}; {kind.command.format(open=gate)}"
     return workflow.parse(HEAD + f"steps:\n  - run: {{command: {json.dumps(command)}}}\n", kind.name).model

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
@@ -13,7 +14,7 @@ from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed, Fault
 from tests.chaos.judge import judge, outcomes
 from tests.chaos.kinds import KINDS
-from tests.chaos.table import Row, Table
+from tests.chaos.table import Row
 from tests.chaos.world import World
 
 COLD_WITHIN_S = 180.0
@@ -25,8 +26,9 @@ class Violated(AssertionError):
 
 
 async def run_round(
-    world: World, faults: Sequence[Fault], seed: int, table: Table, *, jobs_per_fault: int = 4, long: bool = False
-) -> None:
+    world: World, faults: Sequence[Fault], seed: int, record: Callable[[Row], None], *,
+    jobs_per_fault: int = 4, long: bool = False,
+) -> None:  # fmt: skip
     """Inject the faults one after another, with jobs in flight before and during each.
 
     Raises Violated with everything that is wrong, and the command that repeats the round.
@@ -38,8 +40,9 @@ async def run_round(
     async with Batch(world, rng, anywhere=Allowed.REFUSED in allows) as batch:
         try:
             last = await batch.submit(mixed(rng, jobs_per_fault, (), long=long))
-            for fault in faults:
-                struck[fault.name] = await _strike(world, batch, fault, rng, last, jobs_per_fault, long=long)
+            for place, fault in enumerate(faults, 1):
+                lengthy = long and 2 * place <= len(faults)  # others go on meanwhile, and the end does not wait
+                struck[fault.name] = await _strike(world, batch, fault, rng, last, jobs_per_fault, long=lengthy)
                 last = struck[fault.name][0][-jobs_per_fault:]
             await batch.end(max(COLD_WITHIN_S, *(fault.cold_within_s for fault in faults)))
             wrong = await judge(world, batch, allows)
@@ -48,14 +51,16 @@ async def run_round(
         finally:
             _heal(world)
     for name, (job_ids, seconds) in struck.items():
-        table.add(Row(name, outcomes(batch, job_ids), seconds, len(wrong)))
+        record(Row(name, outcomes(batch, job_ids), seconds, len(wrong)))
     if wrong:
-        raise Violated("\n".join([*wrong, "", f"repeat it with: {command(faults, seed)}"]))
+        raise Violated("\n".join([*wrong, "", f"repeat it with: {command(faults, seed, jobs_per_fault, long=long)}"]))
 
 
-def command(faults: Sequence[Fault], seed: int) -> str:
+def command(faults: Sequence[Fault], seed: int, jobs_per_fault: int, *, long: bool) -> str:
     """What a person types to see the round again."""
-    return "python -m tests.chaos " + " ".join(f"--fault {fault.name!r}" for fault in faults) + f" --seed {seed}"
+    words = [".venv/bin/python", "-m", "tests.chaos", "--seed", str(seed), "--jobs", str(jobs_per_fault)]
+    words += ["--long"] * long
+    return shlex.join([*words, *(word for fault in faults for word in ("--fault", fault.name))])
 
 
 def mixed(rng: random.Random, count: int, needs: Sequence[str], *, long: bool) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
+PROPERTY = "chaos"  # under which a test's report has its rows
 ENDS = tuple(status.words for status in JobStatus if status.cold)
 
 
@@ -20,12 +22,20 @@ class Row:
     seconds: float
     wrong: int
 
+    def told(self) -> dict[str, Any]:
+        """As plain values, which a test's report takes along."""
+        return {**asdict(self), "ends": dict(self.ends)}
+
+    @classmethod
+    def heard(cls, told: dict[str, Any]) -> Row:
+        return cls(**{**told, "ends": Counter(told["ends"])})
+
 
 class Table:
     """Adds rows up."""
 
-    def __init__(self) -> None:
-        self._rows: list[Row] = []
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows = list(rows)
 
     def add(self, row: Row) -> None:
         self._rows.append(row)
@@ -35,18 +45,18 @@ class Table:
         if not self._rows:
             return ""
         names = list(dict.fromkeys(row.fault for row in self._rows))
+        groups = [(name, [row for row in self._rows if row.fault == name]) for name in names]
         lines = [("point", "times", "jobs", *ENDS, "seconds", "verdict")]
-        for name in names:
-            rows = [row for row in self._rows if row.fault == name]
-            ends: Counter[str] = sum((row.ends for row in rows), Counter())
-            wrong = sum(row.wrong for row in rows)
-            cells = (len(rows), ends.total(), *(ends[end] or "" for end in ENDS))
-            mean = f"{sum(row.seconds for row in rows) / len(rows):.1f}"
-            lines.append((name, *map(str, cells), mean, f"{wrong} wrong" if wrong else "right"))
+        lines += [_cells(name, rows) for name, rows in [*groups, ("all", self._rows)]]
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         )
 
-    def save(self, file: Path) -> None:
-        file.write_text(self.text() + "\n")
+
+def _cells(name: str, rows: list[Row]) -> tuple[str, ...]:
+    ends: Counter[str] = sum((row.ends for row in rows), Counter())
+    wrong = sum(row.wrong for row in rows)
+    mean = f"{sum(row.seconds for row in rows) / len(rows):.1f}"
+    counts = (len(rows), ends.total(), *(ends[end] or "" for end in ENDS))
+    return (name, *map(str, counts), mean, f"{wrong} wrong" if wrong else "right")

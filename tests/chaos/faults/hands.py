@@ -124,12 +124,12 @@ REQUEUED_S = 360.0  # Slurm waits two minutes before it starts such a job again,
 LOST = frozenset({Allowed.LOST})
 REFUSED = frozenset({Allowed.REFUSED})
 FAULTS = [
-    Fault("partition down", True, partition_down),
-    Fault("partition drained", True, partition_drained, allows=REFUSED),
+    Fault("partition down", False, partition_down),
+    Fault("partition drained", False, partition_drained, allows=REFUSED),
     Fault("partition inactive", False, partition_inactive, allows=REFUSED),
     Fault("nodes drained", False, nodes_drained),
     Fault("nodes set down", False, nodes_down, allows=frozenset({Allowed.FAULT, Allowed.REFUSED})),
-    Fault("jobs cancelled by the administrator", True, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
+    Fault("jobs cancelled by the administrator", False, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
     Fault("jobs held by the administrator", False, held),
     Fault("jobs requeued by the administrator", False, requeued, allows=LOST, cold_within_s=REQUEUED_S),
     Fault("jobs suspended by the administrator", False, suspended),

@@ -17,9 +17,9 @@ NEEDS |= {"cancel at Slurm": ("cancelled",), "look at a cancel request": ("cance
 ONCE = ("claim", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request")  # a batch
 AT_START = ("adoption", "tidying")
 QUICK = (
-    "before claim", "after claim", "after start of the run", "before fetch", "before sbatch", "answer of sbatch",
-    "after sbatch", "before RUNNING report", "RUNNING report sent", "after extension", "after cancel at Slurm",
-    "before settlement", "settlement sent", "before acknowledge", "before adoption",
+    "before claim", "after claim", "before fetch", "after fetch", "before sbatch", "answer of sbatch", "after sbatch",
+    "before RUNNING report", "after RUNNING report", "before settlement", "settlement sent", "after settlement",
+    "before acknowledge", "after acknowledge", "before adoption",
 )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ STOPPED = partial(runs_changed, ("SCHEDULED", "PENDING", "RUNNING"), CANCELLING)
 RETRIED = partial(runs_changed, ENDED, RETRYING)
 
 FAULTS = [
-    Fault("Prefect killed", True, partial(server_down, SHORTLY_S)),
+    Fault("Prefect killed", False, partial(server_down, SHORTLY_S)),
     Fault("Prefect down", False, partial(server_down, LONG_S)),
     Fault("PostgreSQL restarted", True, partial(database_restarted, 0)),
     Fault("PostgreSQL down", False, partial(database_restarted, LONG_S)),

@@ -14,7 +14,7 @@ from tests.chaos.proxy import Answer, Cut, Down, Hang, Mode, Pass, Slow, http
 from tests.chaos.world import World
 
 Choose = Callable[[random.Random], Mode]
-SHORT, LONG = (2.0, 12.0), (33.0, 45.0)  # beyond what a task alone would wait out
+BRIEF, SHORT, LONG = (1.0, 4.0), (2.0, 12.0), (33.0, 45.0)  # beyond what a task alone would wait out
 
 
 @asynccontextmanager
@@ -107,19 +107,19 @@ def _fault(
 
 
 FAULTS = [
-    _fault("node down", always(Down()), quick=True),
+    _fault("node down", always(Down()), quick=True, seconds=BRIEF),
     _fault("node down for long", always(Down()), seconds=LONG),
     _fault("node down time and again", always(Down()), seconds=(0.2, 2.0), times=5),
-    _fault("node hangs", always(Hang()), quick=True),
+    _fault("node hangs", always(Hang())),
     _fault("node hangs for long", always(Hang()), seconds=LONG),
     _fault("node is slow", always(Slow()), seconds=(5.0, 15.0)),
-    _fault("node answers 429", one_of(REFUSALS), quick=True),
+    _fault("node answers 429", one_of(REFUSALS), quick=True, seconds=BRIEF),
     _fault("node fails", one_of(FAILURES)),
     _fault("node shows the door", one_of(CLOSED)),
-    _fault("node answers garbage", one_of(GARBAGE), quick=True),
+    _fault("node answers garbage", one_of(GARBAGE), quick=True, seconds=BRIEF),
     _fault("node answers JSON of another shape", one_of(SHAPES)),
     _fault("node answers half", one_of(HALVES)),
-    _fault("connection to the node cut in answers", _cut, quick=True, seconds=(0.5, 3.0), times=4),
+    _fault("connection to the node cut in answers", _cut, seconds=(0.5, 3.0), times=4),
     Fault("node is three blocks behind", False, partial(lagging, 3)),
     Fault("node is ten blocks behind", False, partial(lagging, 10)),
 ]

@@ -102,7 +102,7 @@ async def controller_down(world: World, rng: random.Random) -> AsyncIterator[Non
     await asyncio.to_thread(cluster.stop, "slurmctld")
     async with repaired(cluster):
         yield
-        await lasting(rng, 3, 10)
+        await lasting(rng, 1, 6)
 
 
 @asynccontextmanager
@@ -157,7 +157,7 @@ async def nodes_restarted(world: World, rng: random.Random) -> AsyncIterator[Non
 async def accounting_down(world: World, rng: random.Random) -> AsyncIterator[None]:
     async with _killed(world, "slurmdbd"):
         yield
-        await lasting(rng, 2, 8)
+        await lasting(rng, 1, 4)
 
 
 @asynccontextmanager
@@ -179,7 +179,7 @@ async def accounting_and_controller_down(world: World, rng: random.Random) -> As
 async def authentication_down(world: World, rng: random.Random) -> AsyncIterator[None]:
     async with _killed(world, "munged"):
         yield
-        await lasting(rng, 2, 8)
+        await lasting(rng, 1, 4)
 
 
 @asynccontextmanager
@@ -209,15 +209,15 @@ FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED})
 NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
 
 FAULTS = [
-    Fault("slurmctld killed just after jobs were submitted", True, controller_killed_after_submit, allows=FORGETS),
-    Fault("slurmctld killed just after jobs ended", True, controller_killed_after_end, allows=FORGETS),
+    Fault("slurmctld killed just after jobs were submitted", False, controller_killed_after_submit, allows=FORGETS),
+    Fault("slurmctld killed just after jobs ended", False, controller_killed_after_end, allows=FORGETS),
     Fault("slurmctld killed again and again", False, controller_killed_again_and_again, allows=FORGETS),
-    Fault("slurmctld forgot ids and gives them to others", True, ids_used_again, allows=FORGETS),
+    Fault("slurmctld forgot ids and gives them to others", False, ids_used_again, allows=FORGETS),
     Fault("slurmctld with an old state", False, old_state, allows=FORGETS),
     Fault("slurmctld with no state", False, no_state, allows=FORGETS),
     Fault("slurmctld down", True, controller_down),
     Fault("slurmctld hangs", False, controller_hangs),
-    Fault("slurmd killed", True, node_killed, allows=NODE),
+    Fault("slurmd killed", False, node_killed, allows=NODE),
     Fault("slurmd given up", False, node_given_up, allows=NODE),
     Fault("all slurmds restarted", False, nodes_restarted, allows=NODE),
     Fault("slurmdbd down", True, accounting_down),
