@@ -42,7 +42,8 @@ Inject = Callable[["World", random.Random], AbstractAsyncContextManager[None]]
 class Fault:
     """`quick` ones are part of `./run test`. `needs` are kinds of jobs (`kinds.KINDS`) of which some must be in flight.
 
-    `cold_within_s` is how long after the repair all jobs are over, 0 for the usual.
+    `cold_within_s` is how long after the repair all jobs are over, 0 for the usual. A fault that is `awaited` waits
+    itself for what it strikes, such as a kill at a point; others strike when jobs have come to a stage that is drawn.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Fault:
     needs: tuple[str, ...] = ()
     allows: frozenset[Allowed] = field(default_factory=frozenset)
     cold_within_s: float = 0.0
+    awaited: bool = False
 
 
 def all_faults() -> dict[str, Fault]:

@@ -38,7 +38,7 @@ def _name(one: Round, *, second: bool) -> str:
 @pytest.mark.parametrize("one", named(quick(FAULTS, FIRST_SEED, at_once=15)))
 async def test_the_quickest_faults(world: World, record: Record, one: Round) -> None:
     seed, faults = one
-    await run_round(world, faults, seed, record, jobs_per_fault=2)
+    await run_round(world, faults, seed, record, jobs_per_fault=3)
 
 
 @pytest.mark.long

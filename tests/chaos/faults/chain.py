@@ -241,7 +241,7 @@ async def _time_out(operator: Writer, job: Job) -> None:
 
 def _reorganised(report: str) -> Fault:
     inject = partial(reorganised, report, DEPTH)
-    return Fault(f"reorganised across a {report}", report == "claim", inject, NEEDS.get(report, ()))
+    return Fault(f"reorganised across a {report}", report == "claim", inject, NEEDS.get(report, ()), awaited=True)
 
 
 REFUSED = frozenset({Allowed.REFUSED})

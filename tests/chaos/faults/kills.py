@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,8 +13,12 @@ from tests.chaos.points import PLACES
 from tests.chaos.process import NotReached
 from tests.chaos.world import World
 
-NEEDS = {"extension": ("topped up",), "look at a top-up": ("topped up",)}
-NEEDS |= {"cancel at Slurm": ("cancelled",), "look at a cancel request": ("cancelled",)}
+# Kinds of jobs that come to a point whatever their customer does, as many as arrivals that may be waited for.
+NEEDS = dict.fromkeys(("extension", "look at a top-up"), ("topped up",))
+NEEDS |= dict.fromkeys(("cancel at Slurm", "look at a cancel request"), ("cancelled",))
+NEEDS |= dict.fromkeys(("start of the run", "fetch", "sbatch"), ("instant", "held"))
+NEEDS |= {"RUNNING report": ("held", "held")}
+NEEDS |= dict.fromkeys(("settlement", "acknowledge"), ("instant", "instant"))
 ONCE = ("claim", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request")  # a batch
 AT_START = ("adoption", "tidying")
 QUICK = (
@@ -52,9 +57,10 @@ async def killed_at_start(place: str, world: World, _rng: random.Random) -> Asyn
 
 
 def _fault(place: str) -> Fault:
-    name = place.removeprefix("before ").removeprefix("after ")
-    way = killed_at_start if name in AT_START else killed
-    return Fault(f"killed {place}", place in QUICK, partial(way, place), NEEDS.get(name, ()))
+    name = re.sub("^(before|after|intent of|answer of) | sent$", "", place)
+    at_start = name in AT_START
+    inject = partial(killed_at_start if at_start else killed, place)
+    return Fault(f"killed {place}", place in QUICK, inject, NEEDS.get(name, ()), awaited=not at_start)
 
 
 FAULTS = [_fault(place) for place in PLACES]
