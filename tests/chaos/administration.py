@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ from pathlib import Path
 from signal import SIGKILL
 
 from deployments.onemachine.processes import Daemon
+from tests.chaos.fault import Inject
 from tests.chaos.world import World
 from tests.slurm.support import Box
 
@@ -49,7 +50,7 @@ class Administrator(Box):
     def kill(self, *daemons: str) -> None:
         """End daemons as a crash would."""
         for name in daemons:
-            self.table.stop(name, SIGKILL)
+            self.table.stop(self.slurmctld if name == "slurmctld" else name, SIGKILL)
 
     def start(self) -> None:
         """Start again what was stopped, and put nodes back that Slurm drained for a job started twice."""
@@ -126,6 +127,37 @@ async def repaired(cluster: Administrator) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(cluster.start)
+
+
+@asynccontextmanager
+async def stopped(daemons: Sequence[str], world: World, _rng: random.Random) -> AsyncIterator[None]:
+    """Some of the cluster's daemons are ended in order for a while."""
+    cluster = Administrator.of(world)
+    async with repaired(cluster):
+        for name in daemons:
+            await asyncio.to_thread(cluster.stop, name)
+        yield
+
+
+@asynccontextmanager
+async def killed(daemons: Sequence[str], world: World, _rng: random.Random) -> AsyncIterator[None]:
+    """Some of the cluster's daemons are away after a crash."""
+    cluster = Administrator.of(world)
+    async with repaired(cluster):
+        await asyncio.to_thread(cluster.kill, *daemons)
+        yield
+
+
+def outage(broken: Inject, least_s: float, most_s: float) -> Inject:
+    """What is `broken` stays so for some seconds after jobs were submitted."""
+
+    @asynccontextmanager
+    async def inject(world: World, rng: random.Random) -> AsyncIterator[None]:
+        async with broken(world, rng):
+            yield
+            await lasting(rng, least_s, most_s)
+
+    return inject
 
 
 async def nodes_resumed(cluster: Administrator) -> None:

@@ -6,68 +6,33 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
-from tests.chaos.administration import Administrator, lasting, something_new
+from tests.chaos.administration import Administrator, lasting, outage, repaired, something_new
 from tests.chaos.fault import Allowed, Fault
 from tests.chaos.world import World
 
 
 @asynccontextmanager
-async def _partition(world: World, rng: random.Random, state: str) -> AsyncIterator[None]:
+async def partition(state: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
+    """One that is down takes jobs and starts none, a drained one does the reverse, an inactive one neither."""
     cluster = Administrator.of(world)
-    partition = f"PartitionName={cluster.settings.partition}"
-    await cluster.ask("scontrol", "update", partition, f"State={state}")
+    name = f"PartitionName={cluster.settings.partition}"
+    await cluster.ask("scontrol", "update", name, f"State={state}")
     try:
         yield
-        await lasting(rng, 2, 8)
     finally:
-        await cluster.ask("scontrol", "update", partition, "State=UP")
+        await cluster.ask("scontrol", "update", name, "State=UP")
 
 
 @asynccontextmanager
-async def partition_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Jobs are taken and not started."""
-    async with _partition(world, rng, "DOWN"):
-        yield
-
-
-@asynccontextmanager
-async def partition_drained(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Jobs are started and not taken."""
-    async with _partition(world, rng, "DRAIN"):
-        yield
-
-
-@asynccontextmanager
-async def partition_inactive(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Jobs are neither taken nor started."""
-    async with _partition(world, rng, "INACTIVE"):
-        yield
-
-
-@asynccontextmanager
-async def nodes_drained(world: World, rng: random.Random) -> AsyncIterator[None]:
-    async with _nodes(world, rng, "DRAIN"):
-        yield
-
-
-@asynccontextmanager
-async def nodes_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """What runs is killed as failed with its node."""
-    async with _nodes(world, rng, "DOWN"):
-        yield
-
-
-@asynccontextmanager
-async def _nodes(world: World, rng: random.Random, state: str) -> AsyncIterator[None]:
+async def nodes(state: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
+    """Drained nodes end what they run; on those that are set down it is killed, as failed with its node."""
     cluster = Administrator.of(world)
-    nodes = f"NodeName={','.join(cluster.nodes)}"
-    await cluster.ask("scontrol", "update", nodes, f"State={state}", "Reason=maintenance")
-    try:
+    names = f"NodeName={','.join(cluster.nodes)}"
+    await cluster.ask("scontrol", "update", names, f"State={state}", "Reason=maintenance")
+    async with repaired(cluster):
         yield
-        await lasting(rng, 2, 6)
-    finally:
-        await asyncio.to_thread(cluster.start)
 
 
 @asynccontextmanager
@@ -83,7 +48,7 @@ async def cancelled(world: World, rng: random.Random) -> AsyncIterator[None]:
 async def held(world: World, rng: random.Random) -> AsyncIterator[None]:
     """What waits is held for a while."""
     cluster = Administrator.of(world)
-    async with _partition(world, rng, "DOWN"):
+    async with outage(partial(partition, "DOWN"), 2, 8)(world, rng):
         await something_new(cluster.queued)
         waiting = _some(rng, await asyncio.to_thread(cluster.queued))
         await cluster.ask("scontrol", "hold", ",".join(waiting), check=False)
@@ -123,12 +88,13 @@ def _some(rng: random.Random, slurm_ids: set[str]) -> list[str]:
 REQUEUED_S = 360.0  # Slurm waits two minutes before it starts such a job again, which is refused
 LOST = frozenset({Allowed.LOST})
 REFUSED = frozenset({Allowed.REFUSED})
+NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
 FAULTS = [
-    Fault("partition down", False, partition_down),
-    Fault("partition drained", False, partition_drained, allows=REFUSED),
-    Fault("partition inactive", False, partition_inactive, allows=REFUSED),
-    Fault("nodes drained", False, nodes_drained),
-    Fault("nodes set down", False, nodes_down, allows=frozenset({Allowed.FAULT, Allowed.REFUSED})),
+    Fault("partition down", False, outage(partial(partition, "DOWN"), 2, 8)),
+    Fault("partition drained", False, outage(partial(partition, "DRAIN"), 2, 8), allows=REFUSED),
+    Fault("partition inactive", False, outage(partial(partition, "INACTIVE"), 2, 8), allows=REFUSED),
+    Fault("nodes drained", False, outage(partial(nodes, "DRAIN"), 2, 6)),
+    Fault("nodes set down", False, outage(partial(nodes, "DOWN"), 2, 6), allows=NODE),
     Fault("jobs cancelled by the administrator", False, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
     Fault("jobs held by the administrator", False, held),
     Fault("jobs requeued by the administrator", False, requeued, allows=LOST, cold_within_s=REQUEUED_S),

@@ -6,11 +6,12 @@ import asyncio
 import random
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from tests.chaos.administration import Administrator, lasting, replaced
+from tests.chaos.administration import Administrator, outage, replaced
 from tests.chaos.fault import Fault
 from tests.chaos.world import World
 
@@ -23,23 +24,26 @@ FAILURES = (
 
 
 @asynccontextmanager
-async def slow(world: World, rng: random.Random) -> AsyncIterator[None]:
+async def hook_begins(choose: Callable[[random.Random], str], world: World, rng: random.Random) -> AsyncIterator[None]:
+    """The hook with another line before its others; Slurm reads it anew when its time changes."""
+    file = Administrator.of(world).cluster_folder / "jobcomp.lua"
+    text = file.read_text()
+    assert RECORD in text
+    with replaced(file, text.replace(RECORD, RECORD + choose(rng))):
+        yield
+
+
+def _slowly(rng: random.Random) -> str:
     """It blocks the controller for a second or more with each job that ends."""
-    pause = f"  os.execute('sleep {rng.uniform(0.5, 2):.2f}')\n"
-    with _hook(world, pause):
-        yield
-        await lasting(rng, 4, 10)
+    return f"  os.execute('sleep {rng.uniform(0.5, 2):.2f}')\n"
+
+
+def _failing(rng: random.Random) -> str:
+    return rng.choice(FAILURES)
 
 
 @asynccontextmanager
-async def failing(world: World, rng: random.Random) -> AsyncIterator[None]:
-    with _hook(world, rng.choice(FAILURES)):
-        yield
-        await lasting(rng, 2, 5)
-
-
-@asynccontextmanager
-async def removed(world: World, rng: random.Random) -> AsyncIterator[None]:
+async def removed(world: World, _rng: random.Random) -> AsyncIterator[None]:
     """The cluster's configuration names no hook for a while: nobody writes records."""
     cluster = Administrator.of(world)
     file = cluster.cluster_folder / "slurm.conf"
@@ -47,40 +51,27 @@ async def removed(world: World, rng: random.Random) -> AsyncIterator[None]:
         with replaced(file, file.read_text().replace("JobCompType=jobcomp/lua\n", "")):
             await asyncio.to_thread(cluster.restart, cluster.slurmctld)
             yield
-            await lasting(rng, 3, 8)
     finally:
         await asyncio.to_thread(cluster.restart, cluster.slurmctld)
 
 
 @asynccontextmanager
-async def spool_full(world: World, rng: random.Random) -> AsyncIterator[None]:
+async def spool_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
     """Not a byte is left on the spool's disk."""
     with _small_disk(Administrator.of(world).spool) as spool:
         _fill(spool)
         yield
-        await lasting(rng, 2, 5)
 
 
 @asynccontextmanager
-async def spool_away(world: World, rng: random.Random) -> AsyncIterator[None]:
+async def spool_away(world: World, _rng: random.Random) -> AsyncIterator[None]:
     """The spool's file system is not mounted: neither hook nor supervisor finds the folder."""
     spool = Administrator.of(world).spool
     away = spool.rename(spool.with_name("spool-away"))
     try:
         yield
-        await lasting(rng, 3, 8)
     finally:
         away.rename(spool)
-
-
-@contextmanager
-def _hook(world: World, first_line: str) -> Iterator[None]:
-    """The hook with another line before its others; Slurm reads it anew when its time changes."""
-    file = Administrator.of(world).cluster_folder / "jobcomp.lua"
-    text = file.read_text()
-    assert RECORD in text
-    with replaced(file, text.replace(RECORD, RECORD + first_line)):
-        yield
 
 
 @contextmanager
@@ -128,9 +119,9 @@ def _fill(folder: Path) -> None:
 
 
 FAULTS = [
-    Fault("completion hook slow", False, slow),
-    Fault("completion hook failing", True, failing),
-    Fault("completion hook removed", False, removed),
-    Fault("spool's disk full", True, spool_full),
-    Fault("spool away", False, spool_away),
+    Fault("completion hook slow", False, outage(partial(hook_begins, _slowly), 4, 10)),
+    Fault("completion hook failing", True, outage(partial(hook_begins, _failing), 2, 5)),
+    Fault("completion hook removed", False, outage(removed, 3, 8)),
+    Fault("spool's disk full", True, outage(spool_full, 2, 5)),
+    Fault("spool away", False, outage(spool_away, 3, 8)),
 ]

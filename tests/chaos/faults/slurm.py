@@ -8,10 +8,20 @@ import random
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
-from tests.chaos.administration import Administrator, lasting, nodes_resumed, repaired, something_new
+from tests.chaos.administration import (
+    Administrator,
+    killed,
+    lasting,
+    nodes_resumed,
+    outage,
+    repaired,
+    something_new,
+    stopped,
+)
 from tests.chaos.fault import Allowed, Fault
 from tests.chaos.world import World
 
@@ -97,15 +107,6 @@ async def _controller_crashed(cluster: Administrator) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def controller_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    cluster = Administrator.of(world)
-    await asyncio.to_thread(cluster.stop, "slurmctld")
-    async with repaired(cluster):
-        yield
-        await lasting(rng, 1, 6)
-
-
-@asynccontextmanager
 async def controller_hangs(world: World, rng: random.Random) -> AsyncIterator[None]:
     """Commands time out, but what they asked for is done once it goes on."""
     cluster = Administrator.of(world)
@@ -153,43 +154,6 @@ async def nodes_restarted(world: World, rng: random.Random) -> AsyncIterator[Non
         await lasting(rng, 0, 3)
 
 
-@asynccontextmanager
-async def accounting_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    async with _killed(world, "slurmdbd"):
-        yield
-        await lasting(rng, 1, 4)
-
-
-@asynccontextmanager
-async def database_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    async with _killed(world, "mariadbd"):
-        yield
-        await lasting(rng, 2, 8)
-
-
-@asynccontextmanager
-async def accounting_and_controller_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    cluster = Administrator.of(world)
-    async with _killed(world, "slurmdbd", cluster.slurmctld):
-        yield
-        await lasting(rng, 2, 8)
-
-
-@asynccontextmanager
-async def authentication_down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    async with _killed(world, "munged"):
-        yield
-        await lasting(rng, 1, 4)
-
-
-@asynccontextmanager
-async def _killed(world: World, *daemons: str) -> AsyncIterator[None]:
-    cluster = Administrator.of(world)
-    await asyncio.to_thread(cluster.kill, *daemons)
-    async with repaired(cluster):
-        yield
-
-
 def _state(cluster: Administrator) -> Path:
     return cluster.cluster_folder / "slurmctld"
 
@@ -207,6 +171,7 @@ def _copy(state: Path, backup: Path) -> None:
 FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED})
 # A node that is not there does not start jobs, or fails them.
 NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
+BOTH = ["slurmdbd", "slurmctld"]
 
 FAULTS = [
     Fault("slurmctld killed just after jobs were submitted", False, controller_killed_after_submit, allows=FORGETS),
@@ -215,13 +180,13 @@ FAULTS = [
     Fault("slurmctld forgot ids and gives them to others", False, ids_used_again, allows=FORGETS),
     Fault("slurmctld with an old state", False, old_state, allows=FORGETS),
     Fault("slurmctld with no state", False, no_state, allows=FORGETS),
-    Fault("slurmctld down", True, controller_down),
+    Fault("slurmctld down", True, outage(partial(stopped, ["slurmctld"]), 1, 6)),
     Fault("slurmctld hangs", False, controller_hangs),
     Fault("slurmd killed", False, node_killed, allows=NODE),
     Fault("slurmd given up", False, node_given_up, allows=NODE),
     Fault("all slurmds restarted", False, nodes_restarted, allows=NODE),
-    Fault("slurmdbd down", True, accounting_down),
-    Fault("MariaDB down", False, database_down),
-    Fault("slurmdbd and slurmctld down", False, accounting_and_controller_down, allows=FORGETS),
-    Fault("munged down", True, authentication_down),
+    Fault("slurmdbd down", True, outage(partial(killed, ["slurmdbd"]), 1, 4)),
+    Fault("MariaDB down", False, outage(partial(killed, ["mariadbd"]), 2, 8)),
+    Fault("slurmdbd and slurmctld down", False, outage(partial(killed, BOTH), 2, 8), allows=FORGETS),
+    Fault("munged down", True, outage(partial(killed, ["munged"]), 1, 4)),
 ]

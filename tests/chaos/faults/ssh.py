@@ -9,14 +9,16 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from deployments.onemachine.processes import Daemon
 from deployments.onemachine.slurm_steps import kill_descendants
-from tests.chaos.administration import Administrator, lasting, repaired
+from tests.chaos.administration import Administrator, lasting, outage, stopped
 from tests.chaos.fault import Fault
 from tests.chaos.proxy import HOST, Cut, Down, Hang, Mode, Pass, Slow
 from tests.chaos.world import World
 
+Choose = Callable[[random.Random], Mode]
 NOTICED_WITHIN_S = 60.0
 LONGEST_ANSWER = 6000  # bytes, about what connecting and one command take
 # What a login shell's start-up file says before each command's own answer.
@@ -30,13 +32,13 @@ CHATTER = (
 
 
 @asynccontextmanager
-async def down(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Without sshd; commands under way end with it."""
-    cluster = Administrator.of(world)
-    await asyncio.to_thread(cluster.stop, "sshd")
-    async with repaired(cluster):
+async def way(choose: Choose, world: World, rng: random.Random) -> AsyncIterator[None]:
+    """What goes to and from the login node goes through this."""
+    world.ssh.set(choose(rng))
+    try:
         yield
-        await lasting(rng, 1, 6)
+    finally:
+        world.ssh.set(Pass())
 
 
 @asynccontextmanager
@@ -57,41 +59,36 @@ async def cut(world: World, rng: random.Random) -> AsyncIterator[None]:
     yield
     for _ in range(5):
         before = world.ssh.cuts
-        async with _way(world, Cut(rng.randrange(LONGEST_ANSWER))):
+        async with way(_cut, world, rng):
             await _until(lambda before=before: world.ssh.cuts > before)  # type: ignore[misc]
         await lasting(rng, 0, 1)
 
 
 @asynccontextmanager
-async def unheard(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Commands arrive and are run; nothing of their answers comes back."""
-    async with _way(world, Cut(rng.randrange(200))):
-        yield
-        await lasting(rng, 2, 6)
-
-
-@asynccontextmanager
-async def hanging(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """It accepts and says nothing; afterwards all that was held back arrives late."""
-    async with _way(world, Hang()):
-        yield
-        await lasting(rng, 5, 20)
-
-
-@asynccontextmanager
 async def hanging_then_cut(world: World, rng: random.Random) -> AsyncIterator[None]:
-    async with _way(world, Hang()):
+    async with way(_hang, world, rng):
         yield
         await lasting(rng, 2, 15)
         world.ssh.set(Down())
         await lasting(rng, 0, 3)
 
 
-@asynccontextmanager
-async def slow(world: World, rng: random.Random) -> AsyncIterator[None]:
-    async with _way(world, Slow(delay_s=rng.uniform(0.2, 1.0), bytes_at_once=256, pause_s=0.01)):
-        yield
-        await lasting(rng, 5, 15)
+def _hang(_rng: random.Random) -> Mode:
+    """It accepts and says nothing; afterwards all that was held back arrives late."""
+    return Hang()
+
+
+def _cut(rng: random.Random) -> Mode:
+    return Cut(rng.randrange(LONGEST_ANSWER))
+
+
+def _unheard(rng: random.Random) -> Mode:
+    """Commands arrive and are run; nothing of their answers comes back."""
+    return Cut(rng.randrange(200))
+
+
+def _slow(rng: random.Random) -> Mode:
+    return Slow(delay_s=rng.uniform(0.2, 1.0), bytes_at_once=256, pause_s=0.01)
 
 
 @asynccontextmanager
@@ -101,7 +98,6 @@ async def chatter(world: World, rng: random.Random) -> AsyncIterator[None]:
     start_up.write_text(rng.choice(CHATTER) + "\n")
     try:
         yield
-        await lasting(rng, 3, 8)
     finally:
         start_up.unlink()
 
@@ -128,26 +124,16 @@ async def another_host_key(world: World, rng: random.Random) -> AsyncIterator[No
 
 
 @asynccontextmanager
-async def disk_full(world: World, rng: random.Random) -> AsyncIterator[None]:
+async def disk_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
     """No file of the login node takes another byte."""
     cluster = Administrator.of(world)
     await asyncio.to_thread(cluster.stop, "sshd")
     await asyncio.to_thread(_start_without_disk, cluster)
     try:
         yield
-        await lasting(rng, 2, 8)
     finally:
         await asyncio.to_thread(cluster.stop, "sshd")
         await asyncio.to_thread(cluster.start)
-
-
-@asynccontextmanager
-async def _way(world: World, mode: Mode) -> AsyncIterator[None]:
-    world.ssh.set(mode)
-    try:
-        yield
-    finally:
-        world.ssh.set(Pass())
 
 
 def _impostor(cluster: Administrator) -> Daemon:
@@ -192,14 +178,14 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 FAULTS = [
-    Fault("sshd down", True, down),
+    Fault("sshd down", True, outage(partial(stopped, ["sshd"]), 1, 6)),
     Fault("sshd sessions killed", True, sessions_killed),
-    Fault("ssh cut in the middle of answers", True, cut),
-    Fault("ssh answers lost", False, unheard),
-    Fault("login node hangs", False, hanging),
+    Fault("ssh cut in the middle of answers", False, cut),
+    Fault("ssh answers lost", False, outage(partial(way, _unheard), 2, 6)),
+    Fault("login node hangs", False, outage(partial(way, _hang), 5, 20)),
     Fault("login node hangs, then drops all", False, hanging_then_cut),
-    Fault("login node slow", False, slow),
-    Fault("login shell talks", False, chatter),
-    Fault("host key changed", True, another_host_key),
-    Fault("login node's disk full", False, disk_full),
+    Fault("login node slow", False, outage(partial(way, _slow), 5, 15)),
+    Fault("login shell talks", False, outage(chatter, 3, 8)),
+    Fault("host key changed", False, another_host_key),
+    Fault("login node's disk full", False, outage(disk_full, 2, 8)),
 ]
