@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from deepgrid.chain.batches import Request
@@ -33,7 +33,6 @@ class Batch:
         self._rng = rng
         self._held: list[int] = []
         self._uses = () if anywhere else (Label("name", world.cluster),)
-        self._places: dict[str, str] = {}
         self._steering: list[asyncio.Task[None]] = []
         self.kinds: dict[int, Kind] = {}
         self.latest: dict[int, Job] = {}
@@ -54,8 +53,8 @@ class Batch:
     async def submit(self, names: Sequence[str]) -> list[int]:
         """Ask for one job of each kind named, in one transaction; returns their ids."""
         kinds = [KINDS[name] for name in names]
-        await asyncio.gather(*map(self._upload, set(kinds)))
-        requests = [Request(self._definition(kind), self._locked(kind), kind.name) for kind in kinds]
+        places = dict(await asyncio.gather(*map(self._upload, set(kinds))))
+        requests = [Request(self._definition(kind, places), self._locked(kind), kind.name) for kind in kinds]
         ids = await self._world.customer.writer.request_jobs(requests)
         for job_id, kind in zip(ids, kinds, strict=True):
             self.kinds[job_id] = kind
@@ -127,17 +126,16 @@ class Batch:
                 raise AssertionError(f"job {job_id}: {error}") from error
         return True
 
-    async def _upload(self, kind: Kind) -> None:
-        """Store the kind's definition, once a batch."""
-        if kind.name not in self._places:
-            model = definition(kind, str(self._world.starts), str(self._world.gates))
-            self._places[kind.name] = await self._world.customer.services.upload(model)
+    async def _upload(self, kind: Kind) -> tuple[str, str]:
+        """Store the kind's definition; anew each time, as services forget it when the jobs that use it are over."""
+        model = definition(kind, str(self._world.starts), str(self._world.gates))
+        return kind.name, await self._world.customer.services.upload(model)
 
-    def _definition(self, kind: Kind) -> JobDefinition:
+    def _definition(self, kind: Kind, places: Mapping[str, str]) -> JobDefinition:
         resources = definition(kind, "", "").resources
         return JobDefinition(
             gpus=resources.gpus, mem_per_cpu_mb=resources.mem_per_cpu, cpus_per_task=resources.cpus_per_task,
-            ntasks=resources.tasks, batch_location_hash=self._places[kind.name], uses=self._uses,
+            ntasks=resources.tasks, batch_location_hash=places[kind.name], uses=self._uses,
         )  # fmt: skip
 
     def _locked(self, kind: Kind) -> int:
