@@ -62,7 +62,10 @@ class Writer(BatchWriter):
 
     async def cancel_job(self, job_id: int) -> Receipt:
         """Cancel one's job: at once before its claim, from then on by request to its provider."""
-        return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
+        try:
+            return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
+        except ContractError:  # a claim came first, and a request takes more gas than was estimated; or it is refused
+            return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
 
     async def top_up(self, job_id: int, amount_wei: int, *, approve_first: int | None = None) -> Receipt:
         """Lock `amount_wei` more on a claimed job, which lasts longer by it; anyone may pay.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from deepgrid.chain.sender import Sender
@@ -193,3 +195,21 @@ async def test_transfer_and_roles(people: People) -> None:
     assert await people.chain.has_role("METASCHEDULER_ROLE", people.operator.address)
     assert await people.chain.has_role("MINTER_ROLE", people.operator.address, "Credit")
     assert not await people.chain.has_role("METASCHEDULER_ROLE", people.customer.address)
+
+
+async def test_a_cancellation_that_the_claim_overtakes_becomes_a_request(own_grid: Grid, own_people: People) -> None:
+    """It was estimated while it would have ended the job; a request to the provider takes more."""
+    anvil = own_grid.anvil
+    job_id = await own_people.request()
+    await own_people.operator.meta_schedule(job_id, own_people.provider.address)
+    anvil.call("evm_setAutomine", False)
+    cancelling = asyncio.create_task(own_people.customer.cancel_job(job_id))
+    async with asyncio.timeout(60):
+        while anvil.call("txpool_status")["pending"] != "0x1":
+            await asyncio.sleep(0.02)
+    anvil.call("anvil_dropAllTransactions")
+    anvil.call("evm_setAutomine", True)
+    await own_people.provider.claim_next()
+    await cancelling
+    job = await own_people.chain.job(job_id)
+    assert (job.status, job.has_cancel_request) == (S.SCHEDULED, True)
