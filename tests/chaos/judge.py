@@ -146,11 +146,13 @@ def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
     job = seen.job
     comment = next((text for text in seen.rows if text.endswith(f":{job.claimed_at}")), "")
     end = first_end(row for row in seen.rows.get(comment, []) if row.exit_status != GUARDED)
-    if job.status is JobStatus.PANICKED or end is None or end.started_at is None or end.ended_at is None:
+    known = end is not None and end.started_at is not None and end.ended_at is not None
+    # A controller that lost its memory may say of a job that ran that it never did: its fee is due all the same.
+    if job.status is JobStatus.PANICKED or not (known or (job.status is JobStatus.CANCELLED and seen.starts)):
         return 0
     if job.status is JobStatus.FAILED and job.last_error and not job.final_cost_wei:
         return 0
-    minutes = min(started_minutes(end.started_at, end.ended_at), job.granted_minutes)
+    minutes = min(started_minutes(end.started_at, end.ended_at), job.granted_minutes) if known else 0
     if job.status is JobStatus.CANCELLED:
         if not job.started_at:
             return 0

@@ -73,6 +73,15 @@ def test_a_wrong_one_is_named(wrong: dict[str, Any], accusation: str) -> None:
     assert accusation in judged(replace(RIGHT, **wrong))
 
 
+def test_a_cancelled_job_that_ran_pays_the_fee_even_if_its_controller_forgot_the_start() -> None:
+    job = replace(JOB, status=JobStatus.CANCELLED, has_cancel_request=True, final_cost_wei=RATE)
+    bill = settled(minutes=1, paid=8 * RATE // 10, cut=2 * RATE // 10, refunded=9 * RATE)
+    rows = {COMMENT: [replace(RAN, state="CANCELLED", started_at=None)]}
+    seen = replace(RIGHT, job=job, settlements=[bill], rows=rows)
+    assert not judged(seen, "cancelled")
+    assert "billed 1 minutes for 0" in judged(replace(seen, starts=[]), "cancelled")
+
+
 @pytest.mark.parametrize("count", [LONG, DEEP])
 def test_rounds_inject_so_many_and_none_is_milder_than_its_faults(count: int) -> None:
     faults = all_faults()
