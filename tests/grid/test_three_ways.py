@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -56,8 +55,7 @@ async def quiet(grid: Grid) -> AsyncIterator[None]:
 
 
 async def test_by_its_schedule(grid: Grid, quiet: None) -> None:
-    async with scheduled_often(grid):
-        runs = await asyncio.gather(*(_scheduled_run(grid, name) for name in NAMES))
+    runs = await asyncio.gather(*(_scheduled_run(grid, name) for name in NAMES))
     bad = {name: run["state"] for name, run in zip(NAMES, runs, strict=True) if not ended_well(name, run)}
     assert not bad, bad
 
@@ -116,28 +114,21 @@ def prefect(grid: Grid, *arguments: str) -> str:
     return done.stdout
 
 
-@asynccontextmanager
-async def scheduled_often(grid: Grid) -> AsyncIterator[None]:
-    """Each of them has one more schedule, of a few seconds, while the context lasts."""
-    soon = (datetime.now(UTC) + timedelta(seconds=10)).isoformat()
-    often = {"active": True, "schedule": {"interval": EVERY_S, "anchor_date": soon}}
-    added: list[str] = []
-    async with api(grid) as client:
-        try:
-            for name in NAMES:
-                path = f"deployments/{(await deployment(grid, name))['id']}/schedules"
-                [one] = (await client.post(path, json=[often])).raise_for_status().json()
-                added.append(f"{path}/{one['id']}")
-            yield
-        finally:
-            for path in added:
-                (await client.delete(path)).raise_for_status()
-
-
 async def _scheduled_run(grid: Grid, name: str) -> Json:
-    """A run that the schedule made, once one has ended that was not skipped."""
-    begun = datetime.now(UTC).isoformat()
-    deadline = time.monotonic() + PATIENCE_S
+    """A run that a schedule of a few seconds made, once one has ended that was not skipped; then that schedule goes."""
+    begun = datetime.now(UTC)
+    often = {"interval": EVERY_S, "anchor_date": (begun + timedelta(seconds=10)).isoformat()}
+    path = f"deployments/{(await deployment(grid, name))['id']}/schedules"
+    async with api(grid) as client:
+        added = (await client.post(path, json=[{"active": True, "schedule": often}])).raise_for_status().json()
+        try:
+            return await _ended_since(grid, name, begun.isoformat())
+        finally:
+            (await client.delete(f"{path}/{added[0]['id']}")).raise_for_status()
+
+
+async def _ended_since(grid: Grid, name: str, begun: str) -> Json:
+    deadline = time.monotonic() + 2 * PATIENCE_S
     while True:
         for run in await runs_of(grid, name, "COMPLETED", "FAILED", "CRASHED"):
             if run["auto_scheduled"] and run["end_time"] >= begun:
