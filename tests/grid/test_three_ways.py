@@ -23,7 +23,7 @@ from tests.grid.runs import FINAL, Json, api, deployment, run_until, runs_of, un
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-EVERY_S = 20
+EVERY_S = 60
 TRIES = 4
 SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the others take minutes
 
@@ -115,7 +115,7 @@ def prefect(grid: Grid, *arguments: str) -> str:
 
 
 async def _scheduled_run(grid: Grid, name: str) -> Json:
-    """A run that a schedule of a few seconds made, once one has ended that was not skipped; then that schedule goes."""
+    """A run that a schedule made, once one has ended that was not skipped; then that schedule goes."""
     begun = datetime.now(UTC)
     often = {"interval": EVERY_S, "anchor_date": (begun + timedelta(seconds=10)).isoformat()}
     path = f"deployments/{(await deployment(grid, name))['id']}/schedules"
