@@ -188,7 +188,8 @@ def _end(seen: Observation) -> Action:
         return Settle(JobStatus.FAILED, 0, slurm.exit_status, _sentence("the cluster never started the job", slurm))
     minutes = min(started_minutes(slurm.started_at, slurm.ended_at), seen.job.granted_minutes)
     if slurm.state == "CANCELLED":
-        asked = seen.job.has_cancel_request
+        # A request that was answered is one, even when a reorganisation takes it from the chain again.
+        asked = seen.job.has_cancel_request or slurm.stopped
         status = JobStatus.CANCELLED if asked else JobStatus.FAILED
         return Settle(status, minutes, slurm.exit_status, "" if asked else "cancelled at the cluster")
     if slurm.state not in ENDS:

@@ -22,7 +22,8 @@ class SlurmJob:
 
     `state` is Slurm's own word (`COMPLETED`, `TIMEOUT`, ...), `exit_status` a wait status
     (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None. `limit_minutes`
-    is the time that Slurm gives the job from its start, None when that was not asked or is unlimited.
+    is the time that Slurm gives the job from its start, None when that was not asked or is unlimited. `stopped` tells
+    that the supervisor cancelled it, not somebody at the cluster.
     """
 
     phase: Phase
@@ -33,6 +34,7 @@ class SlurmJob:
     exit_status: int = 0
     reason: str = ""
     limit_minutes: int | None = None
+    stopped: bool = False
 
 
 UNKNOWN = SlurmJob(Phase.UNKNOWN)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
@@ -62,18 +62,22 @@ class Look:
 
     def ended(self, key: JobKey) -> SlurmJob | None:
         """The claim's end by the completion hook: the first final record."""
-        return first_end(self._runs(key, self._of(key, self.completions)))
+        return self._end(key, self._runs(key, self._of(key, self.completions)))
 
     def records_of(self, key: JobKey, rows: Iterable[Row]) -> Records:
         """What rows of accounting or memory tell of the claim, but for what is no run of it."""
         known = [row for row in self._runs(key, self._own(key, rows)) if row.reason != FORGOTTEN]
-        end = first_end(known)
+        end = self._end(key, known)
         return Records(end, () if end else tuple(known))
 
     def refused_start(self, key: JobKey, rows: Iterable[Row]) -> bool:
         """Whether the guard stopped a start of this claim, by the spool or by these rows."""
         marks = self.marks.get(key.comment, NO_MARKS)
         return any(is_refused_start(row, marks) for row in (*self._of(key, self.completions), *self._own(key, rows)))
+
+    def _end(self, key: JobKey, rows: Iterable[Row]) -> SlurmJob | None:
+        end, tombstone = first_end(rows), self.marks.get(key.comment, NO_MARKS).tombstone
+        return replace(end, stopped=True) if end and end.state == "CANCELLED" and tombstone is not None else end
 
     def _own(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
         return self._of(key, rows, blank_comment=True)

@@ -106,6 +106,10 @@ CASES = {
         seen(R, ended("CANCELLED"), has_cancel_request=True),
         Settle(JobStatus.CANCELLED, 2),
     ),
+    "cancelled for a request that a reorganisation has dropped": (
+        seen(R, replace(ended("CANCELLED"), stopped=True)),
+        Settle(JobStatus.CANCELLED, 2),
+    ),
     "a job that cancels itself pays for what ran": (
         seen(R, ended("CANCELLED")),
         Settle(JobStatus.FAILED, 2, error="cancelled at the cluster"),

@@ -62,6 +62,19 @@ def test_the_first_final_record_counts() -> None:
     assert (end.state, end.ended_at) == ("COMPLETED", 160)
 
 
+def test_whether_the_supervisor_stopped_a_job_is_told_by_its_tombstone() -> None:
+    cancelled = replace(OURS, state="CANCELLED")
+    by_us = replace(look(spool=(cancelled,)), marks={KEY.comment: Marks(100, 150)})
+    assert [found.stopped for found in (by_us.ended(KEY), by_us.records_of(KEY, [cancelled]).end) if found] == [
+        True
+    ] * 2
+    finished = replace(by_us, completions=(OURS,)).ended(KEY)
+    by_somebody = look(spool=(cancelled,)).ended(KEY)
+    assert finished is not None
+    assert by_somebody is not None
+    assert not (finished.stopped or by_somebody.stopped)
+
+
 def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
     for row in (replace(OURS, state="FAILED", ended_at=None), replace(OURS, state="EVAPORATED")):
         assert look().records_of(KEY, [row]) == Records(unfinished=(row,))
