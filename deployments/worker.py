@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -32,7 +31,12 @@ from prefect.context import AsyncClientContext, SyncClientContext
 from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.flows import Flow, load_flow_from_entrypoint
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, PREFECT_WORKER_ENABLE_CANCELLATION, temporary_settings
+from prefect.settings import (
+    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    PREFECT_WORKER_ENABLE_CANCELLATION,
+    get_current_settings,
+    temporary_settings,
+)
 from prefect.states import Cancelled
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
@@ -46,7 +50,6 @@ REPORT_AGAIN_S = 2.0
 LAST_WORD_S = 3.0
 GATHER_S = 0.1  # runs that are scheduled together are asked for together,
 LOOK_PAUSE_S = 0.5  # and a burst of them in portions
-NO_RESULTS = Path("/dev/null")  # nothing is persisted; unnamed, the server would be asked for its default twice a run
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -282,5 +285,7 @@ def _parameters(flow: Flow[..., Any], flow_run: FlowRun) -> dict[str, Any]:
 @cache
 def _flow(entrypoint: str) -> Flow[..., Any]:
     flow: Flow[..., Any] = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
+    # Only what failed keeps a result, its exception; with no folder named the server is asked for it twice a run.
+    results = get_current_settings().results.local_storage_path
     # The server has checked the parameters against their schema; building the same check takes 10 ms of each run.
-    return flow.with_options(persist_result=False, result_storage=NO_RESULTS, validate_parameters=False)
+    return flow.with_options(persist_result=False, result_storage=results, validate_parameters=False)
