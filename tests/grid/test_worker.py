@@ -138,6 +138,7 @@ async def test_a_failed_run_can_be_retried(client: PrefectClient, worker: InProc
     run = await until(client, await create(client, "fails_once"), final)
     assert run.state is not None
     assert run.state.is_failed()
+    assert isinstance(await run.state.aresult(raise_on_failure=False), ValueError)  # kept where it was promised
     await client.set_flow_run_state(run.id, AwaitingRetry())
     run = await until(client, run, lambda r: final(r) and r.run_count == 2)
     assert run.state is not None
