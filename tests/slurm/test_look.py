@@ -65,9 +65,9 @@ def test_the_first_final_record_counts() -> None:
 def test_whether_the_supervisor_stopped_a_job_is_told_by_its_tombstone() -> None:
     cancelled = replace(OURS, state="CANCELLED")
     by_us = replace(look(spool=(cancelled,)), marks={KEY.comment: Marks(100, 150)})
-    assert [found.stopped for found in (by_us.ended(KEY), by_us.records_of(KEY, [cancelled]).end) if found] == [
-        True
-    ] * 2
+    for end in (by_us.ended(KEY), by_us.records_of(KEY, [cancelled]).end):
+        assert end is not None
+        assert end.stopped
     finished = replace(by_us, completions=(OURS,)).ended(KEY)
     by_somebody = look(spool=(cancelled,)).ended(KEY)
     assert finished is not None
