@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from deepgrid.chain.batches import Request
-from deepgrid.errors import ContractError, GridError
+from deepgrid.errors import ContractError, GridError, NotFound
 from deepgrid.lifecycle.job import Job, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.chaos.kinds import KINDS, Kind, Steering, definition, slurm_name
@@ -105,8 +105,11 @@ class Batch:
 
     async def _steer(self, job_id: int, kind: Kind, at: JobStatus) -> None:
         """Cancel or top up the job once it has come so far."""
-        while not await self._steered(job_id, kind, at):
+        done = False
+        while not done:
             await asyncio.sleep(LOOK_S)
+            with suppress(NotFound):  # taken away by a reorganisation, to come again
+                done = await self._steered(job_id, kind, at)
 
     async def _steered(self, job_id: int, kind: Kind, at: JobStatus) -> bool:
         """Do it if the job has come so far; True when nothing is left to do."""

@@ -44,7 +44,6 @@ class Fault:
 
     `cold_within_s` is how long after the repair all jobs are over, 0 for the usual. A fault that is `awaited` waits
     itself for what it strikes, such as a kill at a point; others strike when jobs have come to a stage that is drawn.
-    One that is not `steady` fails now and then, for a reason that is told where it is, and is for the deep suite alone.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Fault:
     allows: frozenset[Allowed] = field(default_factory=frozenset)
     cold_within_s: float = 0.0
     awaited: bool = False
-    steady: bool = True
 
 
 def all_faults() -> dict[str, Fault]:

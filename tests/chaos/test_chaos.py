@@ -34,7 +34,7 @@ def _name(seed: int, faults: Sequence[Fault], *, second: bool) -> str:
 
 
 FEW = named(quick(FAULTS, FIRST_SEED, at_once=15))
-MANY = named(many([fault for fault in FAULTS if fault.steady], FIRST_SEED, LONG, at_once=15), grids=2)
+MANY = named(many(FAULTS, FIRST_SEED, LONG, at_once=15), grids=2)
 VERY_MANY = named(many(FAULTS, FIRST_SEED + 100, DEEP, at_once=15), grids=2)
 
 
@@ -44,7 +44,7 @@ async def test_the_quickest_faults(world: World, record: Record, one: Round) -> 
     await run_round(world, faults, seed, record, jobs_per_fault=3)
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.parametrize("one", MANY.values(), ids=MANY)
 async def test_all_faults(world: World, record: Record, one: Round) -> None:
     seed, faults = one

@@ -241,11 +241,8 @@ async def _time_out(operator: Writer, job: Job) -> None:
 
 def _reorganised(report: str) -> Fault:
     inject = partial(reorganised, report, DEPTH)
-    # Seen once: the request was gone after the job was cancelled at Slurm, and it ended as FAILED, cancelled at the
-    # cluster, where the judge wants CANCELLED. Which of them has to give way is open.
-    steady = report != "cancel request"
     name = f"reorganised across a {report}"
-    return Fault(name, report == "claim", inject, NEEDS.get(report, ()), awaited=True, steady=steady)
+    return Fault(name, report == "claim", inject, NEEDS.get(report, ()), awaited=True)
 
 
 REFUSED = frozenset({Allowed.REFUSED})
