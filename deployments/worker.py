@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import timedelta
 from functools import cache
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
@@ -41,6 +41,7 @@ from prefect.states import Cancelled
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
+from deployments.server_clock import ServerClock
 from deployments.tidying import runs_in, skip_overtaken, tidy
 from tasks.outages import is_outage, warn
 
@@ -123,6 +124,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._executing: dict[UUID, anyio.CancelScope] = {}
         self._polling = asyncio.Lock()
         self._look_wanted = asyncio.Event()
+        self._clock = ServerClock()
         self._is_tidy = False
         self._outage = ""
 
@@ -183,9 +185,13 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 return []
 
     async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
-        found = await super()._get_scheduled_flow_runs()
+        now = await self._clock.now(self.client)
+        soon = now + timedelta(seconds=int(self._prefetch_seconds))
+        found = await self.client.get_scheduled_flow_runs_for_work_pool(
+            self._work_pool_name, list(self._work_queues), soon
+        )
         runs = [entry.flow_run for entry in found if not self.carries(entry.flow_run.id)]
-        skipped = await skip_overtaken(self.client, runs, datetime.now(UTC))
+        skipped = await skip_overtaken(self.client, runs, now)
         return [entry for entry in found if entry.flow_run.id not in skipped]
 
     async def _sync_and_initialize(self) -> None:

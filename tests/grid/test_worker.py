@@ -18,7 +18,8 @@ from prefect.client.schemas.objects import ConcurrencyLimitStrategy, Concurrency
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectAlreadyExists
-from prefect.states import AwaitingRetry, Cancelling, Pending, Running
+from prefect.states import AwaitingRetry, Cancelling, Pending, Running, Scheduled
+from prefect.types import _datetime as prefect_time
 
 from deployments.tidying import ENDED, runs_in
 from deployments.worker import WORKER_TYPE, InProcessWorker
@@ -143,6 +144,23 @@ async def test_a_failed_run_can_be_retried(client: PrefectClient, worker: InProc
     run = await until(client, run, lambda r: final(r) and r.run_count == 2)
     assert run.state is not None
     assert run.state.is_completed()
+
+
+async def test_what_is_due_is_for_the_clock_of_prefects_server_to_say(
+    client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = prefect_time.now
+    monkeypatch.setattr(prefect_time, "now", lambda *zone: right(*zone) + timedelta(hours=1))
+    deployment = await client.read_deployment_by_name(f"counts/{POOL}")
+    at = Scheduled(scheduled_time=datetime.now(UTC) + timedelta(minutes=30))
+    later = await client.create_flow_run_from_deployment(deployment.id, parameters={"number": 1}, state=at)
+    done = await until(client, await create(client, "counts", number=2), final)
+    assert done.state is not None
+    assert done.state.is_completed()
+    state = (await client.read_flow_run(later.id)).state
+    assert state is not None
+    assert state.is_scheduled()
+    await client.delete_flow_run(later.id)
 
 
 async def test_cancelling_a_run_stops_it(client: PrefectClient, worker: InProcessWorker) -> None:
