@@ -26,7 +26,6 @@ from deepgrid.workflow import Job, parse
 from tests.sbatch import test_networks_on_slurm, test_on_slurm, test_transport
 from tests.sbatch.images import apptainer_in, make_image, registry
 from tests.sbatch.test_transport import Store
-from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -81,7 +80,7 @@ class Here:
 
 
 @pytest.fixture(scope="module")
-def images(state_folder: Path) -> Path:  # noqa: F811
+def images(state_folder: Path) -> Path:
     folder = state_folder / "images"
     folder.mkdir()
     return folder
@@ -109,7 +108,7 @@ def containers(images: Path) -> Iterator[Containers]:
 
 @pytest.fixture
 def here(
-    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
     programs: Path, containers: Containers,
 ) -> Here:  # fmt: skip
     return Here(cluster, monitor, key, box, storage, programs, containers)

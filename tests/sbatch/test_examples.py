@@ -20,7 +20,6 @@ from tests.sbatch import test_containers_on_slurm, test_on_slurm, test_transport
 from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.test_script import Bench
 from tests.sbatch.test_transport import Store
-from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box
 
 store = test_transport.store
@@ -138,7 +137,7 @@ def test_an_example_does_what_it_says(name: str, bench: Bench, servers: Servers)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ON_SLURM)
 async def test_an_example_does_the_same_on_slurm(
-    name: str, servers: Servers, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
+    name: str, servers: Servers, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
     programs: Path,
 ) -> None:  # fmt: skip
     status, output = await test_on_slurm.run(example(name, servers), cluster, monitor, key, box, storage, programs)

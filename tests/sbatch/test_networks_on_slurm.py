@@ -19,7 +19,6 @@ from tests.sbatch import test_on_slurm
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE
 from tests.sbatch.test_network_examples import EXAMPLES, FOLDER
 from tests.sbatch.test_on_slurm import RESOURCES, until, with_variable
-from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import Box, ended
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -53,7 +52,7 @@ def node() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("name", ["network-own", "network-dns", "network-virtual"])
 async def test_an_example_does_the_same_on_slurm(
-    name: str, node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    name: str, node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
     status, output = await test_on_slurm.run(load(FOLDER / f"{name}.yaml").model, cluster, monitor, key, box, storage)
     own = [line for line in output.splitlines() if not line.startswith(("srun", "slurmstepd"))]
@@ -64,7 +63,7 @@ async def test_an_example_does_the_same_on_slurm(
 
 
 async def test_a_cancelled_job_leaves_no_network(
-    node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
     """Also where the command does not listen: then Slurm kills, and the kernel ends the rest."""
     mark = f"network-{key.job_id}"

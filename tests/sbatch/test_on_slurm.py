@@ -19,14 +19,13 @@ from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import Job, parse
 from tests.sbatch.bucket import S5CMD
-from tests.slurm.conftest import box, cluster, key, monitor, state_folder  # noqa: F401 - fixtures
 from tests.slurm.support import WAIT_S, Box, ended
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def programs(box: Box) -> Path:  # noqa: F811
+def programs(box: Box) -> Path:
     """A folder of programs that this cluster's nodes have."""
     folder = Path(box.settings.grid_root).parent / "programs"
     folder.mkdir(exist_ok=True)
@@ -35,7 +34,7 @@ def programs(box: Box) -> Path:  # noqa: F811
 
 
 @pytest.fixture
-def storage(box: Box) -> StoragePaths:  # noqa: F811
+def storage(box: Box) -> StoragePaths:
     """Storage roots that every account may use."""
     paths = StoragePaths.under(str(Path(box.settings.grid_root).parent / "storage"))
     for root in paths.roots:
@@ -45,7 +44,7 @@ def storage(box: Box) -> StoragePaths:  # noqa: F811
 
 
 async def run(
-    job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,  # noqa: F811
+    job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
     programs: Path | None = None, containers: Containers = USUAL,
 ) -> tuple[int, str]:  # fmt: skip
     """Submit a workflow as a carrier would; its exit status and what it printed."""
@@ -82,7 +81,7 @@ RESOURCES = "enableLogging: true\nresources: {tasks: 6, cpusPerTask: 1, memPerCp
 
 
 async def test_loops_launches_and_failures_with_real_steps(
-    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
     text = """
 steps:
@@ -111,7 +110,7 @@ steps:
 
 
 async def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(
-    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
     mark = f"broken-{key.job_id}"
     text = f"""
@@ -145,7 +144,7 @@ steps:
 
 
 async def test_a_cancelled_job_runs_its_finally_and_leaves_nothing(
-    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths  # noqa: F811
+    cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
     mark = f"cancelled-{key.job_id}"
     text = f"""
