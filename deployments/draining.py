@@ -10,7 +10,7 @@ from prefect.context import AsyncClientContext
 
 from deepgrid.roles.provider import ProviderSession
 from tasks.draining import is_claiming, is_for_good
-from tasks.outages import warn
+from tasks.outages import until_it_answers, warn
 
 LOOK_S = 5.0
 
@@ -23,6 +23,7 @@ async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -
     That is a minute after its last transaction, when no reorganisation can undo it unseen. Prefect or chain may be
     away meanwhile.
     """
+    await until_it_answers()
     async with AsyncClientContext.get_or_create():  # else each look makes a client, which costs more than the look
         await _until_drained(session, is_idle)
 

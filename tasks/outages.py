@@ -42,14 +42,15 @@ async def until_it_answers() -> None:
         try:
             async with asking() as client:
                 await client.read_work_pools(limit=1)
+                await client.raise_for_api_version_mismatch_once()  # or contexts made later ask, and raise RuntimeError
             return
-        except httpx.HTTPError as error:
-            if not is_outage(error):
+        except (httpx.HTTPError, RuntimeError) as error:
+            if not is_outage(error.__cause__ if isinstance(error, RuntimeError) else error):
                 raise
         await asyncio.sleep(LOOK_S)
 
 
-def is_outage(error: BaseException) -> bool:
+def is_outage(error: BaseException | None) -> bool:
     """Whether the API was away, and did not say no."""
     if isinstance(error, httpx.HTTPStatusError):
         return error.response.status_code >= 500 or error.response.status_code in (408, 429)

@@ -92,6 +92,14 @@ class Batch:
                 raise Overdue(f"after {within_s:.0f} s: " + ", ".join(self._words(job_id) for job_id in hot))
             await asyncio.sleep(LOOK_S)
 
+    async def leave(self, within_s: float) -> None:
+        """Let what a failed round left behind come to its end, where it can: it would be in the way of the next one."""
+        self.open()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self.hot():
+                    await asyncio.sleep(LOOK_S)
+
     def _words(self, job_id: int) -> str:
         status = self.latest[job_id].status.words if job_id in self.latest else "unknown"
         return f"job {job_id} ({self.kinds[job_id].name}) is {status}"

@@ -8,6 +8,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 
+from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.chaos.batch import Batch
@@ -46,10 +47,11 @@ async def run_round(
                 last = struck[fault.name][0][-jobs_per_fault:]
             await batch.end(max(COLD_WITHIN_S, *(fault.cold_within_s for fault in faults)))
             wrong = await judge(world, batch, allows)
-        except (AssertionError, TimeoutError) as error:
+        except (AssertionError, TimeoutError, GridError) as error:
             wrong = [f"{type(error).__name__}: {error}"]
         finally:
             _heal(world)
+            await batch.leave(COLD_WITHIN_S)
     for name, (job_ids, seconds) in struck.items():
         record(Row(name, outcomes(batch, job_ids), seconds, len(wrong)))
     if wrong:
