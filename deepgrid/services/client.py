@@ -184,18 +184,23 @@ class ServicesClient:
 
     async def _send(self, method: str, path: str, body: bytes) -> _Answer:
         """One signed request, and another one by the service's clock if ours was what it refused."""
+        signed_ahead_s = self._ahead_s
         answer = await self._exchange(method, path, body)
-        if answer.status == 401 and await self._learn_clock():
+        if answer.status == 401 and await self._is_clock_off(signed_ahead_s):
             answer = await self._exchange(method, path, body)
         return answer
 
-    async def _learn_clock(self) -> bool:
-        """Take over the service's time; False when ours agreed with it, or it is too far off to be believed."""
+    async def _is_clock_off(self, signed_ahead_s: float) -> bool:
+        """Whether a request signed so far ahead of our clock had a wrong time; the service's is taken over then.
+
+        False also when it is too far off to be believed. Requests side by side may find the same, each for itself.
+        """
         answer = _parsed(messages.Health, _checked(await self._exchange("GET", "/v1/health", b"")))
         ahead_s = answer.time - time.time()
-        if abs(ahead_s - self._ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
+        if abs(ahead_s - signed_ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
             return False
-        logger.warning("this machine's clock is %.0f s off that of the grid's services", -ahead_s)
+        if abs(ahead_s - self._ahead_s) >= CLOCK_SLACK_S:
+            logger.warning("this machine's clock is %.0f s off that of the grid's services", -ahead_s)
         self._ahead_s = ahead_s
         return True
 

@@ -186,6 +186,13 @@ async def test_a_machine_whose_clock_is_wrong_learns_the_services_time(grid: Gri
     assert await grid.provider.push_log(1, 1, b"y") == 2
 
 
+async def test_requests_side_by_side_learn_it_all(grid: Grid) -> None:
+    grid.chain.put(1, "0" * 64)
+    grid.clock.ahead_s = 3600
+    await asyncio.gather(*(grid.provider.post_notice(1, "test", f"number {n}") for n in range(8)))
+    assert len(await grid.provider.notices(1)) == 8
+
+
 async def test_a_service_that_is_days_off_is_not_believed(grid: Grid) -> None:
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = 30 * 86400
