@@ -23,6 +23,8 @@ from deepgrid.chain.history import Settlement
 from deepgrid.lifecycle.job import Job
 from deepgrid.roles.customer import CustomerSettings, Order, customer_session, read_order
 from deployments.onemachine.grid import Grid
+from tests.grid.pool import client as client
+from tests.grid.pool import worker as worker
 
 PATIENCE_S = 180.0
 LOCKED_WEI = 100 * 10**18
