@@ -16,7 +16,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles.provider import ProviderSession
 from deployments.tidying import PAGE, RESUMED, runs_in
-from tasks.claiming import run_key, schedule_again, start_job_run
+from tasks.claiming import run_key, schedule_again, start_job_runs
 from tasks.runs import is_carried
 
 STANDING = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
@@ -39,7 +39,7 @@ async def adopt(session: ProviderSession, key: JobKey, run: FlowRun | None, why:
     """See that the claim has a run that comes, unless it comes already or completed."""
     if run is None:
         logger.info("job %d has no run: making it", key.job_id)
-        await start_job_run(session, key)
+        await start_job_runs(session, [key])
         return
     if comes(session, run):
         return

@@ -11,25 +11,21 @@ SIGTERM for each flow run that it executes in a main thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from contextvars import copy_context
 from datetime import timedelta
 from functools import cache
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 from uuid import UUID
 
 import anyio
 import anyio.abc
-import httpx
-from prefect._flow_run_suspension import FlowRunSuspensionRequest
 from prefect._internal.engine import resolve_custom_flow_run_name
-from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import WorkerFlowRunResponse
 from prefect.context import AsyncClientContext, SyncClientContext
 from prefect.exceptions import Abort, Pause
-from prefect.flow_engine import AsyncFlowRunEngine
 from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.settings import (
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
@@ -37,70 +33,21 @@ from prefect.settings import (
     get_current_settings,
     temporary_settings,
 )
-from prefect.states import Cancelled
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
+from deployments.engine import STOPPED, SharedProcessEngine, is_running
 from deployments.server_clock import ServerClock
 from deployments.tidying import runs_in, skip_overtaken, tidy
-from tasks.outages import is_outage, warn
+from tasks.outages import warn
 
 WORKER_TYPE = "deepgrid"
-STOPPED = "Carrying was stopped; the job itself goes on."
-REPORT_AGAIN_S = 2.0
-LAST_WORD_S = 3.0
 GATHER_S = 0.1  # runs that are scheduled together are asked for together,
 LOOK_PAUSE_S = 0.5  # and a burst of them in portions
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class InProcessResult(BaseWorkerResult):
     """Outcome of one run; its state was reported by the engine itself."""
-
-
-@dataclass
-class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
-    """Prefect's engine without what it starts for each run of a process of its own.
-
-    That is a thread with a websocket which looks for a Suspend from the UI, and whose start and
-    end block the event loop; and a heartbeat thread. A suspended run of this worker goes on.
-    """
-
-    run: FlowRun = field(kw_only=True)
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    let_go: Callable[[], bool] = lambda: False
-
-    async def create_flow_run(self, client: PrefectClient) -> FlowRun:
-        """The run, which is there already. Given to the engine from the start, it would be written to for each run:
-        the flow's version and its retries, of which this grid's flows have none."""
-        return self.run
-
-    async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
-        """Report a state; how a run ended is told once Prefect answers, however long that takes.
-
-        A run that this worker was told to stop is cancelled; to the engine every end from outside is a crash. Such
-        an end is told within seconds or not at all: whoever ends the process does not wait for Prefect.
-        """
-        self.short_circuit = self.short_circuit or self.let_go()
-        if state.is_crashed() and self.scope.cancel_called:
-            state = Cancelled(message=STOPPED)
-        if force:
-            with anyio.move_on_after(LAST_WORD_S):
-                return await super().set_state(state, force)
-            return state
-        while True:
-            try:
-                return await super().set_state(state, force)
-            except httpx.HTTPError as error:
-                if not (state.is_final() and is_outage(error)):
-                    raise
-            await asyncio.sleep(REPORT_AGAIN_S)
-
-    @contextmanager
-    def setup_flow_run_suspension_request(self) -> Generator[FlowRunSuspensionRequest, None, None]:
-        yield self._get_flow_run_suspension_request()
 
 
 class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessResult]):
@@ -135,6 +82,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._exit_stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         await super().setup()
         self._looking = asyncio.create_task(self._look_when_wanted())
+        self._own_context = copy_context()
 
     async def teardown(self, *exc_info: Any) -> None:
         """Stop looking for runs, and wait for those under way."""
@@ -159,6 +107,26 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     def is_idle(self) -> bool:
         """Whether it has no run in hand."""
         return not self._submitting_flow_run_ids
+
+    def may_begin(self) -> bool:
+        """Whether it takes runs that nobody scheduled: while the pool is this process's, which has no limit of runs."""
+        return self._may_start() and self._limiter is None
+
+    @asynccontextmanager
+    async def beginning(self) -> AsyncIterator[Callable[[FlowRun], None]]:
+        """To create runs as Running in: nobody tidies them away before they are given to what it yields."""
+        async with self._polling:
+            yield self._begin
+
+    def _begin(self, run: FlowRun) -> None:
+        """Run it, as if it had been polled; one that is under way here is not begun again."""
+        if self.carries(run.id) or self._runs_task_group is None:
+            return
+        self._submitting_flow_run_ids.add(run.id)
+        if self._cancelling_observer is not None:
+            self._cancelling_observer.add_in_flight_flow_run_id(run.id)
+        # Whoever calls may be inside a flow run, which is not this one's parent.
+        self._own_context.run(self._runs_task_group.start_soon, self._submit_run, run)
 
     async def _look_when_wanted(self) -> None:
         while True:
@@ -239,10 +207,12 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         return InProcessResult(identifier=str(flow_run.id), status_code=0)
 
     async def _submit_run(self, flow_run: FlowRun) -> None:
-        """Propose Pending, then run. The stock method makes five more API calls a run, which are
-        about processes that this worker does not have."""
+        """Propose Pending, unless it was created as Running, then run.
+
+        The stock method makes five more API calls a run, about processes that this worker does not have.
+        """
         try:
-            if await self._propose_pending_state(flow_run):
+            if is_running(flow_run) or await self._propose_pending_state(flow_run):
                 with anyio.CancelScope() as scope:
                     self._executing[flow_run.id] = scope
                     await self.run(flow_run)

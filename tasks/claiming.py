@@ -11,8 +11,9 @@ from prefect.states import AwaitingRetry
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.registration import Standing, read_versions
+from tasks.beginning import NewRun, find_or_begin_runs
 from tasks.retrying import side_effect
-from tasks.runs import call_worker, find_or_start_run, schedule, some_at_once
+from tasks.runs import call_worker, schedule
 
 
 @side_effect("check Slurm on {session.settings.cluster}")
@@ -35,8 +36,8 @@ async def claim_waiting(session: ProviderSession) -> list[Job]:
 
 @side_effect("start runs of claimed jobs on {session.settings.cluster}")
 async def start_runs(session: ProviderSession, jobs: Sequence[Job]) -> None:
-    """Start the flow runs of these claims, some at a time; a second call finds those of the first one."""
-    await some_at_once(start_job_run(session, session.key_of(job)) for job in jobs)
+    """Start the flow runs of these claims; a second call finds those of the first one."""
+    await start_job_runs(session, [session.key_of(job) for job in jobs])
 
 
 def run_key(session: ProviderSession, key: JobKey) -> str:
@@ -44,15 +45,18 @@ def run_key(session: ProviderSession, key: JobKey) -> str:
     return f"{key.comment}:{session.address}"
 
 
-async def start_job_run(session: ProviderSession, key: JobKey) -> FlowRun:
-    """The run of the claim, created once, whoever asks."""
+async def start_job_runs(session: ProviderSession, keys: Sequence[JobKey]) -> list[FlowRun]:
+    """The runs of these claims, each created once, whoever asks."""
     cluster = session.settings.cluster
-    return await find_or_start_run(
-        f"run_job/{cluster}",
-        {"cluster": cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
-        idempotency_key=run_key(session, key),
-        name=f"job {key.job_id} on {cluster}",
-    )
+    runs = [
+        NewRun(
+            run_key(session, key),
+            f"job {key.job_id} on {cluster}",
+            {"cluster": cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
+        )
+        for key in keys
+    ]
+    return await find_or_begin_runs(f"run_job/{cluster}", runs)
 
 
 async def schedule_again(session: ProviderSession, run: FlowRun, why: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
@@ -20,7 +19,6 @@ from prefect.states import Scheduled
 from deepgrid.errors import GridError
 from tasks.outages import is_outage
 
-DEPLOYMENT_STANDS_S = 60.0
 AT_ONCE = 8
 ENDED_S = 0.5  # between two looks whether a run has ended
 CLOCK_SLACK = timedelta(seconds=2)
@@ -45,9 +43,14 @@ class Worker(Protocol):
     def carries(self, run_id: UUID) -> bool:
         """Whether it has the run in hand, or is about to start it."""
 
+    def may_begin(self) -> bool:
+        """Whether it takes runs that nobody scheduled."""
+
+    def beginning(self) -> AbstractAsyncContextManager[Callable[[FlowRun], None]]:
+        """To create runs as Running in: nobody tidies them away before they are given to what it yields."""
+
 
 _workers: dict[str, Worker] = {}
-_known: dict[tuple[str, str], tuple[float, DeploymentResponse]] = {}  # by server and name, with when it was asked
 
 
 @contextmanager
@@ -58,6 +61,11 @@ def calling_to_runs(work_pool: str, worker: Worker) -> Iterator[None]:
         yield
     finally:
         del _workers[work_pool]
+
+
+def worker_of(work_pool: str) -> Worker | None:
+    """This process's worker of the pool."""
+    return _workers.get(work_pool)
 
 
 def call_worker(work_pool: str) -> None:
@@ -98,17 +106,6 @@ async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
         if is_paused(found):
             raise Paused(deployment)
         return await _create(client, found, parameters=parameters)
-
-
-async def find_or_start_run(deployment: str, parameters: dict[str, Any], *, idempotency_key: str, name: str) -> FlowRun:
-    """The run of the deployment (`flow/name`, which nobody pauses) with this key, created unless it is there."""
-    async with get_client() as client:
-        place = str(client.api_url), deployment
-        asked_at, found = _known.get(place, (0.0, None))
-        if found is None or time.monotonic() - asked_at > DEPLOYMENT_STANDS_S:
-            found = await client.read_deployment_by_name(deployment)
-            _known[place] = time.monotonic(), found
-        return await _create(client, found, parameters=parameters, idempotency_key=idempotency_key, name=name)
 
 
 async def _create(client: PrefectClient, deployment: DeploymentResponse, **options: Any) -> FlowRun:

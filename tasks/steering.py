@@ -6,7 +6,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.roles import steering
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import Steered
-from tasks.claiming import schedule_again, start_job_run
+from tasks.claiming import schedule_again, start_job_runs
 from tasks.retrying import side_effect
 
 
@@ -62,6 +62,6 @@ async def _schedule_run(session: ProviderSession, job: Job) -> None:
 
     One that seems to run, and whose process is gone, is the supervisor's to adopt.
     """
-    run = await start_job_run(session, session.key_of(job))
+    [run] = await start_job_runs(session, [session.key_of(job)])
     if run.state is not None and run.state.is_final():
         await schedule_again(session, run, "The job's customer wants something of it.")

@@ -23,7 +23,7 @@ ADOPTING = "deployments.carrying"
 # Name of a point: module and attribute of the async function that does it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
-    "start of the run": ("tasks.claiming", "start_job_run"),
+    "start of the run": ("tasks.claiming", "start_job_runs"),
     "fetch": ("deepgrid.roles.carrier", "Carrier.fetch_script"),
     "sbatch": ("deepgrid.slurm.cluster", "Cluster.submit"),
     "RUNNING report": ("deepgrid.roles.carrier", "Carrier.report_running"),

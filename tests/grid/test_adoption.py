@@ -26,7 +26,7 @@ from deployments.carrying import Carrying
 from deployments.tidying import runs_in
 from deployments.untold import Untold
 from deployments.worker import WORKER_TYPE
-from tasks.claiming import start_job_run
+from tasks.claiming import start_job_runs
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -95,7 +95,7 @@ async def test_a_run_that_does_not_tell_the_end_comes_again(
     client: PrefectClient, session: ProviderSession, state: State[None], then: str
 ) -> None:
     key = replace(KEY, job_id=time.monotonic_ns())
-    made = await start_job_run(session, key)
+    [made] = await start_job_runs(session, [key])
     await client.set_flow_run_state(made.id, state, force=True)
     run = await run_after_a_restart(client, session, key)
     assert (run.id, run.state_name) == (made.id, then)

@@ -1,0 +1,120 @@
+"""Runs that this process creates and begins itself, against a real Prefect server."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import WorkPoolUpdate
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Cancelling
+
+from deployments.worker import InProcessWorker
+from tasks import beginning
+from tasks.beginning import NewRun, find_or_begin_runs
+from tests.grid.pool import POOL, create, final, parents, until, working
+
+pytestmark = pytest.mark.timeout(300)
+COUNTS = f"counts/{POOL}"
+
+
+@pytest.fixture(autouse=True)
+def terms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beginning, "TERMS_STAND_S", -1.0)
+
+
+def some_runs(count: int) -> list[NewRun]:
+    return [NewRun(str(uuid4()), f"number {number}", {"number": number}) for number in range(count)]
+
+
+async def states_of(client: PrefectClient, run: FlowRun) -> list[str]:
+    return [state.name or "" for state in await client.read_flow_run_states(run.id)]
+
+
+async def test_runs_begin_here_at_once(client: PrefectClient, worker: InProcessWorker) -> None:
+    parents.clear()
+    wanted = some_runs(2 * beginning.AT_ONCE + 1)
+    runs = await find_or_begin_runs(COUNTS, wanted)
+    assert [(run.idempotency_key, run.name, run.parameters) for run in sorted(runs, key=lambda run: run.name)] == [
+        (one.key, one.name, one.parameters) for one in sorted(wanted, key=lambda one: one.name)
+    ]
+    done = [await until(client, run, final) for run in runs]
+    assert await states_of(client, done[0]) == ["Running", "Completed"]
+    assert {(run.state_name, run.run_count) for run in done} == {("Completed", 1)}
+    assert all(run.start_time and run.end_time and run.deployment_id for run in done)
+    assert parents == [None] * len(wanted)
+
+
+async def test_runs_that_are_there_are_found_and_not_begun_again(
+    client: PrefectClient, worker: InProcessWorker
+) -> None:
+    wanted = some_runs(2)
+    first = await find_or_begin_runs(COUNTS, wanted[:1])
+    async with asyncio.timeout(120):
+        again, _ = await asyncio.gather(find_or_begin_runs(COUNTS, wanted), find_or_begin_runs(COUNTS, wanted))
+    assert first[0].id in {run.id for run in again}
+    done = [await until(client, run, final) for run in again]
+    assert [await states_of(client, run) for run in done] == [["Running", "Completed"]] * 2
+    late = await find_or_begin_runs(COUNTS, wanted)
+    assert {run.state_name for run in late} == {"Completed"}
+
+
+async def test_what_somebody_else_created_is_his_to_begin(
+    client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as another:
+        another.setattr(beginning, "THIS_PROCESS", uuid4())
+        another.setattr(worker, "_begin", lambda run: None)  # it died before
+        wanted = some_runs(1)
+        [left] = await find_or_begin_runs(COUNTS, wanted)
+    [found] = await find_or_begin_runs(COUNTS, wanted)
+    assert (found.id, found.state_name) == (left.id, "Running")
+    assert not worker.carries(left.id)
+    await client.delete_flow_run(left.id)
+
+
+async def test_a_run_that_begins_here_can_be_cancelled(client: PrefectClient, worker: InProcessWorker) -> None:
+    [run] = await find_or_begin_runs(f"waits/{POOL}", [NewRun(str(uuid4()), "waits", {})])
+    await client.set_flow_run_state(run.id, Cancelling())
+    run = await until(client, run, final)
+    assert run.state is not None
+    assert run.state.is_cancelled()
+
+
+async def test_a_paused_pool_keeps_what_it_is_given(client: PrefectClient, worker: InProcessWorker) -> None:
+    await client.update_work_pool(POOL, WorkPoolUpdate(is_paused=True))
+    try:
+        [run] = await find_or_begin_runs(COUNTS, some_runs(1))
+        assert run.state is not None
+        assert run.state.is_scheduled()
+    finally:
+        await client.update_work_pool(POOL, WorkPoolUpdate(is_paused=False))
+    assert (await until(client, run, final)).state_name == "Completed"
+
+
+async def test_a_limit_of_the_deployment_counts(client: PrefectClient, worker: InProcessWorker) -> None:
+    [run] = await find_or_begin_runs(f"alone/{POOL}", [NewRun(str(uuid4()), "alone", {})])
+    assert run.state is not None
+    assert run.state.is_scheduled()
+    assert (await until(client, run, final)).state_name == "Completed"
+
+
+async def test_without_a_worker_or_its_leave_runs_are_scheduled(client: PrefectClient) -> None:
+    [run] = await find_or_begin_runs(COUNTS, some_runs(1))
+    assert run.state is not None
+    assert run.state.is_scheduled()
+    async with working(lambda: False):
+        [held] = await find_or_begin_runs(COUNTS, some_runs(1))
+        assert held.state is not None
+        assert held.state.is_scheduled()
+    async with working():
+        assert [(await until(client, one, final)).state_name for one in (run, held)] == ["Completed"] * 2
+
+
+async def test_what_the_server_refuses_is_told(client: PrefectClient, worker: InProcessWorker) -> None:
+    with pytest.raises(ValueError, match="Parameter validation failed"):
+        await find_or_begin_runs(COUNTS, [NewRun(str(uuid4()), "unfit", {"unknown": 1})])
+    run = await create(client, "counts", number=1)
+    assert (await until(client, run, final)).state_name == "Completed"
