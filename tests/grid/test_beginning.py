@@ -114,7 +114,8 @@ async def test_without_a_worker_or_its_leave_runs_are_scheduled(client: PrefectC
 
 
 async def test_what_the_server_refuses_is_told(client: PrefectClient, worker: InProcessWorker) -> None:
-    with pytest.raises(ValueError, match="Parameter validation failed"):
-        await find_or_begin_runs(COUNTS, [NewRun(str(uuid4()), "unfit", {"unknown": 1})])
+    broken = {"number": {"__prefect_kind": "json", "value": "{"}}
+    with pytest.raises(ValueError, match="JSON"):
+        await find_or_begin_runs(COUNTS, [NewRun(str(uuid4()), "broken", broken)])
     run = await create(client, "counts", number=1)
     assert (await until(client, run, final)).state_name == "Completed"
