@@ -5,17 +5,22 @@
 export LC_ALL=C
 umask 077
 folder='' user='' uid='' become='' complaint=''
+me=$(id -u)
 
 # know_account ACCOUNT: sets user and uid, those of the login for an empty name; sets complaint and fails if it cannot.
 know_account() {
-  user=${1:-$(id -un)}
-  uid=$(id -u "$user" 2> /dev/null) || uid=''
+  if [ -n "$1" ]; then
+    user=$1
+    uid=$(id -u "$user" 2> /dev/null) || uid=''
+  else
+    user=$(id -un) uid=$me
+  fi
   complaint=''
   if [ -z "$uid" ]; then
     complaint="there is no account $user on the login node"
   elif [ -n "$1" ] && [ "$uid" -eq 0 ]; then
     complaint="the account $user is root's"
-  elif [ "$uid" -ne "$(id -u)" ] && [ "$become" != sudo ] && [ "$(id -u)" -ne 0 ]; then
+  elif [ "$uid" -ne "$me" ] && [ "$become" != sudo ] && [ "$me" -ne 0 ]; then
     complaint="$(id -un) is not root, and cannot submit for $user"
   fi
   [ -z "$complaint" ]
@@ -23,7 +28,7 @@ know_account() {
 
 # as_user COMMAND...: in the job's account, or as root, who need not become it.
 as_user() {
-  case $(id -u) in
+  case $me in
     0 | "$uid") "$@" ;;
     *) sudo -n -u "$user" -- env ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} "$@" ;;
   esac
@@ -31,10 +36,10 @@ as_user() {
 
 # lay_out: output.log and run/ are there, are the account's, and nobody else can read them but the login.
 lay_out() {
-  case $(id -u) in
+  case $me in
     0 | "$uid")
       if ! { mkdir -p "$folder/run" && : >> "$folder/output.log" &&
-        chown "$uid:$(id -g "$user")" "$folder/output.log" "$folder/run"; }; then
+        { [ "$uid" -eq "$me" ] || chown "$uid:$(id -g "$user")" "$folder/output.log" "$folder/run"; }; }; then
         answer later "the login node could not give files in $folder to $user"
       fi
       ;;
@@ -70,7 +75,7 @@ hand_over() {
 run_sbatch() {
   set -- env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$folder/run" "USER=$user" "LOGNAME=$user" SHELL=/bin/bash \
     LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@"
-  if [ "$uid" -eq "$(id -u)" ]; then
+  if [ "$uid" -eq "$me" ]; then
     "$@"
   elif [ "$become" = sudo ]; then
     sudo -n -u "$user" -- "$@"

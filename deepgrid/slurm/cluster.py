@@ -24,11 +24,16 @@ from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
 from deepgrid.slurm.scripts import call, read_script, whole_answer
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
+from deepgrid.slurm.together import Together
 
 DAY_S = 86400
 NAMES_AT_ONCE = 500  # bounds one command line
 
+GATHER_S = 0.5
+ACKNOWLEDGED_AT_ONCE = 100
+
 _OUTPUT = read_script("output.sh")
+_ACKNOWLEDGE = read_script("common.sh", "acknowledge.sh")
 
 
 class Cluster:
@@ -46,6 +51,7 @@ class Cluster:
         self.batch = BatchJobs(login, settings)
         self.leftovers = Leftovers(login, settings)
         self.sightings = Sightings()
+        self._acknowledging = Together(self._acknowledge, GATHER_S, ACKNOWLEDGED_AT_ONCE)
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set once an effect was told that its term is over
 
@@ -90,8 +96,15 @@ class Cluster:
         return word == "set"
 
     async def acknowledge(self, key: JobKey) -> None:
-        """Move the claim's completion record from the spool to the job's folder, where it stays."""
-        await self._effect("acknowledge", key)
+        """Move the claim's completion record from the spool to the job's folder, where it stays.
+
+        Claims that are acknowledged side by side go in one command.
+        """
+        await self._acknowledging.do(key)
+
+    async def _acknowledge(self, keys: Sequence[JobKey]) -> None:
+        lines = "".join(f"{key.folder} {key.name} {key.comment}\n" for key in keys)
+        await self._protocol(call(_ACKNOWLEDGE, self.settings.grid_root, self.term or ""), lines.encode())
 
     async def spooled(self) -> list[str]:
         """Comments of all completion records that wait to be acknowledged, of any grid."""

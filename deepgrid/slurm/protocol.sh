@@ -140,24 +140,16 @@ limit() {
   answer set
 }
 
-# acknowledge: the first record of the end is kept with the job, the spool is freed.
-acknowledge() {
-  records | sed 's|.*/||' | sort -t. -k2,2n | while read -r file; do
-    if [ -s "$folder/record" ]; then rm -f "$root/spool/$file"; else mv "$root/spool/$file" "$folder/record"; fi
-  done
-  answer acknowledged
-}
-
 # only_the_leader: who leads a provider and was replaced is told so. Looked at under the claim's lock: what a former
 # leader began before that is done when the next one gets the lock, and is found. Who never led is bound by the lock.
 only_the_leader() {
   [ -n "$term" ] || return 0
-  epoch=$(cat "$root/leaders/${term% *}/epoch") || answer later "the login node could not read who leads"
+  read -r epoch < "$root/leaders/${term% *}/epoch" || answer later "the login node could not read who leads"
   [ "$epoch" = "${term#* }" ] || answer deposed
 }
 
 # Others may pass through the folders, to a job's own files, and see nothing else.
-(umask 066 && mkdir -p "$folder") || answer later "the login node could not make $folder"
+[ -d "$folder" ] || (umask 066 && mkdir -p "$folder") || answer later "the login node could not make $folder"
 if [ "$verb" = submit ]; then
   # A connection that broke while the script came must not submit half of it.
   script=$folder/script.$$

@@ -1,0 +1,54 @@
+# shellcheck shell=sh disable=SC2034,SC2154 # folder is set for common.sh, uid by read
+# The first record of each claim's end is kept with its job, the spool is freed; POSIX sh, run on the login node.
+# common.sh stands before this.
+# Arguments: ROOT TERM; standard input: "FOLDER NAME COMMENT", a claim a line. Answers one line, a word and its text.
+# For all claims together what does not change anything, as there are many; each record is moved under its claim's lock.
+set -u
+export LC_ALL=C
+root=$1 term=$2
+claims=$(cat)
+
+# Who was replaced is told so. It need not be looked at under the locks: nothing follows from who moves a record.
+if [ -n "$term" ]; then
+  read -r epoch < "$root/leaders/${term% *}/epoch" || answer later "the login node could not read who leads"
+  [ "$epoch" = "${term#* }" ] || answer deposed
+fi
+
+# is_its FILE NAME USER: whether this record is of a job of that name and account.
+is_its() {
+  its=0
+  while IFS= read -r line; do
+    case $line in "name=$2" | "user_id=$3") its=$((its + 1)) ;; esac
+  done < "$1"
+  [ "$its" -eq 2 ]
+}
+
+# keep FILE FOLDER NAME: jobs of other accounts are not the claim's, whatever they are called.
+keep() {
+  [ -e "$2/account" ] || return 0
+  exec 9> "$2/lock" && flock -w 20 9 || return 1
+  read -r _ uid < "$2/account"
+  is_its "$1" "$3" "$uid" || return 0
+  if [ -s "$2/record" ]; then rm -f "$1"; else mv "$1" "$2/record"; fi
+}
+
+cd "$root/spool" || answer later "the login node cannot read $root/spool"
+set --
+while read -r _ _ comment; do
+  set -- "$@" -e "comment=$comment"
+done << CLAIMS
+$claims
+CLAIMS
+found=$(find . -maxdepth 1 -name '[0-9]*' -exec grep -HxF "$@" {} + 2> /dev/null | sort -t. -k3,3n) # the earliest first
+[ -n "$found" ] || answer acknowledged
+while read -r place name comment; do
+  while IFS= read -r line; do
+    [ "${line#*:comment=}" = "$comment" ] || continue
+    (keep "${line%%:*}" "$root/jobs/$place" "$name") || answer later "another attempt holds the lock of $place"
+  done << FOUND
+$found
+FOUND
+done << CLAIMS
+$claims
+CLAIMS
+answer acknowledged
