@@ -44,7 +44,7 @@ async def test_the_quickest_faults(world: World, record: Record, one: Round) -> 
     await run_round(world, faults, seed, record, jobs_per_fault=3)
 
 
-@pytest.mark.deep
+@pytest.mark.long
 @pytest.mark.parametrize("one", MANY.values(), ids=MANY)
 async def test_all_faults(world: World, record: Record, one: Round) -> None:
     seed, faults = one
