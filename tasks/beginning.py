@@ -5,7 +5,6 @@ What a work pool hands out costs Prefect's server four requests a run; such a ru
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import FlowRun, StateDetails, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 
-from tasks.runs import call_worker, worker_of
+from tasks.runs import call_worker, some_at_once, worker_of
 
 TERMS_STAND_S = 10.0
 AT_ONCE = 10  # the server writes so many in one transaction, the first begins when the last is written
@@ -50,10 +49,10 @@ async def find_or_begin_runs(deployment: str, wanted: Sequence[NewRun]) -> list[
         worker = worker_of(pool)
         parts = [wanted[at : at + AT_ONCE] for at in range(0, len(wanted), AT_ONCE)]
         if worker is None or not (is_free and worker.may_begin()):
-            created = await asyncio.gather(*(_create(client, found, part) for part in parts))
+            created = await some_at_once(_create(client, found, part) for part in parts)
         else:
             async with worker.beginning() as begin:
-                created = await asyncio.gather(*(_begin(client, begin, found, part) for part in parts))
+                created = await some_at_once(_begin(client, begin, found, part) for part in parts)
         runs = list(chain.from_iterable(created))
         if any(run.state is not None and run.state.is_scheduled() for run in runs):
             call_worker(pool)

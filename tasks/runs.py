@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import httpx
@@ -22,6 +22,8 @@ from tasks.outages import is_outage
 AT_ONCE = 8
 ENDED_S = 0.5  # between two looks whether a run has ended
 CLOCK_SLACK = timedelta(seconds=2)
+
+T = TypeVar("T")
 
 
 class Paused(GridError):
@@ -129,15 +131,15 @@ async def _not_later(client: PrefectClient, run_id: UUID, state: State[Any] | No
         await client.set_flow_run_state(run_id, again, force=True)
 
 
-async def some_at_once(work: Iterable[Awaitable[object]]) -> None:
+async def some_at_once(work: Iterable[Awaitable[T]]) -> list[T]:
     """Await all of it, a few at a time: Prefect's server answers no faster when it is asked everything at once."""
     slots = asyncio.Semaphore(AT_ONCE)
 
-    async def one(part: Awaitable[object]) -> None:
+    async def one(part: Awaitable[T]) -> T:
         async with slots:
-            await part
+            return await part
 
-    await asyncio.gather(*map(one, work))
+    return await asyncio.gather(*map(one, work))
 
 
 def is_paused(deployment: DeploymentResponse) -> bool:
