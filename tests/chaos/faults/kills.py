@@ -19,7 +19,9 @@ NEEDS |= dict.fromkeys(("cancel at Slurm", "look at a cancel request"), ("cancel
 NEEDS |= dict.fromkeys(("start of the run", "fetch", "sbatch"), ("instant", "held"))
 NEEDS |= dict.fromkeys(("RUNNING report", "adoption"), ("held", "held"))
 NEEDS |= dict.fromkeys(("settlement", "acknowledge"), ("instant", "instant"))
-ONCE = ("claim", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request")  # a batch
+ONCE = (  # a batch
+    "claim", "start of the run", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request",
+)  # fmt: skip
 AT_START = ("adoption", "tidying")
 AT_START_WITHIN_S = 30.0
 QUICK = (
