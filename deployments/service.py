@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
+import uvloop
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
@@ -28,7 +29,7 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
     """
     failures: list[BaseException] = []
     started = threading.Event()
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     main: list[asyncio.Task[None]] = []
 
     async def body() -> None:
