@@ -50,6 +50,24 @@ async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) ->
     return dict(run)
 
 
+async def tasks_of(grid: Grid, run_id: str, *, last: str) -> dict[str, tuple[str, ...]]:
+    """The states that each task of the run went through, once all have ended and one's name begins with `last`: Prefect
+    records tasks some time after the run."""
+    wanted = {"flow_runs": {"id": {"any_": [run_id]}}}
+    deadline = time.monotonic() + PATIENCE_S
+    async with api(grid) as client:
+        while True:
+            tasks = (await client.post("task_runs/filter", json=wanted)).raise_for_status().json()
+            ended = all(task["state_type"] in FINAL for task in tasks)
+            if ended and any(task["name"].startswith(last) for task in tasks):
+                break
+            assert time.monotonic() < deadline, tasks
+            await asyncio.sleep(0.5)
+        paths = {task["name"]: f"task_run_states/?task_run_id={task['id']}" for task in tasks}
+        answers = {name: (await client.get(path)).raise_for_status().json() for name, path in paths.items()}
+    return {name: tuple(state["name"] for state in states) for name, states in answers.items()}
+
+
 async def runs_of(grid: Grid, name: str, *types: str) -> list[Json]:
     """Runs of the deployment `flow/name`, newest first, of these state types or all."""
     found = await deployment(grid, name)

@@ -12,6 +12,7 @@ import pytest
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.runs import FINAL, api, run_until, tasks_of
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -58,6 +59,20 @@ async def test_a_job_runs_and_everybody_is_paid(customer: Customer, poor_job: in
     settled = await customer.settlement(job_id)
     assert settled.billed_minutes == 1
     assert settled.paid_wei == job.rate_wei_per_minute * 80 // 100
+
+
+async def test_each_step_of_a_job_is_a_task_of_its_run(customer: Customer) -> None:
+    job_id = customer.submit(steps("true"))
+    await customer.until(job_id, cold)
+    async with api(customer.grid) as client:
+        wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
+        [run] = (await client.post("flow_runs/filter", json=wanted)).raise_for_status().json()
+    await run_until(customer.grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+    histories = await tasks_of(customer.grid, run["id"], last="settle")
+    names = " ".join(histories)
+    for step in ("fetch script of", "submit", "report", "settle"):
+        assert f"{step} job {job_id} " in names
+    assert set(histories.values()) == {("Running", "Completed")}
 
 
 async def test_an_exit_code_arrives_everywhere(customer: Customer) -> None:
