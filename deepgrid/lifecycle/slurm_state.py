@@ -36,6 +36,12 @@ class SlurmJob:
     limit_minutes: int | None = None
     stopped: bool = False
 
+    @property
+    def placed(self) -> bool:
+        """Whether Slurm's scheduler has come to it: it was started, or there is a reason for which it waits."""
+        waits = self.phase is Phase.QUEUED and self.reason not in ("", "None")
+        return waits or self.phase in (Phase.RUNNING, Phase.ENDED)
+
 
 UNKNOWN = SlurmJob(Phase.UNKNOWN)
 ABSENT = SlurmJob(Phase.ABSENT)

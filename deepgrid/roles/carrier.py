@@ -134,9 +134,9 @@ class Carrier:
         when the chain has dropped the claim.
         Raises ServiceError while the Job Definition service does not answer.
         """
-        if not await self._claim_stays():
+        job = await self._once_it_stays()
+        if job is None:
             return None
-        job = await self.session.chain.job(self.key.job_id)
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
         except NotFound as error:
@@ -161,15 +161,16 @@ class Carrier:
             return None
         return script
 
-    async def _claim_stays(self) -> bool:
-        """Whether the claim stands when some blocks are on top of it.
+    async def _once_it_stays(self) -> Job | None:
+        """The job when some blocks are on top of its claim, None when the claim does not stand then.
 
         A reorganisation may take a claim back and bring it again as another one; what Slurm started stays started.
         """
         stays_s = self.session.settings.claim_stays_s
         age_s = await self.session.chain.now() - self.key.claimed_at
         await asyncio.sleep(max(0, min(stays_s, stays_s - age_s)))
-        return self.session.key_of(await self.session.chain.job(self.key.job_id)) == self.key
+        job = await self.session.chain.job(self.key.job_id)
+        return job if self.session.key_of(job) == self.key else None
 
     async def submit(self, script: str) -> None:
         """Hand the script to Slurm, at most once per claim.
@@ -191,7 +192,7 @@ class Carrier:
             self._limit_minutes = request.time_limit_minutes
             self.session.metrics.submitted(self.key)
         self.session.monitor.look_now(self.key)
-        await self.session.monitor.changed(self.key, self._seen, timeout_s=PROMPT_S)
+        await self._until_placed()
 
     async def wait(self, awaited: Awaited) -> None:
         """Return once something else than waiting for `awaited` is to be done."""
@@ -247,6 +248,14 @@ class Carrier:
             await self.session.cluster.acknowledge(self.key)
         except GridError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
+
+    async def _until_placed(self) -> None:
+        """Return once Slurm has started the job or said why it waits. Where there is room that takes no time worth a
+        step of its own."""
+        deadline = time.monotonic() + PROMPT_S
+        seen = self._seen
+        while not seen.placed and (left_s := deadline - time.monotonic()) > 0:
+            seen = await self.session.monitor.changed(self.key, seen, timeout_s=left_s)
 
     async def _until_slurm_shows_it(self) -> None:
         self.session.monitor.look_now(self.key)
