@@ -92,4 +92,9 @@ def _named(field: dict[str, Any], value: Any) -> Any:
         return [_named(item, element) for element in value]
     if kind == "tuple":
         return {part["name"]: _named(part, element) for part, element in zip(field["components"], value, strict=True)}
-    return to_checksum_address(value) if kind == "address" else value
+    return _checksummed(value) if kind == "address" else value
+
+
+@functools.lru_cache(maxsize=4096)  # the same few come again and again, and each takes a hash
+def _checksummed(address: str) -> str:
+    return str(to_checksum_address(address))
