@@ -24,6 +24,7 @@ class Interface:
         self.name = name
         self.bytecode = bytecode.removeprefix("0x")
         self._functions = {item["name"]: item for item in abi if item["type"] == "function"}
+        self._selectors = {name: f"0x{selector(item).hex()}" for name, item in self._functions.items()}
         self._events = {f"0x{event_abi_to_log_topic(item).hex()}": item for item in abi if item["type"] == "event"}  # type: ignore[arg-type]
         constructors = [item["inputs"] for item in abi if item["type"] == "constructor"]
         self._constructor_inputs: list[dict[str, Any]] = constructors[0] if constructors else []
@@ -31,8 +32,7 @@ class Interface:
 
     def encode(self, function: str, *args: Any) -> str:
         """Call data of `function(*args)`; structs as tuples in field order."""
-        item = self._functions[function]
-        return f"0x{selector(item).hex()}{self._encode_args(function, item['inputs'], args)}"
+        return self._selectors[function] + self._encode_args(function, self._functions[function]["inputs"], args)
 
     def creation(self, *args: Any) -> str:
         """Data of the transaction that deploys this contract with constructor arguments `args`."""
