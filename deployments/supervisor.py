@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.roles.carrier import is_claimable
+from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.provider import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deepgrid.roles.registration import register
 from deployments.carrying import Carrying
@@ -150,7 +150,7 @@ class Supervisor:
                     self._hot[job.id] = job
                 else:
                     self._hot.pop(job.id, None)
-            if any(is_claimable(job, self._session.address) for job in jobs):
+            if any(_is_claimable(job, self._session.address) for job in jobs):
                 self._claim_wanted.set()
             if first:
                 first = False
@@ -163,7 +163,12 @@ class Supervisor:
                 async with asyncio.timeout(CLAIM_AGAIN_S):
                     await self._claim_wanted.wait()
             except TimeoutError:
-                if not any(is_claimable(job, self._session.address) for job in self._hot.values()):
+                if not any(_is_claimable(job, self._session.address) for job in self._hot.values()):
                     continue
             self._claim_wanted.clear()
             await start_at_last(f"claim_jobs/{cluster}", {"cluster": cluster})
+
+
+def _is_claimable(job: Job, address: str) -> bool:
+    """Whether the job waits in this provider's queue."""
+    return job.status is JobStatus.META_SCHEDULED and job.provider == address

@@ -22,6 +22,7 @@ from tasks.runs import call_worker, some_at_once, worker_of
 
 TERMS_STAND_S = 10.0
 AT_ONCE = 10  # the server writes so many in one transaction, the first begins when the last is written
+LOTS_AT_ONCE = 2  # more are written no sooner, and the first ones later
 THIS_PROCESS = uuid4()
 _BULK: Any = "/deployments/{id}/create_flow_run/bulk"  # the client knows the endpoint not yet
 
@@ -49,10 +50,10 @@ async def find_or_begin_runs(deployment: str, wanted: Sequence[NewRun]) -> list[
         worker = worker_of(pool)
         parts = [wanted[at : at + AT_ONCE] for at in range(0, len(wanted), AT_ONCE)]
         if worker is None or not (is_free and worker.may_begin()):
-            created = await some_at_once(_create(client, found, part) for part in parts)
+            created = await some_at_once((_create(client, found, part) for part in parts), LOTS_AT_ONCE)
         else:
             async with worker.beginning() as begin:
-                created = await some_at_once(_begin(client, begin, found, part) for part in parts)
+                created = await some_at_once((_begin(client, begin, found, part) for part in parts), LOTS_AT_ONCE)
         runs = list(chain.from_iterable(created))
         if any(run.state is not None and run.state.is_scheduled() for run in runs):
             call_worker(pool)

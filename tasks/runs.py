@@ -131,9 +131,9 @@ async def _not_later(client: PrefectClient, run_id: UUID, state: State[Any] | No
         await client.set_flow_run_state(run_id, again, force=True)
 
 
-async def some_at_once(work: Iterable[Awaitable[T]]) -> list[T]:
+async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = AT_ONCE) -> list[T]:
     """Await all of it, a few at a time: Prefect's server answers no faster when it is asked everything at once."""
-    slots = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(at_once)
 
     async def one(part: Awaitable[T]) -> T:
         async with slots:

@@ -28,7 +28,6 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.steering import extend_limit
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar
@@ -67,7 +66,7 @@ class Carrier:
         self._limit_minutes: int | None = None
         self._limit_is_final = False
         self._seen: SlurmJob = UNKNOWN
-        self._ship_output = False
+        self._ships_output: bool | None = None  # None when another carrier submitted the job
 
     @property
     def job_id(self) -> int:
@@ -99,7 +98,7 @@ class Carrier:
             self._absent_since = None
         elif self._absent_since is None:
             self._absent_since = now
-        if self._seen.phase in (Phase.RUNNING, Phase.ENDED):
+        if self._seen.phase in (Phase.RUNNING, Phase.ENDED) and self._ships_output is not False:
             self.session.logs.follow(self.key)
         return Observation(
             self.key, self.session.address, job, self._seen, self.session.monitor.cluster_now(), self._attempt,
@@ -150,7 +149,7 @@ class Carrier:
         except InputError as error:
             self._attempt = Attempt(unusable=error.message)
             return None
-        self._ship_output = model.enable_logging
+        self._ships_output = model.enable_logging
         settings = self.session.settings
         folders = await self.session.registries.folders(model, settings.containers)
         try:
@@ -178,7 +177,7 @@ class Carrier:
         A job that this cluster will never take is remembered as unfit, to be refused.
         """
         job = await self.session.chain.job(self.key.job_id)
-        request = submit_request(job, self._ship_output)
+        request = submit_request(job, bool(self._ships_output))
         try:
             submission = await self.session.cluster.submit(self.key, script, request)
         except SlurmError as error:
@@ -298,8 +297,3 @@ def submit_request(job: Job, ship_output: bool) -> SubmitRequest:
         ship_output=ship_output,
         customer=job.customer,
     )
-
-
-def is_claimable(job: Job, address: str) -> bool:
-    """Whether the job waits in this provider's queue."""
-    return job.status is JobStatus.META_SCHEDULED and job.provider == address

@@ -19,6 +19,7 @@ POLL_S = 1.0
 CHUNK_BYTES = 256 * 1024
 READ_BYTES = 8 * 1024 * 1024  # of all jobs together, well below what one remote command may answer
 DRAIN_S = 30.0
+PUSHES_AT_ONCE = 8
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class LogShipper:
                     await self._ship(dict(self._streams))
                 except GridError as error:
                     logger.warning("logs wait: %s", error.message)
-                except Exception:  # one answer that makes no sense must not end everybody's logs
+                except Exception:  # a mistake must not end everybody's logs
                     logger.exception("logs wait")
             await asyncio.sleep(POLL_S)
 
@@ -92,20 +93,30 @@ class LogShipper:
         ending = {key for key, stream in streams.items() if stream.ending}
         limit = max(1, min(CHUNK_BYTES, READ_BYTES // len(streams)))
         fresh = await self._reader.read_output({key: s.offset for key, s in streams.items()}, limit)
-        for key, stream in streams.items():
-            data = fresh.get(key, b"")
-            final = key in ending and len(data) < limit
-            if not data and not final:
-                continue
-            end = stream.offset + len(data)
-            try:
-                stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
-            except GridError as error:
-                logger.warning("job %d: its log waits: %s", key.job_id, error.message)
-                if error.transient:
-                    continue
-                end = stream.offset  # refused for good: nothing more of it is taken
-                final = True
-            if final and stream.offset >= end:
-                stream.done.set()
-                self._streams.pop(key, None)
+        slots = asyncio.Semaphore(PUSHES_AT_ONCE)
+
+        async def push(key: JobKey, stream: _Stream) -> None:
+            async with slots:
+                data = fresh.get(key, b"")
+                await self._push(key, stream, data, final=key in ending and len(data) < limit)
+
+        done = await asyncio.gather(*(push(*one) for one in streams.items()), return_exceptions=True)
+        for key, outcome in zip(streams, done, strict=True):
+            if isinstance(outcome, Exception):
+                logger.error("job %d: its log waits", key.job_id, exc_info=outcome)
+
+    async def _push(self, key: JobKey, stream: _Stream, data: bytes, *, final: bool) -> None:
+        if not data and not final:
+            return
+        end = stream.offset + len(data)
+        try:
+            stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
+        except GridError as error:
+            logger.warning("job %d: its log waits: %s", key.job_id, error.message)
+            if error.transient:
+                return
+            end = stream.offset  # refused for good: nothing more of it is taken
+            final = True
+        if final and stream.offset >= end:
+            stream.done.set()
+            self._streams.pop(key, None)

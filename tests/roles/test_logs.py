@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -87,3 +89,25 @@ async def test_a_dead_service_does_not_hold_up_the_end(monkeypatch: pytest.Monke
         shipper.follow(KEY)
         await shipper.finish(KEY)
     assert service.log == b""
+
+
+async def test_logs_do_not_wait_for_one_another() -> None:
+    strange, slow = replace(KEY, job_id=8), replace(KEY, job_id=9)
+    cluster, service, closed = Cluster(), Service(), asyncio.Event()
+
+    class Sink:
+        async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
+            if job_id == strange.job_id:
+                raise ZeroDivisionError
+            if job_id == slow.job_id:
+                await closed.wait()
+                return offset
+            return await service.push_log(job_id, offset, data, final=final)
+
+    cluster.output = b"done\n"
+    async with LogShipper(cluster, Sink()) as shipper:
+        for key in (slow, strange, KEY):
+            shipper.follow(key)
+        await shipper.finish(KEY)
+        closed.set()
+    assert (service.log, service.closed) == (cluster.output, True)
