@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 import httpx
@@ -132,14 +132,20 @@ async def _not_later(client: PrefectClient, run_id: UUID, state: State[Any] | No
 
 
 async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = AT_ONCE) -> list[T]:
-    """Await all of it, a few at a time: Prefect's server answers no faster when it is asked everything at once."""
+    """Await all of it, a few at a time: Prefect's server answers no faster when it is asked everything at once.
+
+    Raises the first error of any once all are done.
+    """
     slots = asyncio.Semaphore(at_once)
 
     async def one(part: Awaitable[T]) -> T:
         async with slots:
             return await part
 
-    return await asyncio.gather(*map(one, work))
+    outcomes = await asyncio.gather(*map(one, work), return_exceptions=True)
+    if failed := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
+        raise failed[0]
+    return cast(list[T], outcomes)
 
 
 def is_paused(deployment: DeploymentResponse) -> bool:

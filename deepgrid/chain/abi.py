@@ -55,7 +55,7 @@ class Event:
 @functools.cache
 def interface(name: str) -> Interface:
     """The interface of one of CONTRACTS."""
-    from deepgrid.chain.contract import Interface  # here, because importing web3 takes half a second
+    from deepgrid.chain.contract import Interface  # here, as it builds on this module
 
     text = (importlib.resources.files("contracts") / "abi" / f"{name}.json").read_text()
     artifact = json.loads(text)

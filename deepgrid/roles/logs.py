@@ -40,6 +40,7 @@ class LogSink(Protocol):
 class _Stream:
     offset: int = 0
     ending: bool = False
+    pushing: bool = False
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -50,6 +51,8 @@ class LogShipper:
         self._reader = reader
         self._sink = sink
         self._streams: dict[JobKey, _Stream] = {}
+        self._pushes: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(PUSHES_AT_ONCE)
 
     def follow(self, key: JobKey) -> None:
         """Ship this job's output from now on."""
@@ -74,15 +77,16 @@ class LogShipper:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._loop.cancel()
-        await asyncio.gather(self._loop, return_exceptions=True)
+        for task in (self._loop, *self._pushes):
+            task.cancel()
+        await asyncio.gather(self._loop, *self._pushes, return_exceptions=True)
 
     async def _run(self) -> None:
         """Ship for ever; a fault of the login node or the service only delays."""
         while True:
-            if self._streams:
+            if streams := {key: stream for key, stream in self._streams.items() if not stream.pushing}:
                 try:
-                    await self._ship(dict(self._streams))
+                    await self._ship(streams)
                 except GridError as error:
                     logger.warning("logs wait: %s", error.message)
                 except Exception:  # a mistake must not end everybody's logs
@@ -91,32 +95,33 @@ class LogShipper:
 
     async def _ship(self, streams: dict[JobKey, _Stream]) -> None:
         ending = {key for key, stream in streams.items() if stream.ending}
-        limit = max(1, min(CHUNK_BYTES, READ_BYTES // len(streams)))
+        limit = max(1, min(CHUNK_BYTES, READ_BYTES // len(self._streams)))
         fresh = await self._reader.read_output({key: s.offset for key, s in streams.items()}, limit)
-        slots = asyncio.Semaphore(PUSHES_AT_ONCE)
-
-        async def push(key: JobKey, stream: _Stream) -> None:
-            async with slots:
-                data = fresh.get(key, b"")
-                await self._push(key, stream, data, final=key in ending and len(data) < limit)
-
-        done = await asyncio.gather(*(push(*one) for one in streams.items()), return_exceptions=True)
-        for key, outcome in zip(streams, done, strict=True):
-            if isinstance(outcome, Exception):
-                logger.error("job %d: its log waits", key.job_id, exc_info=outcome)
+        for key, stream in streams.items():
+            data = fresh.get(key, b"")
+            final = key in ending and len(data) < limit
+            if data or final:
+                stream.pushing = True  # no log waits for another one's
+                task = asyncio.create_task(self._push(key, stream, data, final=final))
+                self._pushes.add(task)
+                task.add_done_callback(self._pushes.discard)
 
     async def _push(self, key: JobKey, stream: _Stream, data: bytes, *, final: bool) -> None:
-        if not data and not final:
-            return
         end = stream.offset + len(data)
         try:
-            stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
+            async with self._slots:
+                stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
         except GridError as error:
             logger.warning("job %d: its log waits: %s", key.job_id, error.message)
             if error.transient:
                 return
             end = stream.offset  # refused for good: nothing more of it is taken
             final = True
+        except Exception:  # an answer that makes no sense
+            logger.exception("job %d: its log waits", key.job_id)
+            return
+        finally:
+            stream.pushing = False
         if final and stream.offset >= end:
             stream.done.set()
             self._streams.pop(key, None)

@@ -50,7 +50,7 @@ async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) ->
     return dict(run)
 
 
-async def tasks_of(grid: Grid, run_id: str, *, last: str) -> dict[str, tuple[str, ...]]:
+async def tasks_of(grid: Grid, run_id: str, *, last: str) -> list[tuple[str, list[str]]]:
     """The states that each task of the run went through, once all have ended and one's name begins with `last`: Prefect
     records tasks some time after the run."""
     wanted = {"flow_runs": {"id": {"any_": [run_id]}}}
@@ -63,9 +63,11 @@ async def tasks_of(grid: Grid, run_id: str, *, last: str) -> dict[str, tuple[str
                 break
             assert time.monotonic() < deadline, tasks
             await asyncio.sleep(0.5)
-        paths = {task["name"]: f"task_run_states/?task_run_id={task['id']}" for task in tasks}
-        answers = {name: (await client.get(path)).raise_for_status().json() for name, path in paths.items()}
-    return {name: tuple(state["name"] for state in states) for name, states in answers.items()}
+        histories = []
+        for task in tasks:
+            states = (await client.get(f"task_run_states/?task_run_id={task['id']}")).raise_for_status().json()
+            histories.append((task["name"], [state["name"] for state in states]))
+    return histories
 
 
 async def runs_of(grid: Grid, name: str, *types: str) -> list[Json]:

@@ -14,6 +14,7 @@ from prefect.states import Cancelling
 from deployments.worker import InProcessWorker
 from tasks import beginning
 from tasks.beginning import NewRun, find_or_begin_runs
+from tasks.runs import some_at_once
 from tests.grid.pool import POOL, create, final, parents, until, working
 
 pytestmark = pytest.mark.timeout(300)
@@ -119,3 +120,17 @@ async def test_what_the_server_refuses_is_told(client: PrefectClient, worker: In
         await find_or_begin_runs(COUNTS, [NewRun(str(uuid4()), "broken", broken)])
     run = await create(client, "counts", number=1)
     assert (await until(client, run, final)).state_name == "Completed"
+
+
+async def test_a_lot_that_fails_is_told_when_the_others_are_done() -> None:
+    done: list[int] = []
+
+    async def lot(number: int) -> None:
+        await asyncio.sleep(0)
+        if number == 0:
+            raise ValueError("lot 0")
+        done.append(number)
+
+    with pytest.raises(ValueError, match="lot 0"):
+        await some_at_once(map(lot, range(5)), 2)
+    assert done == [1, 2, 3, 4]

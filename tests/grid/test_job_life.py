@@ -69,10 +69,10 @@ async def test_each_step_of_a_job_is_a_task_of_its_run(customer: Customer) -> No
         [run] = (await client.post("flow_runs/filter", json=wanted)).raise_for_status().json()
     await run_until(customer.grid, run["id"], lambda run: run["state"]["type"] in FINAL)
     histories = await tasks_of(customer.grid, run["id"], last="settle")
-    names = " ".join(histories)
+    names = " ".join(name for name, _ in histories)
     for step in ("fetch script of", "submit", "report", "settle"):
         assert f"{step} job {job_id} " in names
-    assert set(histories.values()) == {("Running", "Completed")}
+    assert {(states[0], states[-1]) for _, states in histories} == {("Running", "Completed")}
 
 
 async def test_an_exit_code_arrives_everywhere(customer: Customer) -> None:

@@ -93,21 +93,56 @@ async def test_a_dead_service_does_not_hold_up_the_end(monkeypatch: pytest.Monke
 
 async def test_logs_do_not_wait_for_one_another() -> None:
     strange, slow = replace(KEY, job_id=8), replace(KEY, job_id=9)
-    cluster, service, closed = Cluster(), Service(), asyncio.Event()
+    cluster, service, asked, closed = Cluster(), Service(), asyncio.Event(), asyncio.Event()
 
     class Sink:
         async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
             if job_id == strange.job_id:
                 raise ZeroDivisionError
             if job_id == slow.job_id:
+                asked.set()
                 await closed.wait()
-                return offset
+                return offset + len(data)
             return await service.push_log(job_id, offset, data, final=final)
 
-    cluster.output = b"done\n"
+    cluster.output = b"a first line\n"
     async with LogShipper(cluster, Sink()) as shipper:
-        for key in (slow, strange, KEY):
-            shipper.follow(key)
+        shipper.follow(slow)
+        shipper.follow(strange)
+        await asked.wait()
+        shipper.follow(KEY)  # while the slow one's push is under way
+        cluster.output += b"the end\n"
         await shipper.finish(KEY)
+        assert (service.log, service.closed) == (cluster.output, True)
         closed.set()
-    assert (service.log, service.closed) == (cluster.output, True)
+        await shipper.finish(slow)
+
+
+async def test_no_output_is_pushed_a_second_time_while_its_push_is_under_way() -> None:
+    cluster, pushed, gate = Cluster(), [], asyncio.Event()
+    looks = 0
+
+    class Reader:
+        async def read_output(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, bytes]:
+            nonlocal looks
+            looks += 1
+            return await cluster.read_output(offsets, limit)
+
+    class Sink:
+        async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
+            if job_id == KEY.job_id:
+                pushed.append((offset, data))
+                await gate.wait()
+            return offset + len(data)
+
+    cluster.output = b"once\n"
+    other = replace(KEY, job_id=8)
+    async with LogShipper(Reader(), Sink()) as shipper:
+        shipper.follow(KEY)
+        shipper.follow(other)
+        while looks < 5:  # at the other's output
+            await asyncio.sleep(0)
+        gate.set()
+        await shipper.finish(KEY)
+    assert pushed[0] == (0, b"once\n")
+    assert [offset for offset, _ in pushed] == [0, 5]

@@ -1,41 +1,99 @@
-"""What a carrier knows of its job when the submission returns, on a real chain and Slurm."""
+"""From a definition to a job at Slurm: what a carrier knows when a step returns, on a real chain and Slurm."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
 
 import pytest
 
 from deepgrid.lifecycle.actions import ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.roles import carrier as carrying
-from tests.roles.conftest import Scene
+from deepgrid.workflow import Job as Definition
+from tests.roles.conftest import SMALL_JOB, Scene
 from tests.slurm.support import Box, bash
 
+FOR_EVER_S = 3600.0
 WITHIN_S = 120.0
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is."""
-    monkeypatch.setattr(carrying, "PROMPT_S", WITHIN_S)
+    """A submission that waits for nothing is told from one that waits for long, however busy the machine is."""
+    monkeypatch.setattr(carrying, "PROMPT_S", FOR_EVER_S)
 
 
+@pytest.fixture
+def closed_partition(box: Box, key: JobKey) -> Iterator[None]:
+    """Closed once the job is claimed, as a cluster that takes no jobs claims none."""
+    partition = f"PartitionName={box.settings.partition}"
+    box.slurm("scontrol", "update", partition, "State=DOWN")
+    yield
+    box.slurm("scontrol", "update", partition, "State=UP")
+
+
+@pytest.mark.usefixtures("patient")
 async def test_where_there_is_room_the_start_needs_no_wait_of_its_own(scene: Scene, key: JobKey) -> None:
     async with scene.session.carry(key) as carrier:
         await carrier.submit(bash("sleep 600"))
         assert isinstance(decide(await carrier.observe()), ReportRunning)
 
 
-async def test_a_job_that_slurm_lets_wait_is_not_waited_for_in_its_submission(
-    scene: Scene, box: Box, key: JobKey
+@pytest.mark.usefixtures("patient", "closed_partition")
+async def test_a_job_that_slurm_lets_wait_is_not_waited_for_in_its_submission(scene: Scene, key: JobKey) -> None:
+    async with asyncio.timeout(WITHIN_S), scene.session.carry(key) as carrier:
+        await carrier.submit(bash("sleep 600"))
+        assert scene.session.monitor.observe(key).phase is Phase.QUEUED
+        assert isinstance(decide(await carrier.observe()), Wait)
+
+
+async def test_a_job_that_is_not_placed_yet_is_looked_at_again(
+    scene: Scene, key: JobKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition = f"PartitionName={box.settings.partition}"
-    box.slurm("scontrol", "update", partition, "State=DOWN")
-    try:
-        async with scene.session.carry(key) as carrier:
-            await carrier.submit(bash("sleep 600"))
-            assert scene.session.monitor.observe(key).phase is Phase.QUEUED
-            assert isinstance(decide(await carrier.observe()), Wait)
-    finally:
-        box.slurm("scontrol", "update", partition, "State=UP")
+    new, noticed = (SlurmJob(Phase.QUEUED, 5, "PENDING", reason=reason) for reason in ("", "None"))
+    sights = iter([ABSENT, new, noticed, SlurmJob(Phase.RUNNING, 5, "RUNNING"), after := object()])
+
+    async def changed(*_: object, **__: object) -> object:
+        return next(sights)
+
+    monkeypatch.setattr(scene.session.monitor, "changed", changed)
+    async with scene.session.carry(key) as carrier:
+        await carrier.submit(bash("sleep 600"))
+    assert next(sights) is after
+
+
+@pytest.mark.parametrize("logging", [True, False])
+async def test_only_jobs_with_logging_have_a_log(
+    scene: Scene, key: JobKey, logging: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = Definition.model_validate(
+        {
+            "enableLogging": logging,
+            "resources": {
+                "tasks": SMALL_JOB.ntasks, "cpusPerTask": SMALL_JOB.cpus_per_task,
+                "memPerCpu": SMALL_JOB.mem_per_cpu_mb, "gpus": SMALL_JOB.gpus,
+            },
+            "steps": [{"run": {"command": "sleep 600"}}],
+        }
+    )  # fmt: skip
+    followed: list[JobKey] = []
+
+    async def fetch(*_: object) -> Definition:  # the services are not there
+        return definition
+
+    monkeypatch.setattr(scene.session.services, "fetch_definition", fetch)
+    monkeypatch.setattr(scene.session.logs, "follow", followed.append)
+    async with scene.session.carry(key) as carrier:
+        script = await carrier.fetch_script()
+        assert script is not None
+        await carrier.submit(script)
+        async with asyncio.timeout(WITHIN_S):
+            while not isinstance(decide(await carrier.observe()), ReportRunning):
+                await asyncio.sleep(0.1)
+        assert bool(followed) is logging
+    async with scene.session.carry(key) as successor:  # which does not know
+        await successor.observe()
+    assert key in followed
