@@ -19,6 +19,7 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.protocol import Domain
 from deepgrid.services.script_check import require_shellcheck
 
+KEEP_ALIVE_S = 60  # longer than clients keep a connection (httpx: 5 s), or a request meets one that is being closed
 STOP_WITHIN_S = 3  # readers that wait for a log are cut off then; they ask again
 
 logger = logging.getLogger(__name__)
@@ -49,8 +50,9 @@ async def listening(app: FastAPI, host: str, port: int) -> AsyncIterator[str]:
     """Serve `app` while the context lasts; gives its URL. Port 0 takes a free one."""
     listener = _bound(host, port)
     config = uvicorn.Config(
-        app, lifespan="off", log_config=None, server_header=False, timeout_graceful_shutdown=STOP_WITHIN_S
-    )
+        app, lifespan="off", log_config=None, server_header=False, timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )  # fmt: skip
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:

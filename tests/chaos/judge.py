@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
+import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -25,8 +27,10 @@ from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed
 from tests.chaos.kinds import slurm_name
 from tests.chaos.world import World
+from tests.grid.runs import run_now
 
 BLOCKS_AT_ONCE = 2000
+GONE_WITHIN_S = 60.0
 LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 
@@ -46,7 +50,10 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
     """Everything that is wrong, a sentence each; empty when all is right."""
     wrong: list[str] = []
     fee = (await world.chain.constants()).cancellation_fee_minutes
-    for seen in await gather(world, batch):
+    found = await gather(world, batch)
+    if Allowed.LOST in allows and any(seen.left for seen in found):
+        found = await _collected(world, batch)
+    for seen in found:
         wrong += [f"job {seen.job.id} ({batch.kinds[seen.job.id].name}): {what}" for what in faults_of(
             seen, batch, allows, fee)]  # fmt: skip
     queues = await world.chain.queues(world.provider)
@@ -55,6 +62,17 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
     if claimed := await world.chain.claimed_jobs(world.provider):
         wrong.append(f"jobs {claimed} are still claimed")
     return wrong
+
+
+async def _collected(world: World, batch: Batch) -> list[Evidence]:
+    """What is known once the collector has run: a controller that forgot a cancellation brings the job back."""
+    await run_now(world.grid, f"collect_zombies/{world.cluster}")
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while True:
+        found = await gather(world, batch)
+        if not any(seen.left for seen in found) or time.monotonic() > deadline:
+            return found
+        await asyncio.sleep(1)
 
 
 async def gather(world: World, batch: Batch) -> list[Evidence]:
