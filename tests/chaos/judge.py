@@ -66,7 +66,8 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
 
 async def _collected(world: World, batch: Batch) -> list[Evidence]:
     """What is known once the collector has run: a controller that forgot a cancellation brings the job back."""
-    await run_now(world.grid, f"collect_zombies/{world.cluster}")
+    run = await run_now(world.grid, f"collect_zombies/{world.cluster}")
+    assert run["state"]["type"] == "COMPLETED", f"the collector's run {run['state']}"
     deadline = time.monotonic() + GONE_WITHIN_S
     while True:
         found = await gather(world, batch)
