@@ -90,12 +90,8 @@ class BatchJobs:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise InputError(f"{name!r} cannot be the name of a batch job.")
         body = f"{script}\necho {END}\n".encode()
-        folder = f"{self._settings.grid_root}/batch/{name}"
-        sbatch = [
-            "sbatch", "--parsable", "--no-requeue", f"--job-name={name}", f"--output={folder}/output.log",
-            "--open-mode=append", f"--chdir={folder}/run", f"--partition={partition or self._settings.partition}",
-            *options,
-        ]  # fmt: skip
+        sbatch = ["sbatch", "--parsable", "--no-requeue", f"--job-name={name}", "--open-mode=append"]
+        sbatch += [f"--partition={partition or self._settings.partition}", *options]
         answer = await self._ask("submit", name, len(body), SILENCE, *sbatch, stdin=body)
         return int(answer[1])
 

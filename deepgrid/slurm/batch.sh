@@ -3,9 +3,10 @@
 # Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text; `output` the
 # output. account.sh stands before this.
 #
-# ROOT/batch/NAME belongs to the supervisor, and there is one job a name. The job can write output.log and run/ only.
+# ROOT/batch/NAME belongs to the supervisor, and there is one job a name. Its folder there has a name that none had
+# before, or the last words of a predecessor would land in its output. It can write output.log and run/ only.
 set -u
-verb=$1 name=$3 folder=$2/batch/$3 account=$4 become=$5
+verb=$1 name=$3 home=$2/batch/$3 account=$4 become=$5
 shift 5
 know_account "$account" || answer refused "$complaint"
 
@@ -19,8 +20,10 @@ end_all() {
 
 # clear_out: no file is left. What is in run/ is the account's to remove.
 clear_out() {
-  [ ! -d "$folder/run" ] || (cd / && as_user find "$folder/run/" -mindepth 1 -delete)
-  rm -rf "$folder"
+  for folder in "$home"/*; do
+    [ ! -d "$folder/run" ] || (cd / && as_user find "$folder/run/" -mindepth 1 -delete)
+  done
+  rm -rf "$home"
 }
 
 # submit SIZE SILENCE SBATCH...: a predecessor of this name ends; the script, SIZE bytes, is on standard input.
@@ -30,12 +33,13 @@ submit() {
   end_all
   clear_out
   # Others may pass through the folders, to the job's own files, and see nothing else.
-  if ! { (umask 066 && mkdir -p "$folder") && cat > "$folder/script"; }; then
-    answer later "the login node could not write $folder"
+  if ! { (umask 066 && mkdir -p "$home") && folder=$(mktemp -d "$home/XXXXXXXX") && chmod 711 "$folder" &&
+    cat > "$folder/script"; }; then
+    answer later "the login node could not write $home"
   fi
   [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script did not arrive whole"
   lay_out || answer refused "$complaint"
-  id=$(run_sbatch "$@" < "$folder/script" 2> "$folder/complaint")
+  id=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script" 2> "$folder/complaint")
   status=$?
   id=${id%%;*} # another cluster's name may follow
   case $id in
@@ -71,7 +75,7 @@ state() {
 
 # output LIMIT: the last LIMIT bytes of what the job wrote.
 output() {
-  tail -c "$1" "$folder/output.log"
+  tail -c "$1" "$home"/*/output.log
 }
 
 # remove: nothing of this name is left.
