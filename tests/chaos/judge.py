@@ -94,7 +94,7 @@ async def gather(world: World, batch: Batch) -> list[Evidence]:
             job=job,
             settlements=[event for event in by_job[job.id] if event.name == "JobSettledEvent"],
             claims=[event for event in by_job[job.id] if event.name == "ClaimJobEvent"],
-            rows=_by_comment(rows[slurm_name(job.id)]),
+            rows=by_comment(rows[slurm_name(job.id)]),
             starts=_starts(world, job),
             left=[state for name, state in left if name == slurm_name(job.id)],
         )
@@ -206,11 +206,18 @@ def _by_name(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return named
 
 
-def _by_comment(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def by_comment(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """A job's rows by claim.
+
+    Accounting that a dead controller never told of an end keeps a row without a comment: of a run that has a record,
+    that is no other run.
+    """
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         found[row.comment].append(row)
-    return dict(found)
+    recorded = {row.slurm_id for comment, some in found.items() if comment for row in some}
+    unnamed = [row for row in found.pop("", ()) if row.slurm_id not in recorded]
+    return {**found, **({"": unnamed} if unnamed else {})}
 
 
 def _starts(world: World, job: Job) -> list[str]:

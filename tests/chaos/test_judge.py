@@ -15,7 +15,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Row
 from tests.chaos.batch import Batch
 from tests.chaos.fault import all_faults
-from tests.chaos.judge import Evidence, faults_of
+from tests.chaos.judge import Evidence, by_comment, faults_of
 from tests.chaos.kinds import KINDS
 from tests.chaos.plan import DEEP, LONG, many
 
@@ -71,6 +71,15 @@ def test_a_right_history_passes() -> None:
 )
 def test_a_wrong_one_is_named(wrong: dict[str, Any], accusation: str) -> None:
     assert accusation in judged(replace(RIGHT, **wrong))
+
+
+def test_a_run_that_accounting_knows_without_a_comment_counts_once() -> None:
+    forgotten = replace(RAN, comment="", state="RUNNING", ended_at=None)
+    assert by_comment([RAN, forgotten, RAN]) == RIGHT.rows
+    other = replace(forgotten, slurm_id=6)
+    rows = by_comment([RAN, other])
+    assert rows == {COMMENT: [RAN], "": [other]}
+    assert "submitted for 2 claims" in judged(replace(RIGHT, rows=rows))
 
 
 def test_a_cancelled_job_that_ran_pays_the_fee_even_if_its_controller_forgot_the_start() -> None:
