@@ -22,7 +22,7 @@ operator.command("deploy")(deploy_contracts)
 @operator.command("serve")
 def serve_operator(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]) -> None:
     """Follow the chain and assign jobs, until stopped by a signal."""
-    from deployments.operator_service import serve_operator as operate
+    from deployments.operator.process import serve_operator as operate
 
     serve(operate, name)
 

@@ -142,7 +142,7 @@ async def authorized_keys(
 ) -> None:
     """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
     from deepgrid.slurm.authorized_key import authorized_key
-    from deployments import kept_settings
+    from deployments.provider import kept_settings
 
     require_prefect()
     login = (await kept_settings.provider_settings(cluster)).login
@@ -153,7 +153,7 @@ async def authorized_keys(
 @provider.command("serve")
 def serve_provider(cluster: ClusterName) -> None:
     """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""
-    from deployments.supervisor import serve_provider as supervise
+    from deployments.provider.supervisor import serve_provider as supervise
 
     serve(supervise, cluster)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
-ADOPTING = "deployments.carrying"
+ADOPTING = "deployments.provider.carrying"
 # Name of a point: module and attribute of the async function that does it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
@@ -34,7 +34,7 @@ POINTS = {
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
     "adoption": (ADOPTING, "adopt"),
-    "tidying": ("deployments.worker", "tidy"),
+    "tidying": ("deployments.worker.in_process", "tidy"),
 }
 # In the middle of an effect: sbatch is about to be run, or answered, on the login node and we have not read it;
 # a transaction is at the node and we do not know that it is mined.

@@ -116,7 +116,13 @@ def _become(order: dict[str, Any]) -> None:
 
 
 def _import_all() -> None:
-    for name in ("cli.provider", "deployments.supervisor", "deployments.service", "tests.chaos.points", *FLOWS):
+    for name in (
+        "cli.provider",
+        "deployments.provider.supervisor",
+        "deployments.service",
+        "tests.chaos.points",
+        *FLOWS,
+    ):
         import_module(name)
 
 

@@ -15,7 +15,7 @@ from prefect.client.schemas.objects import ConcurrencyLimitStrategy, Concurrency
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectAlreadyExists
 
-from deployments.worker import WORKER_TYPE, InProcessWorker
+from deployments.worker.in_process import WORKER_TYPE, InProcessWorker
 from tasks.runs import calling_to_runs, start_run
 
 POOL = "worker-test"

@@ -21,11 +21,11 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles.provider import ProviderSession
-from deployments.adoption import runs_of
-from deployments.carrying import Carrying
-from deployments.tidying import runs_in
-from deployments.untold import Untold
-from deployments.worker import WORKER_TYPE
+from deployments.provider.adoption import runs_of
+from deployments.provider.carrying import Carrying
+from deployments.provider.untold import Untold
+from deployments.worker.in_process import WORKER_TYPE
+from deployments.worker.tidying import runs_in
 from tasks.claiming import start_job_runs
 
 pytestmark = pytest.mark.timeout(300)

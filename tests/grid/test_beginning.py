@@ -11,7 +11,7 @@ from prefect.client.schemas.actions import WorkPoolUpdate
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 
-from deployments.worker import InProcessWorker
+from deployments.worker.in_process import InProcessWorker
 from tasks import beginning
 from tasks.beginning import NewRun, find_or_begin_runs
 from tasks.runs import some_at_once

@@ -13,8 +13,8 @@ from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.states import AwaitingRetry, Scheduled
 from prefect.types import _datetime as prefect_time
 
-from deployments.tidying import runs_in
-from deployments.worker import InProcessWorker
+from deployments.worker.in_process import InProcessWorker
+from deployments.worker.tidying import runs_in
 from tasks.runs import schedule, start_run
 from tests.grid.pool import POOL, create, end_of, final, until, working
 

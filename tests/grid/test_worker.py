@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
-from deployments.tidying import ENDED
-from deployments.worker import InProcessWorker
+from deployments.worker.in_process import InProcessWorker
+from deployments.worker.tidying import ENDED
 from tasks.runs import Paused, start_run
 from tests.grid.pool import POOL, create, end_of, final, parents, step, until, working
 

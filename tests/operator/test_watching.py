@@ -11,10 +11,11 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.lifecycle.job import Label
-from deployments import market as market_module
-from deployments import on_demand, starting
-from deployments.market import Market
-from deployments.on_demand import OnDemand
+from deployments import starting
+from deployments.operator import market as market_module
+from deployments.operator import on_demand
+from deployments.operator.market import Market
+from deployments.operator.on_demand import OnDemand
 from tests.chain.grid import HARDWARE, LABELS, PRICES
 from tests.operator.conftest import Office
 

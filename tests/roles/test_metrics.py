@@ -25,8 +25,8 @@ from deepgrid.roles import vitals
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.vitals import Need, Vitals
-from deployments import endpoint
-from deployments.endpoint import health_and_metrics
+from deployments.provider import endpoint
+from deployments.provider.endpoint import health_and_metrics
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
 from tests.roles.conftest import Scene

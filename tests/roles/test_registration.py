@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.roles.registration import Standing, await_approval, differences, propose, read_versions, register
-from deployments import supervisor
+from deployments.provider import supervisor
 from tests.roles.conftest import OWN_LABELS, PRICES, Scene
 
 GFLOPS = Label("compute.gflops", "12.50")

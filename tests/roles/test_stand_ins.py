@@ -13,8 +13,8 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pe
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deployments import carrying
-from deployments.carrying import AGAIN_S, GRACE_S, Carrying, _patience
+from deployments.provider import carrying
+from deployments.provider.carrying import AGAIN_S, GRACE_S, Carrying, _patience
 from tests.roles.conftest import Scene
 
 WITHIN_S = 120

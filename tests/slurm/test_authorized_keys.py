@@ -18,8 +18,8 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.authorized_key import authorized_key
 from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
-from deployments.kept_settings import Kept, kept_file
 from deployments.onemachine import slurm_files
+from deployments.provider.kept_settings import Kept, kept_file
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 from tests.slurm.test_leader import leading

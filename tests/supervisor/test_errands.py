@@ -15,8 +15,9 @@ from deepgrid.chain.client import Queues
 from deepgrid.errors import ChainError
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.wakeups import Wakeups
-from deployments import errands, starting
-from deployments.errands import Errands
+from deployments import starting
+from deployments.provider import errands
+from deployments.provider.errands import Errands
 
 WITHIN_S = 60
 

@@ -8,9 +8,9 @@ import logging
 from blocks import Operator
 from blocks.loading import load_block
 from deepgrid.roles.operator import OperatorSession, follow_jobs, operator_session
-from deployments.market import Market
-from deployments.on_demand import OnDemand
-from deployments.worker import InProcessWorker
+from deployments.operator.market import Market
+from deployments.operator.on_demand import OnDemand
+from deployments.worker.in_process import InProcessWorker
 from tasks import sessions
 from tasks.runs import calling_to_runs
 

@@ -36,9 +36,9 @@ from prefect.settings import (
 from prefect.utilities.callables import get_call_parameters, parameters_to_args_kwargs
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
-from deployments.engine import STOPPED, SharedProcessEngine, is_running
-from deployments.server_clock import ServerClock
-from deployments.tidying import runs_in, skip_overtaken, tidy
+from deployments.worker.engine import STOPPED, SharedProcessEngine, is_running
+from deployments.worker.server_clock import ServerClock
+from deployments.worker.tidying import runs_in, skip_overtaken, tidy
 from tasks.outages import warn
 
 WORKER_TYPE = "deepgrid"

@@ -23,8 +23,8 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.provider import ProviderSession
-from deployments.adoption import adopt, put_right, runs_of
-from deployments.untold import Untold
+from deployments.provider.adoption import adopt, put_right, runs_of
+from deployments.provider.untold import Untold
 from tasks.outages import asking, warn
 
 LOOK_S = 2.0

@@ -11,13 +11,13 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.provider import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deepgrid.roles.registration import register
-from deployments.carrying import Carrying
-from deployments.draining import until_drained
-from deployments.endpoint import health_and_metrics
-from deployments.errands import Errands
-from deployments.kept_settings import provider_settings
+from deployments.provider.carrying import Carrying
+from deployments.provider.draining import until_drained
+from deployments.provider.endpoint import health_and_metrics
+from deployments.provider.errands import Errands
+from deployments.provider.kept_settings import provider_settings
 from deployments.starting import start_at_last
-from deployments.worker import InProcessWorker
+from deployments.worker.in_process import InProcessWorker
 from tasks import sessions
 from tasks.outages import until_it_answers, warn
 from tasks.runs import calling_to_runs, run_ended, start_run

@@ -15,7 +15,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles.provider import ProviderSession
-from deployments.tidying import PAGE, RESUMED, runs_in
+from deployments.worker.tidying import PAGE, RESUMED, runs_in
 from tasks.claiming import run_key, schedule_again, start_job_runs
 from tasks.runs import is_carried
 
