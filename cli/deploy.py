@@ -16,34 +16,41 @@ if TYPE_CHECKING:
     from deepgrid.chain.duties import Duties
 
 Who = list[str] | None
+RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="The chain's node.")]
+WsUrl = Annotated[str | None, typer.Option("--ws-url", metavar="URL", help="The node's websocket.")]
+DefinitionsUrl = Annotated[
+    str | None, typer.Option("--definitions-url", metavar="URL", help="The Job Definition service.")
+]
+LogsUrl = Annotated[str | None, typer.Option("--logs-url", metavar="URL", help="The log service.")]
+PrefectUiUrl = Annotated[str | None, typer.Option("--prefect-ui-url", metavar="URL", help="Prefect's UI.")]
+Operator = Annotated[
+    str | None,
+    typer.Option("--operator", metavar="ADDRESS", help="Who assigns and panics jobs and approves providers."),
+]
+Assign = Annotated[
+    Who, typer.Option("--assign", metavar="ADDRESS", help="Who assigns jobs, if not the operator; may be repeated.")
+]
+Panic = Annotated[
+    Who, typer.Option("--panic", metavar="ADDRESS", help="Who panics jobs, if not the operator; may be repeated.")
+]
+Approve = Annotated[
+    Who,
+    typer.Option("--approve", metavar="ADDRESS", help="Who approves providers, if not the operator; may be repeated."),
+]
 DONE = {0: "Nothing was sent: all of it stood.", 1: "1 transaction was sent."}
 
 
 @runs
 async def deploy_contracts(
-    rpc_url: Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="The chain's node.")] = None,
-    ws_url: Annotated[str | None, typer.Option("--ws-url", metavar="URL", help="The node's websocket.")] = None,
-    definitions_url: Annotated[
-        str | None, typer.Option("--definitions-url", metavar="URL", help="The Job Definition service.")
-    ] = None,
-    logs_url: Annotated[str | None, typer.Option("--logs-url", metavar="URL", help="The log service.")] = None,
-    prefect_ui_url: Annotated[str | None, typer.Option("--prefect-ui-url", metavar="URL", help="Prefect's UI.")] = None,
-    operator: Annotated[
-        str | None,
-        typer.Option("--operator", metavar="ADDRESS", help="Who assigns and panics jobs and approves providers."),
-    ] = None,
-    assign: Annotated[
-        Who, typer.Option("--assign", metavar="ADDRESS", help="Who assigns jobs, if not the operator; may be repeated.")
-    ] = None,
-    panic: Annotated[
-        Who, typer.Option("--panic", metavar="ADDRESS", help="Who panics jobs, if not the operator; may be repeated.")
-    ] = None,
-    approve: Annotated[
-        Who,
-        typer.Option(
-            "--approve", metavar="ADDRESS", help="Who approves providers, if not the operator; may be repeated."
-        ),
-    ] = None,
+    rpc_url: RpcUrl = None,
+    ws_url: WsUrl = None,
+    definitions_url: DefinitionsUrl = None,
+    logs_url: LogsUrl = None,
+    prefect_ui_url: PrefectUiUrl = None,
+    operator: Operator = None,
+    assign: Assign = None,
+    panic: Panic = None,
+    approve: Approve = None,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:

@@ -18,35 +18,43 @@ from deepgrid.errors import InputError
 if TYPE_CHECKING:
     from deepgrid.roles.customer import CustomerSession, Order
 
+WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
+Credits = Annotated[
+    str | None, typer.Option("--credits", metavar="AMOUNT", help="Credits to lock, such as 100 or 0.5.")
+]
+CreditsWei = Annotated[
+    str | None, typer.Option("--credits-wei", metavar="WEI", help="The same in wei, instead of --credits.")
+]
+JobName = Annotated[
+    str | None, typer.Option("--job-name", help="Name of at most 32 bytes.", show_default="the file's name")
+]
+Uses = Annotated[
+    list[str] | None, typer.Option("--uses", metavar="KEY=VALUE", help="A label that the cluster must have.")
+]
+Affinities = Annotated[
+    list[str] | None,
+    typer.Option("--affinities", metavar="KEY<OP>VALUE", help="A condition on a label; < <= = >= > != :in:"),
+]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show the job's life until it is over.")]
+ExitOnJobExit = Annotated[bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")]
+DelegateSpending = Annotated[
+    bool, typer.Option("--delegate-spending", help="Let the grid top the job up from your allowance.")
+]
+
 
 @runs
 async def submit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")],
-    credits: Annotated[
-        str | None, typer.Option("--credits", metavar="AMOUNT", help="Credits to lock, such as 100 or 0.5.")
-    ] = None,
-    credits_wei: Annotated[
-        str | None, typer.Option("--credits-wei", metavar="WEI", help="The same in wei, instead of --credits.")
-    ] = None,
-    job_name: Annotated[
-        str | None, typer.Option("--job-name", help="Name of at most 32 bytes.", show_default="the file's name")
-    ] = None,
-    uses: Annotated[
-        list[str] | None, typer.Option("--uses", metavar="KEY=VALUE", help="A label that the cluster must have.")
-    ] = None,
-    affinities: Annotated[
-        list[str] | None,
-        typer.Option("--affinities", metavar="KEY<OP>VALUE", help="A condition on a label; < <= = >= > != :in:"),
-    ] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show the job's life until it is over.")] = False,
-    exit_on_job_exit: Annotated[
-        bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")
-    ] = False,
+    file: WorkflowFile,
+    credits: Credits = None,
+    credits_wei: CreditsWei = None,
+    job_name: JobName = None,
+    uses: Uses = None,
+    affinities: Affinities = None,
+    watch: Watch = False,
+    exit_on_job_exit: ExitOnJobExit = False,
     no_timestamp: NoTimestamp = False,
     no_approve: NoApprove = False,
-    delegate_spending: Annotated[
-        bool, typer.Option("--delegate-spending", help="Let the grid top the job up from your allowance.")
-    ] = False,
+    delegate_spending: DelegateSpending = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
