@@ -56,7 +56,8 @@ def _deed(transition: Transition) -> str:
 
 def running_cost(job: Job, now: int) -> str:
     """What a running job has cost so far and how long its credits last, at the unix time `now`."""
-    from deepgrid.billing.minutes import bill, started_minutes
+    from deepgrid.billing.formulas import bill
+    from deepgrid.lifecycle.minutes import started_minutes
 
     minutes = min(started_minutes(job.started_at, max(now, job.started_at)), max(1, job.granted_minutes))
     cost = format_credits(bill(minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent).cost)

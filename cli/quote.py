@@ -12,7 +12,7 @@ from cli.text import plural, printable
 from deepgrid.errors import ChainError, ConfigurationError
 
 if TYPE_CHECKING:
-    from deepgrid.billing.quote import Quote
+    from deepgrid.scheduling.quote import Quote
     from deepgrid.workflow import Job
 
 
@@ -21,8 +21,8 @@ async def quoted(job: Job, book: Path | None, credits_wei: int | None) -> list[s
 
     Raises ConfigurationError for a `book` that was named and is not right.
     """
-    from deepgrid.billing.quote import quote
     from deepgrid.roles.customer import Order
+    from deepgrid.scheduling.quote import quote
 
     definition = Order(job, name="", locked_wei=0).definition("")
     try:
@@ -58,7 +58,7 @@ def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
 
 
 def _duration(credits_wei: int, least: int, most: int) -> str:
-    from deepgrid.billing.minutes import affordable_minutes
+    from deepgrid.billing.formulas import affordable_minutes
 
     longest, shortest = affordable_minutes(credits_wei, least), affordable_minutes(credits_wei, most)
     if longest == shortest:

@@ -11,7 +11,7 @@ from prefect.states import Completed
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
-from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.carrier import Carrier, carry
 from tasks import sessions
 from tasks.carrying import as_task
 
@@ -29,7 +29,7 @@ async def run_job(cluster: str, job_id: int, claimed_at: int) -> State[None]:
         key = session.key(job_id, claimed_at)
         if not session.may_carry(key):
             return Completed(message=f"Job {job_id} is carried by another run of this supervisor.")
-        async with session.carry(key) as carrier:
+        async with carry(session, key) as carrier:
             done = await drive(carrier.observe, partial(_act, carrier))
             await carrier.finish()
     return Completed(message=f"{done.reason[0].upper()}{done.reason[1:]}.")

@@ -7,9 +7,10 @@ minutes of Slurm's record, at most those that were bought; the contract bills no
 from __future__ import annotations
 
 from deepgrid.billing.entries import Run
-from deepgrid.billing.minutes import Bill, bill, started_minutes
+from deepgrid.billing.formulas import Bill, bill
 from deepgrid.lifecycle.decide import FAULTS
 from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 
 

@@ -1,4 +1,4 @@
-"""The grid's contracts by name, and ABI-coded values.
+"""ABI-coded values.
 
 Structs come back as dicts by field name, addresses with checksum. A string that is not UTF-8 is
 read with replacement characters: anybody may write strings on chain, and one bad one must not
@@ -8,11 +8,9 @@ make everybody's pages of jobs unreadable.
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eth_abi.codec import ABICodec
 from eth_abi.decoding import StringDecoder
@@ -22,11 +20,6 @@ from eth_utils.abi import collapse_if_tuple, function_abi_to_4byte_selector
 from eth_utils.address import to_checksum_address
 
 from deepgrid.errors import ChainError
-
-if TYPE_CHECKING:
-    from deepgrid.chain.contract import Interface
-
-CONTRACTS = ("Credit", "ProviderManager", "MetaScheduler")
 
 
 def _lenient_codec() -> ABICodec:
@@ -50,16 +43,6 @@ class Event:
     block_hash: str
     tx_hash: str
     log_index: int
-
-
-@functools.cache
-def interface(name: str) -> Interface:
-    """The interface of one of CONTRACTS."""
-    from deepgrid.chain.contract import Interface  # here, as it builds on this module
-
-    text = (importlib.resources.files("contracts") / "abi" / f"{name}.json").read_text()
-    artifact = json.loads(text)
-    return Interface(name, artifact["abi"], artifact["bytecode"])
 
 
 def selector(item: dict[str, Any]) -> bytes:

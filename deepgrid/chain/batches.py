@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.abi import Event
 from deepgrid.chain.client import Chain
+from deepgrid.chain.contract import interface
 from deepgrid.chain.errors import contract_error, too_large
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Call, Receipt

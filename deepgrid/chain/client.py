@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.abi import Event
+from deepgrid.chain.answers import Asked, Request, making_sense
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.contract import interface
 from deepgrid.chain.errors import refusal, role_hash, too_large
 from deepgrid.chain.history import Settlement, Transition, history, settlement
 from deepgrid.chain.node import Node, read_chain_id
-from deepgrid.chain.rpc import REQUEST_TIMEOUT_S, Asked, Request, Rpc, making_sense
+from deepgrid.chain.rpc import REQUEST_TIMEOUT_S, Rpc
 from deepgrid.chain.values import NOBODY, coded_id, hardware_of, job_of, labels_of, prices_of
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider

@@ -7,6 +7,9 @@ else up meanwhile.
 
 from __future__ import annotations
 
+import functools
+import importlib.resources
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +18,8 @@ from eth_utils.abi import collapse_if_tuple, event_abi_to_log_topic
 
 from deepgrid.chain.abi import CODEC, Event, decode_fields, foreign, selector
 from deepgrid.errors import InputError
+
+CONTRACTS = ("Credit", "ProviderManager", "MetaScheduler")
 
 
 class Interface:
@@ -70,6 +75,14 @@ class Interface:
             return CODEC.encode([collapse_if_tuple(field) for field in fields], args).hex()
         except (EncodingError, TypeError, ValueError) as error:
             raise InputError(f"An argument of {self.name}.{function} is out of range: {error}.") from None
+
+
+@functools.cache
+def interface(name: str) -> Interface:
+    """The interface of one of CONTRACTS."""
+    text = (importlib.resources.files("contracts") / "abi" / f"{name}.json").read_text()
+    artifact = json.loads(text)
+    return Interface(name, artifact["abi"], artifact["bytecode"])
 
 
 def _arguments(fields: Sequence[dict[str, Any]], log: dict[str, Any]) -> dict[str, Any]:

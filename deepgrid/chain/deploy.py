@@ -16,14 +16,14 @@ from eth_typing import HexAddress, HexStr
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-from deepgrid.chain.abi import interface
+from deepgrid.chain.answers import Request, making_sense
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.contract import interface
 from deepgrid.chain.draft import Creation, Draft
 from deepgrid.chain.duties import Deployment, Duties, Grant, grants
 from deepgrid.chain.errors import refusal, role_hash
 from deepgrid.chain.lease import Lease
 from deepgrid.chain.node import Node
-from deepgrid.chain.rpc import Request, making_sense
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Call
 from deepgrid.chain.wallet import Wallet

@@ -14,8 +14,10 @@ from eth_typing import BlockNumber
 from eth_utils.crypto import keccak
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.chain.abi import CONTRACTS, decode_fields, interface, selector
-from deepgrid.chain.rpc import NodeRefused, Rpc, making_sense
+from deepgrid.chain.abi import decode_fields, selector
+from deepgrid.chain.answers import NodeRefused, making_sense
+from deepgrid.chain.contract import CONTRACTS, interface
+from deepgrid.chain.rpc import Rpc
 from deepgrid.chain.transaction import Call
 from deepgrid.errors import ChainError, ContractError, GridError
 from deepgrid.lifecycle.states import JobStatus

@@ -13,6 +13,7 @@ from typing import Any
 
 from eth_typing import HexStr
 
+from deepgrid.chain.answers import NodeRefused, making_sense
 from deepgrid.chain.errors import (
     already_known,
     below_base_fee,
@@ -22,7 +23,6 @@ from deepgrid.chain.errors import (
     too_cheap,
 )
 from deepgrid.chain.node import Node
-from deepgrid.chain.rpc import NodeRefused, making_sense
 from deepgrid.chain.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ChainError, GridError

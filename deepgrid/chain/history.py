@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from deepgrid.billing.entries import Settlement as Settlement
 from deepgrid.chain.abi import Event
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.node import Block
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.states import JobStatus
 
-if TYPE_CHECKING:
-    from deepgrid.chain.client import Chain
-
 BLOCKS_PER_QUERY = 2000
+
+
+class Blocks(Protocol):
+    """What is read of a chain."""
+
+    book: AddressBook
+
+    async def events(self, first_block: int, last_block: int, names: Sequence[str]) -> list[Event]: ...
+
+    async def blocks(self, numbers: list[int]) -> list[Block | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +37,7 @@ class Transition:
     tx_hash: str
 
 
-async def history(chain: Chain, job_id: int, times: dict[str, int]) -> list[Transition]:
+async def history(chain: Blocks, job_id: int, times: dict[str, int]) -> list[Transition]:
     """Transitions of the job whose struct JobTime is `times`.
 
     The events are not indexed, so the blocks between its request and its last change are read.
@@ -50,7 +60,7 @@ async def history(chain: Chain, job_id: int, times: dict[str, int]) -> list[Tran
     ]  # fmt: skip
 
 
-async def settlement(chain: Chain, job_id: int, times: dict[str, int]) -> Settlement | None:
+async def settlement(chain: Blocks, job_id: int, times: dict[str, int]) -> Settlement | None:
     """The settlement of the job whose struct JobTime is `times`: an end is a job's last change."""
     if times["end"] == 0:
         return None
@@ -72,7 +82,7 @@ def job_of_event(event: Event) -> int | None:
     return None if coded is None else int.from_bytes(coded, "big")
 
 
-async def _times(chain: Chain, events: list[Event]) -> dict[int, int]:
+async def _times(chain: Blocks, events: list[Event]) -> dict[int, int]:
     numbers = sorted({event.block for event in events})
     blocks = await chain.blocks(numbers)
     if None in blocks:
@@ -80,7 +90,7 @@ async def _times(chain: Chain, events: list[Event]) -> dict[int, int]:
     return {block.number: block.timestamp for block in blocks if block is not None}
 
 
-async def first_block_at(chain: Chain, time: int, low: int, high: int) -> int:
+async def first_block_at(chain: Blocks, time: int, low: int, high: int) -> int:
     """Number of the first block between `low` and `high` that is not older than `time`."""
     while low < high:
         middle = (low + high) // 2

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from deepgrid.chain.rpc import Rpc, making_sense
+from deepgrid.chain.answers import making_sense
+from deepgrid.chain.rpc import Rpc
 
 
 @dataclass(frozen=True, slots=True)

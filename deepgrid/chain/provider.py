@@ -15,7 +15,7 @@ from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeo
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 
-from deepgrid.chain.rpc import Asked, NodeRefused, Request, making_sense
+from deepgrid.chain.answers import Asked, NodeRefused, Request, making_sense
 from deepgrid.errors import ChainError
 
 LARGEST_BATCH = 100

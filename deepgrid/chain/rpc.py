@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
-from deepgrid.errors import ChainError
+from deepgrid.chain.answers import Asked, Request
 
 REQUEST_TIMEOUT_S = 15.0
-BUSY_CODES = (-32005, -32016, -32097)  # rate and resource limits of the common nodes
-# A node that keeps few states may have moved on between a request's arrival and its answer.
-PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node",
-           "internal error", "internal server error", "too many requests")  # fmt: skip
-
-Request: TypeAlias = tuple[str, Sequence[Any]]
-Asked: TypeAlias = Callable[[int, ChainError | None], None]  # requests of one exchange, and what went wrong with it
-
-
-class NodeRefused(ChainError):
-    """The node answered with an error of its own: `code`, `reason`, and a call's revert `data` if any."""
-
-    transient = False
-
-    def __init__(self, method: str, error: dict[str, Any]) -> None:
-        code = error.get("code")
-        self.code = code if isinstance(code, int) else 0
-        self.reason = str(error.get("message", ""))[:300]
-        self.data = _revert_data(error.get("data"))
-        passing = self.code in BUSY_CODES or any(words in self.reason.lower() for words in PASSING)
-        super().__init__(f"The chain's node refused {method}: {self.reason}.", transient=passing)
-
-
-@contextmanager
-def making_sense(of: str) -> Iterator[None]:
-    """Turns the stumbling over an answer of an unexpected shape into a ChainError (transient)."""
-    try:
-        yield
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise ChainError(f"The chain's node answered nonsense when asked for {of}.") from None
 
 
 class Rpc:
@@ -69,16 +38,3 @@ class Rpc:
 
     async def close(self) -> None:
         await self._provider.disconnect()
-
-
-def _revert_data(data: object) -> bytes | None:
-    """Bytes that a reverted call left; nodes wrap them in different ways."""
-    if isinstance(data, dict):
-        data = data.get("data")
-    if not isinstance(data, str):
-        return None
-    text = data.removeprefix("Reverted ").removeprefix("0x")
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return None

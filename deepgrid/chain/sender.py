@@ -19,11 +19,11 @@ import asyncio
 import logging
 from collections import deque
 
+from deepgrid.chain.answers import making_sense
 from deepgrid.chain.errors import OUT_OF_GAS, refusal
 from deepgrid.chain.flight import Flight
 from deepgrid.chain.lease import Lease
 from deepgrid.chain.node import Node
-from deepgrid.chain.rpc import making_sense
 from deepgrid.chain.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError, GridError

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepgrid.billing.minutes import started_minutes
 from deepgrid.lifecycle.actions import (
     Action,
     Awaited,
@@ -23,6 +22,7 @@ from deepgrid.lifecycle.actions import (
     Wait,
 )
 from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 

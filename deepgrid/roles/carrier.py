@@ -10,8 +10,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 from deepgrid.errors import AccessDenied, ContractError, GridError, InputError, NotFound, SlurmError
 from deepgrid.lifecycle.actions import (
@@ -28,14 +29,12 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
+from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import extend_limit
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.submit import SubmitRequest
 from deepgrid.workflow import verify_resources
-
-if TYPE_CHECKING:
-    from deepgrid.roles.provider import ProviderSession
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ async def plainly(step: Call, *arguments: object) -> Any:
 
 
 class Carrier:
-    """The steps of one claim. Created and ended by `ProviderSession.carry`."""
+    """The steps of one claim. See `carry`."""
 
     def __init__(self, session: ProviderSession, key: JobKey) -> None:
         self.session = session
@@ -177,7 +176,7 @@ class Carrier:
         A job that this cluster will never take is remembered as unfit, to be refused.
         """
         job = await self.session.chain.job(self.key.job_id)
-        request = submit_request(job, bool(self._ships_output))
+        request = SubmitRequest.of(job, ship_output=bool(self._ships_output))
         try:
             submission = await self.session.cluster.submit(self.key, script, request)
         except SlurmError as error:
@@ -282,18 +281,10 @@ class Carrier:
         return True
 
 
-def submit_request(job: Job, ship_output: bool) -> SubmitRequest:
-    """What `sbatch` is asked for: the on-chain resources and the minutes that the credits buy.
-
-    `ship_output` puts the output where the log shipper reads it.
-    """
-    definition = job.definition
-    return SubmitRequest(
-        ntasks=definition.ntasks,
-        cpus_per_task=definition.cpus_per_task,
-        mem_per_cpu_mb=definition.mem_per_cpu_mb,
-        gpus=definition.gpus,
-        time_limit_minutes=job.granted_minutes,
-        ship_output=ship_output,
-        customer=job.customer,
-    )
+@asynccontextmanager
+async def carry(
+    session: ProviderSession, key: JobKey, *, stand_in: asyncio.Task[None] | None = None
+) -> AsyncIterator[Carrier]:
+    """The carrier of a claim, which nobody else of this process drives meanwhile: see `ProviderSession.driving`."""
+    async with session.driving(key, stand_in=stand_in):
+        yield Carrier(session, key)

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from deepgrid.chain.answers import NodeRefused
 from deepgrid.chain.node import Block
-from deepgrid.chain.rpc import NodeRefused
 from deepgrid.errors import ChainError, ConfigurationError, GridError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase

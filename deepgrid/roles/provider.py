@@ -24,7 +24,6 @@ from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.registry import Registries
-from deepgrid.roles.carrier import Carrier
 from deepgrid.roles.logs import LogShipper
 from deepgrid.roles.metrics import Metrics
 from deepgrid.roles.vitals import Need
@@ -109,11 +108,11 @@ class ProviderSession:
         return not self._carried
 
     def may_carry(self, key: JobKey) -> bool:
-        """Whether `carry` takes the claim: nobody drives it, or a stand-in, which gives way."""
+        """Whether `driving` takes the claim: nobody drives it, or a stand-in, which gives way."""
         return self._carried.get(key) is not None or not self.carries(key)
 
     @asynccontextmanager
-    async def carry(self, key: JobKey, *, stand_in: asyncio.Task[None] | None = None) -> AsyncIterator[Carrier]:
+    async def driving(self, key: JobKey, *, stand_in: asyncio.Task[None] | None = None) -> AsyncIterator[None]:
         """Drive the claim while the context lasts; only one carrier a claim, see `may_carry`.
 
         A carrier that comes later cancels the task `stand_in`, and goes on where that one was.
@@ -126,7 +125,7 @@ class ProviderSession:
         self._carried[key] = stand_in
         self.monitor.watch(key)
         try:
-            yield Carrier(self, key)
+            yield
         finally:
             self.monitor.unwatch(key)
             del self._carried[key]

@@ -9,13 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Job, JobKey
-
-if TYPE_CHECKING:
-    from deepgrid.roles.provider import ProviderSession
+from deepgrid.roles.provider import ProviderSession
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.billing.minutes import affordable_minutes, rate_wei_per_minute
+from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.labels import unmet

@@ -18,11 +18,11 @@ from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import submit as protocol
 from deepgrid.slurm.batch import BatchJobs
 from deepgrid.slurm.commands import OUR_COMMENTS, Remembered, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
-from deepgrid.slurm.conclude import Sightings
 from deepgrid.slurm.leftovers import Leftovers
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
 from deepgrid.slurm.scripts import call, read_script, whole_answer
+from deepgrid.slurm.sightings import Sightings
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
 from deepgrid.slurm.together import Together
 

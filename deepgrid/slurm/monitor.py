@@ -1,7 +1,7 @@
 """Watches all claimed jobs with one question a poll and wakes those who wait for a change.
 
 While nothing is watched, or everything watched has ended, Slurm is not asked at all. An outage makes
-jobs UNKNOWN, never ABSENT: that takes an answer of queue, spool and accounting (see `conclude.py`).
+jobs UNKNOWN, never ABSENT: that takes an answer of queue, spool and accounting (see `sightings.py`).
 """
 
 from __future__ import annotations

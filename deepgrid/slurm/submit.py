@@ -10,9 +10,10 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
-from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import SILENCE
 from deepgrid.slurm.login import LoginSettings
@@ -40,6 +41,15 @@ class SubmitRequest:
     time_limit_minutes: int
     ship_output: bool = True
     customer: str = ""
+
+    @classmethod
+    def of(cls, job: Job, *, ship_output: bool) -> Self:
+        """The on-chain resources, and the minutes that the credits buy."""
+        wanted = job.definition
+        return cls(
+            ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
+            gpus=wanted.gpus, time_limit_minutes=job.granted_minutes, ship_output=ship_output, customer=job.customer,
+        )  # fmt: skip
 
     def arguments(self) -> list[str]:
         """The same as options of sbatch."""

@@ -21,7 +21,7 @@ from prefect.client.schemas.objects import FlowRun
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.carrier import Carrier, carry
 from deepgrid.roles.provider import ProviderSession
 from deployments.provider.adoption import adopt, put_right, runs_of
 from deployments.provider.untold import Untold
@@ -129,7 +129,7 @@ class Carrying:
     async def _carry(self, key: JobKey) -> None:
         if self._session.carries(key):
             return
-        async with self._session.carry(key, stand_in=asyncio.current_task()) as carrier:
+        async with carry(self._session, key, stand_in=asyncio.current_task()) as carrier:
             await _to_the_end(carrier)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Run, Runs, Settlement, Span, Transfer
-from deepgrid.billing.minutes import bill, started_minutes
+from deepgrid.billing.formulas import bill
 from deepgrid.lifecycle.job import Job, JobDefinition
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 
 S = JobStatus

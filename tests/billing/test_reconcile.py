@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deepgrid.billing.differences import Kind
 from deepgrid.billing.entries import Purpose, Run, Runs, Span
-from deepgrid.billing.minutes import bill
+from deepgrid.billing.formulas import bill
 from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, reconcile
 from deepgrid.lifecycle.states import JobStatus
 from tests.billing.histories import CREDIT, CUSTOMER, CUT_PERCENT, DAY, ME, MIDNIGHT, History, Plan, plans

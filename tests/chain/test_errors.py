@@ -9,9 +9,10 @@ import string
 import pytest
 from eth_abi.abi import encode
 
-from deepgrid.chain.abi import CODEC, CONTRACTS, interface, selector
+from deepgrid.chain.abi import CODEC, selector
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
+from deepgrid.chain.contract import CONTRACTS, interface
 from deepgrid.chain.errors import SENTENCES, contract_error, role_hash
 from deepgrid.chain.node import Node
 from deepgrid.chain.rpc import Rpc

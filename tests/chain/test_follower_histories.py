@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from deepgrid.chain.abi import interface
 from deepgrid.chain.batches import Report, Request, report_args, request_args
 from deepgrid.chain.client import Chain
+from deepgrid.chain.contract import interface
 from deepgrid.chain.follower import Follower
 from deepgrid.chain.index import JobIndex
 from deepgrid.chain.values import coded_id

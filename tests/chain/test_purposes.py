@@ -6,7 +6,8 @@ from itertools import count
 from typing import Any
 
 from deepgrid.billing.entries import Purpose
-from deepgrid.chain.abi import Event, interface
+from deepgrid.chain.abi import Event
+from deepgrid.chain.contract import interface
 from deepgrid.chain.purposes import top_up_of, with_purposes
 from deepgrid.chain.values import coded_id
 

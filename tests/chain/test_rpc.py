@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deepgrid.chain.abi import interface
-from deepgrid.chain.rpc import NodeRefused, Rpc
+from deepgrid.chain.answers import NodeRefused
+from deepgrid.chain.contract import interface
+from deepgrid.chain.rpc import Rpc
 from deepgrid.errors import ChainError
 from tests.chain.grid import Grid
 from tests.chain.odd_node import odd_node

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.abi import interface
+from deepgrid.chain.contract import interface
 from deepgrid.chain.node import Node
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Call, Receipt

@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepgrid.billing.minutes import started_minutes
 from deepgrid.chain.abi import Event
 from deepgrid.chain.client import Queues
 from deepgrid.chain.history import job_of_event
 from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Completions, Row, Sacct
-from deepgrid.slurm.conclude import FORGOTTEN, REFUSED_START
 from deepgrid.slurm.look import first_end
+from deepgrid.slurm.sightings import FORGOTTEN, REFUSED_START
 from deepgrid.slurm.starts import GUARDED
 from deployments.onemachine.clusters import OFFERS
 from tests.chaos.batch import Batch

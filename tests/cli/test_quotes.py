@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from deepgrid.billing.quote import quote
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import JobDefinition, Label, Prices
+from deepgrid.scheduling.quote import quote
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party
 
 RESOURCES = "resources: {tasks: %d, cpusPerTask: 2, memPerCpu: 500, gpus: 0}\n"

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.billing.minutes import bill, rate_wei_per_minute, started_minutes
+from deepgrid.billing.formulas import bill, rate_wei_per_minute
 from deepgrid.lifecycle.job import JobDefinition, Prices
+from deepgrid.lifecycle.minutes import started_minutes
 
 ROOT = Path(__file__).parents[2]
 HUNDREDTH = 10**16

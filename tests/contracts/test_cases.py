@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.billing.minutes import bill, rate_wei_per_minute, started_minutes
+from deepgrid.billing.formulas import bill, rate_wei_per_minute
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from tests.contracts.test_billing import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
 

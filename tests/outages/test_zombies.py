@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.billing.minutes import started_minutes
 from deepgrid.chain.book import AddressBook
 from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Completions
 from deployments.onemachine.grid import Grid

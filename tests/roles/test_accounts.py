@@ -9,6 +9,7 @@ import pytest
 from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.carrier import carry
 from deepgrid.slurm.accounts import CustomerAccounts
 from tests.roles.conftest import Scene
 from tests.slurm.support import Box, bash
@@ -25,7 +26,7 @@ def give(scene: Scene, table: dict[str, str]) -> None:
 async def test_a_job_whose_customer_has_no_account_is_given_back_with_the_reason(approved: Scene) -> None:
     session, key = approved.session, await approved.claimed()
     give(approved, {SOMEBODY_ELSE: "somebody"})
-    async with session.carry(key) as carrier:
+    async with carry(session, key) as carrier:
         await carrier.submit(bash("true"))
         action = decide(await carrier.observe())
         assert isinstance(action, Refuse)
@@ -41,7 +42,7 @@ async def test_a_carrier_submits_in_the_account_of_the_jobs_customer(approved: S
         pytest.skip("not root: jobs and supervisor share one account")
     session, key = approved.session, await approved.claimed()
     give(approved, {(await session.chain.job(key.job_id)).customer: account})
-    async with session.carry(key) as carrier:
+    async with carry(session, key) as carrier:
         await carrier.submit(bash("sleep 600"))
         assert box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%u").split() == [account]
         await carrier.cancel_at_slurm()

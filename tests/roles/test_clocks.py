@@ -10,6 +10,7 @@ import pytest
 from deepgrid.lifecycle.actions import Awaited, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.roles.carrier import carry
 from deepgrid.roles.zombies import look_again, look_for_zombies
 from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
@@ -44,7 +45,7 @@ async def test_a_start_is_dated_back_by_the_clusters_own_clock(
     await approved.session.cluster.submit(key, bash("true"), SMALL)
     await until(lambda: not in_queue(box, key))
     jump(hour)
-    async with approved.session.carry(key) as carrier:
+    async with carry(approved.session, key) as carrier:
         seen = await carrier.observe()
     assert seen.slurm.phase is Phase.ENDED
     assert seen.slurm.started_at is not None
@@ -56,7 +57,7 @@ async def test_an_hour_forwards_is_no_hours_absence(approved: Scene, box: Box, j
     session = approved.session
     key = await running(approved, box)
     lose(box.site, box.name, key)
-    async with session.carry(key) as carrier:
+    async with carry(session, key) as carrier:
         assert decide(await carrier.observe()) == Wait(Awaited.TRACE)
         found = await look_for_zombies(session)
         jump(HOUR_S)

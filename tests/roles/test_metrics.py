@@ -22,7 +22,7 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles import vitals
-from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.carrier import Carrier, carry
 from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
 from deepgrid.roles.vitals import Need, Vitals
 from deployments.provider import endpoint
@@ -120,7 +120,7 @@ async def test_a_jobs_life_is_counted(
         found = await figures(client)
         assert (found["deepgrid_leader", ""], found["deepgrid_leader_epoch", ""]) == (1, 1)
         assert found["deepgrid_claim_to_sbatch_seconds_count", ""] == 0
-        async with session.carry(key) as carrier:
+        async with carry(session, key) as carrier:
             await drive(carrier.observe, lambda action: _act(carrier, action))
             found = await until(client, lambda found: found.get(CARRIED) == 1)
             assert (found["deepgrid_carriers", ""], found["deepgrid_slurm_jobs", "ended"]) == (1, 1)

@@ -13,6 +13,7 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pe
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.carrier import carry
 from deployments.provider import carrying
 from deployments.provider.carrying import AGAIN_S, GRACE_S, Carrying, _patience
 from tests.roles.conftest import Scene
@@ -83,7 +84,7 @@ async def test_a_record_that_cannot_be_freed_ends_no_supervisor(
 async def test_a_run_takes_the_claim_over_and_keeps_it(scene: Scene, key: JobKey, hot: dict[int, Job]) -> None:
     await until_carried(scene, key)  # and its steps fail for now: no service hands out the script
     assert scene.session.may_carry(key)
-    async with scene.session.carry(key):
+    async with carry(scene.session, key):
         assert not scene.session.may_carry(key)
         assert not [task for task in asyncio.all_tasks() if task.get_name() == f"stand-in of job {key.job_id}"]
     await until_carried(scene, key)

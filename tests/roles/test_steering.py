@@ -12,7 +12,7 @@ from deepgrid.lifecycle.actions import Action, Awaited, ExtendLimit, ReportRunni
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles import steering
-from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.carrier import Carrier, carry
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import Steered, summary
 from deepgrid.slurm.submit import SubmitRequest
@@ -45,20 +45,20 @@ async def carry_until_it_runs(carrier: Carrier) -> list[Action]:
 
 
 async def test_a_carrier_gives_a_job_its_time_once_and_its_successor_sees_that(scene: Scene, key: JobKey) -> None:
-    async with scene.session.carry(key) as carrier:
+    async with carry(scene.session, key) as carrier:
         await carrier.submit(SCRIPT)
         assert await carry_until_it_runs(carrier) == []
         await top_up(scene, key)
         assert await carry_until_it_runs(carrier) == [ExtendLimit(MINUTES + 20)]
     assert await limit_at_slurm(scene, key) == MINUTES + 20
-    async with scene.session.carry(key) as successor:
+    async with carry(scene.session, key) as successor:
         assert await carry_until_it_runs(successor) == []
 
 
 async def test_what_was_bought_while_nobody_looked_is_given_by_who_takes_over(scene: Scene, key: JobKey) -> None:
     await scene.session.cluster.submit(key, SCRIPT, REQUEST)
     await top_up(scene, key)
-    async with scene.session.carry(key) as carrier:
+    async with carry(scene.session, key) as carrier:
         assert await carry_until_it_runs(carrier) == [ExtendLimit(MINUTES + 20)]
     assert await limit_at_slurm(scene, key) == MINUTES + 20
 
@@ -76,7 +76,7 @@ async def test_a_site_that_refuses_is_asked_once_and_the_customer_told(
 
     monkeypatch.setattr(scene.session.cluster, "set_time_limit", refuse)
     monkeypatch.setattr(scene.session, "explain", explain)
-    async with scene.session.carry(key) as carrier:
+    async with carry(scene.session, key) as carrier:
         await carrier.submit(SCRIPT)
         await top_up(scene, key)
         assert await carry_until_it_runs(carrier) == [ExtendLimit(MINUTES + 20)]
@@ -126,7 +126,7 @@ async def test_the_carrier_of_the_job_is_woken(scene: Scene, key: JobKey) -> Non
     session: ProviderSession = scene.session
     job = await session.chain.job(key.job_id)
     assert not steering.wake_carrier(session, job)
-    async with session.carry(key):
+    async with carry(session, key):
         waiting = asyncio.create_task(session.wakeups.wait(key.job_id, 10 * WITHIN_S))
         await asyncio.sleep(0)
         assert steering.wake_carrier(session, job)

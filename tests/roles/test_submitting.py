@@ -12,6 +12,7 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.roles import carrier as carrying
+from deepgrid.roles.carrier import carry
 from deepgrid.workflow import Job as Definition
 from tests.roles.conftest import SMALL_JOB, Scene
 from tests.slurm.support import Box, bash
@@ -37,14 +38,14 @@ def closed_partition(box: Box, key: JobKey) -> Iterator[None]:
 
 @pytest.mark.usefixtures("patient")
 async def test_where_there_is_room_the_start_needs_no_wait_of_its_own(scene: Scene, key: JobKey) -> None:
-    async with scene.session.carry(key) as carrier:
+    async with carry(scene.session, key) as carrier:
         await carrier.submit(bash("sleep 600"))
         assert isinstance(decide(await carrier.observe()), ReportRunning)
 
 
 @pytest.mark.usefixtures("patient", "closed_partition")
 async def test_a_job_that_slurm_lets_wait_is_not_waited_for_in_its_submission(scene: Scene, key: JobKey) -> None:
-    async with asyncio.timeout(WITHIN_S), scene.session.carry(key) as carrier:
+    async with asyncio.timeout(WITHIN_S), carry(scene.session, key) as carrier:
         await carrier.submit(bash("sleep 600"))
         assert scene.session.monitor.observe(key).phase is Phase.QUEUED
         assert isinstance(decide(await carrier.observe()), Wait)
@@ -60,7 +61,7 @@ async def test_a_job_that_is_not_placed_yet_is_looked_at_again(
         return next(sights)
 
     monkeypatch.setattr(scene.session.monitor, "changed", changed)
-    async with scene.session.carry(key) as carrier:
+    async with carry(scene.session, key) as carrier:
         await carrier.submit(bash("sleep 600"))
     assert next(sights) is after
 
@@ -86,7 +87,7 @@ async def test_only_jobs_with_logging_have_a_log(
 
     monkeypatch.setattr(scene.session.services, "fetch_definition", fetch)
     monkeypatch.setattr(scene.session.logs, "follow", followed.append)
-    async with scene.session.carry(key) as carrier:
+    async with carry(scene.session, key) as carrier:
         script = await carrier.fetch_script()
         assert script is not None
         await carrier.submit(script)
@@ -94,6 +95,6 @@ async def test_only_jobs_with_logging_have_a_log(
             while not isinstance(decide(await carrier.observe()), ReportRunning):
                 await asyncio.sleep(0.1)
         assert bool(followed) is logging
-    async with scene.session.carry(key) as successor:  # which does not know
+    async with carry(scene.session, key) as successor:  # which does not know
         await successor.observe()
     assert key in followed

@@ -11,6 +11,7 @@ from deepgrid.errors import ChainError
 from deepgrid.lifecycle.actions import Done
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.roles.carrier import carry
 from deepgrid.roles.zombies import look_for_zombies
 from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
@@ -26,7 +27,7 @@ async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
 ) -> None:
     """The same transaction claims again, in a later block: for Slurm that is another claim, and a second start."""
     key = await approved.claimed()
-    async with approved.session.carry(key) as carrier:
+    async with carry(approved.session, key) as carrier:
         fetching = asyncio.create_task(carrier.fetch_script())
         grid.anvil.call("anvil_rollback", 1)
         grid.anvil.pass_time(60)
@@ -45,7 +46,7 @@ async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: 
             session.chain,
             session.chain.book.model_copy(update={"rpc_url": f"http://127.0.0.1:{behind.port}"}),
         )
-        async with await Chain.connect(late) as session.chain, session.carry(key) as carrier:
+        async with await Chain.connect(late) as session.chain, carry(session, key) as carrier:
             with pytest.raises(ChainError, match="behind the claim"):
                 await session.job_of(key)
             assert (await look_for_zombies(session)).left_over == ()

@@ -13,9 +13,9 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.conclude import UNREAD
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.sightings import UNREAD
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, hand_over, leave, new_key, until
 
 

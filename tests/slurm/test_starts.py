@@ -15,9 +15,9 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.commands import Row, wait_status
-from deepgrid.slurm.conclude import REFUSED_START
 from deepgrid.slurm.look import Look
 from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.sightings import REFUSED_START
 from deepgrid.slurm.starts import (
     CLOCKS_AGREE_WITHIN_S,
     GUARD_STATUS,

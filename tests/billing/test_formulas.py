@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.billing.minutes import affordable_minutes, bill, rate_wei_per_minute, started_minutes
+from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_minute
 from deepgrid.lifecycle.job import JobDefinition, Prices
+from deepgrid.lifecycle.minutes import started_minutes
 
 CREDIT = 10**18
 

@@ -7,11 +7,6 @@ from dataclasses import dataclass
 from deepgrid.lifecycle.job import JobDefinition, Prices
 
 
-def started_minutes(started_at: int, ended_at: int) -> int:
-    """Minutes begun between two unix times, at least 1: 1 s -> 1, 60 s -> 1, 61 s -> 2."""
-    return max(1, -((started_at - ended_at) // 60))
-
-
 def rate_wei_per_minute(definition: JobDefinition, prices: Prices) -> int:
     """Price of one minute of a job: GPUs, and per task its CPUs and their memory (MB)."""
     cpus = definition.ntasks * definition.cpus_per_task

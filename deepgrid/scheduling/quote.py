@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deepgrid.billing.minutes import rate_wei_per_minute
+from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.lifecycle.job import JobDefinition, Provider
 from deepgrid.scheduling.fit import misfit
 

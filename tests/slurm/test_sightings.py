@@ -9,7 +9,8 @@ import pytest
 
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.commands import Row
-from deepgrid.slurm.conclude import (
+from deepgrid.slurm.look import Look
+from deepgrid.slurm.sightings import (
     ABSENT_BUT_ACCOUNTED,
     EMPTIED_S,
     FORGOTTEN,
@@ -19,7 +20,6 @@ from deepgrid.slurm.conclude import (
     SUDDENLY_EMPTY,
     Sightings,
 )
-from deepgrid.slurm.look import Look
 from tests.slurm.test_look import KEY, OURS
 
 RUNNING = replace(OURS, state="RUNNING", ended_at=None)

@@ -1,0 +1,8 @@
+"""Minutes of a run as they are reported and billed, the same as the contract's (docs/contracts.md)."""
+
+from __future__ import annotations
+
+
+def started_minutes(started_at: int, ended_at: int) -> int:
+    """Minutes begun between two unix times, at least 1: 1 s -> 1, 60 s -> 1, 61 s -> 2."""
+    return max(1, -((started_at - ended_at) // 60))
