@@ -30,7 +30,8 @@ from tests.chaos.world import World
 from tests.grid.runs import run_now
 
 BLOCKS_AT_ONCE = 2000
-GONE_WITHIN_S = 60.0
+GONE_WITHIN_S = 180.0
+ENDED = "COMPLETING"  # its record is written, while nodes still tidy up
 LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 
@@ -50,9 +51,10 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
     """Everything that is wrong, a sentence each; empty when all is right."""
     wrong: list[str] = []
     fee = (await world.chain.constants()).cancellation_fee_minutes
-    found = await gather(world, batch)
+    found = await _once_gone(world, batch, ending_only=True)
     if Allowed.LOST in allows and any(seen.left for seen in found):
-        found = await _collected(world, batch)
+        await _collect(world)
+        found = await _once_gone(world, batch)
     for seen in found:
         wrong += [f"job {seen.job.id} ({batch.kinds[seen.job.id].name}): {what}" for what in faults_of(
             seen, batch, allows, fee)]  # fmt: skip
@@ -64,14 +66,19 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
     return wrong
 
 
-async def _collected(world: World, batch: Batch) -> list[Evidence]:
-    """What is known once the collector has run: a controller that forgot a cancellation brings the job back."""
+async def _collect(world: World) -> None:
+    """Let the collector look once: a controller that forgot a cancellation brings the job back."""
     run = await run_now(world.grid, f"collect_zombies/{world.cluster}")
     assert run["state"]["type"] == "COMPLETED", f"the collector's run {run['state']}"
+
+
+async def _once_gone(world: World, batch: Batch, *, ending_only: bool = False) -> list[Evidence]:
+    """What is known once Slurm has none of the jobs, or of those that ended; its nodes have their time to tidy up."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while True:
         found = await gather(world, batch)
-        if not any(seen.left for seen in found) or time.monotonic() > deadline:
+        left = [state for seen in found for state in seen.left if state == ENDED or not ending_only]
+        if not left or time.monotonic() > deadline:
             return found
         await asyncio.sleep(1)
 
