@@ -11,6 +11,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,9 @@ SETTINGS = {
     "max_connections": "200",
     "logging_collector": "off",
 }
+SHARED_MEMORY = 6  # the line of the lock that has key and id of the server's shared memory
+ORPHANS_LEAVE_WITHIN_S = 30.0
+POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Postgres:
             draft.rename(self._password_file)
         if not self._data.exists():
             self._create_data()
+        self._until_orphans_left()
         self._drop_stale_lock()
 
     def daemon(self) -> Daemon:
@@ -82,6 +87,10 @@ class Postgres:
     @property
     def _data(self) -> Path:
         return self.folder / "data"
+
+    @property
+    def _lock(self) -> Path:
+        return self._data / "postmaster.pid"
 
     @property
     def _password_file(self) -> Path:
@@ -117,13 +126,22 @@ class Postgres:
 
         PostgreSQL takes both for itself. (Where nobody reaps orphans, as in many containers, zombies stay for ever.)
         """
-        lock = self._data / "postmaster.pid"
         try:
-            stat = Path(f"/proc/{int(lock.read_text().split()[0])}/stat").read_text()
+            stat = Path(f"/proc/{int(self._lock.read_text().split()[0])}/stat").read_text()
         except (FileNotFoundError, IndexError, ValueError):
             return  # no lock, or nobody has that id: the server sees that for itself
         if "(postgres) " not in stat or "(postgres) Z" in stat:
-            lock.unlink(missing_ok=True)
+            self._lock.unlink(missing_ok=True)
+
+    def _until_orphans_left(self) -> None:
+        """Wait until the children of a killed server are gone: as long as they share its memory, none starts."""
+        try:
+            shared = self._lock.read_text().splitlines()[SHARED_MEMORY].split()
+        except (FileNotFoundError, IndexError):
+            return
+        deadline = time.monotonic() + ORPHANS_LEAVE_WITHIN_S
+        while _attached(shared) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
 
     def _is_ready(self) -> bool:
         argv = [self._binary("pg_isready"), "--quiet", "--host", HOST, "--port", str(self.port)]
@@ -136,6 +154,12 @@ class Postgres:
         if not found:
             raise ConfigurationError("PostgreSQL is not installed.", next_step="Run `./run setup`.")
         return str(found[-1])
+
+
+def _attached(segment: Sequence[str]) -> bool:
+    """Whether any process has a segment of shared memory, given by key and id."""
+    rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:])
+    return any(row[:2] == list(segment) and int(row[6]) > 0 for row in rows)
 
 
 def as_account(argv: Sequence[str]) -> list[str]:

@@ -50,7 +50,7 @@ class ProcessTable:
     def start(self, daemon: Daemon) -> None:
         """Start `daemon` unless it runs already; returns at once (see `wait_ready`).
 
-        What a killed predecessor left in its group (PostgreSQL's children) is ended first.
+        What a killed predecessor left in its group is ended first.
         """
         if self.alive(daemon.name):
             return

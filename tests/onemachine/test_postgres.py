@@ -7,13 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
 import pytest
 
+from deployments.onemachine import postgres as module
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.processes import ProcessTable
@@ -62,6 +65,28 @@ def test_it_comes_back_after_kill_9(postgres: Postgres, table: ProcessTable) -> 
     table.stop("postgres", signal.SIGKILL)
     start(postgres, table)
     assert ask(postgres, "postgres", lambda db: db.fetchval("SELECT 1")) == 1
+
+
+def test_it_comes_back_while_a_child_of_the_killed_one_is_slow_to_leave(
+    postgres: Postgres, table: ProcessTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(postgres, table)
+    pid = table.pid("postgres")
+    child = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+    os.kill(child, signal.SIGSTOP)
+    table.stop("postgres", signal.SIGKILL)
+    waited = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:  # it does not leave by itself
+            os.kill(child, signal.SIGCONT)
+        time.sleep(seconds)
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=pause, monotonic=time.monotonic))
+    start(postgres, table)
+    assert len(waited) >= 3
+    assert table.alive("postgres")
 
 
 def test_a_lock_of_a_zombie_is_no_obstacle(postgres: Postgres, table: ProcessTable) -> None:
