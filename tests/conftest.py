@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from deployments.onemachine.ports import RANGE, USUAL
@@ -15,6 +16,10 @@ from tests.chaos.table import PROPERTY, Row, Table
 # A shell starts its background jobs deaf to SIGINT, and children inherit that. Tests that interrupt
 # a command must not depend on how they were started themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Hypothesis looks for faults here, not for a machine that is busy.
+settings.register_profile("deepgrid", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("deepgrid")
 
 SECOND_GRID = "[second grid"
 LONGEST_FIRST = ("chaos", "grid", "contracts", "outages", "sbatch", "onemachine", "chain")

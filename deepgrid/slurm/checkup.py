@@ -76,8 +76,9 @@ async def ask(login: Runner, settings: LoginSettings) -> Facts:
     """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
     before = time.time()
     values = _values(whole_answer(await login.run(call(_CHECKUP, settings.grid_root))))
-    # The clock is read first, so it is compared with the moment at which we asked.
-    return Facts(values, float(values["clock"]) - before)
+    after, clock = time.time(), float(values["clock"])
+    # It was read at some moment between, after a login that may take its time.
+    return Facts(values, max(0.0, clock - after) or min(0.0, clock - before))
 
 
 def judge(facts: Facts, settings: LoginSettings) -> list[Finding]:

@@ -78,7 +78,10 @@ class Cluster:
         body = protocol.guarded(script, protocol.job_folder(self.settings, key))
         command = protocol.submit_command(self.settings, key, request, body, self.term)
         word, text = await self._protocol(command, body)
-        return Submission(int(text), adopted=word == "adopted")
+        adopted = word == "adopted"
+        if not adopted:
+            self.sightings.submitted(key, time.monotonic())
+        return Submission(int(text), adopted)
 
     async def cancel(self, key: JobKey) -> None:
         """Make sure that the claim's job never starts from now on, and end it if it waits or runs.

@@ -31,6 +31,7 @@ from deepgrid.slurm.conversation import Conversation
 KEEP_ALIVE_S = 15
 PARAMIKO_LOG = f"{__name__}.paramiko"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
+BROKEN_OFF = ("Authentication timeout", "saw EOF")  # of what paramiko calls a failed authentication
 OVERTIME_S = 5.0  # after which a command that ought to have been given up is given up from outside
 
 # It logs a stack trace for each connection that breaks; our errors say the same in a sentence.
@@ -213,7 +214,7 @@ class Login:
                 f"The login node {where} shows another host key than the one in {self.settings.known_hosts_file}.",
                 next_step="Ask the cluster's administrator why before you change that file.",
             )
-        if isinstance(fault, paramiko.AuthenticationException):
+        if _is_refusal(fault):
             return ConfigurationError(
                 f"The login node {where} refuses the key of {self.settings.user}.",
                 next_step=f"Put the public half of {self.settings.key_file} into its authorized_keys.",
@@ -238,6 +239,12 @@ class Login:
             client.close()
         if self._client is client:
             self._client = None
+
+
+def _is_refusal(fault: BaseException) -> bool:
+    """Whether the login node said no. A connection that broke or timed out meanwhile has the same class."""
+    broken = any(words in str(fault) for words in BROKEN_OFF)
+    return isinstance(fault, paramiko.AuthenticationException) and not broken
 
 
 def read_key(path: Path) -> paramiko.PKey:

@@ -70,6 +70,10 @@ class Sightings:
             self._note_state(key, job.state, now)
         return found
 
+    def submitted(self, key: JobKey, now: float) -> None:
+        """Slurm has just taken the job: what forgets it from now on had it."""
+        self._sighting(key, now).alive_at = now
+
     def by_records(
         self, look: Look, missing: Iterable[JobKey], remembered: Sequence[Row], accounted: Sequence[Row], now: float
     ) -> dict[JobKey, SlurmJob]:

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -153,14 +153,19 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 return []
 
     async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
+        """What is due, and nothing ahead of its time: a run that is Pending holds its deployment's only slot."""
         now = await self._clock.now(self.client)
         soon = now + timedelta(seconds=int(self._prefetch_seconds))
         found = await self.client.get_scheduled_flow_runs_for_work_pool(
             self._work_pool_name, list(self._work_queues), soon
         )
-        runs = [entry.flow_run for entry in found if not self.carries(entry.flow_run.id)]
+        for entry in found:
+            if (ahead_s := (_due_at(entry.flow_run, now) - now).total_seconds()) > 0:
+                asyncio.get_running_loop().call_later(ahead_s, self.look_now)
+        due = [entry for entry in found if _due_at(entry.flow_run, now) <= now]
+        runs = [entry.flow_run for entry in due if not self.carries(entry.flow_run.id)]
         skipped = await skip_overtaken(self.client, runs, now)
-        return [entry for entry in found if entry.flow_run.id not in skipped]
+        return [entry for entry in due if entry.flow_run.id not in skipped]
 
     async def _sync_and_initialize(self) -> None:
         try:
@@ -265,3 +270,7 @@ def _flow(entrypoint: str) -> Flow[..., Any]:
     results = get_current_settings().results.local_storage_path
     # The server has checked the parameters against their schema; building the same check takes 10 ms of each run.
     return flow.with_options(persist_result=False, result_storage=results, validate_parameters=False)
+
+
+def _due_at(run: FlowRun, now: datetime) -> datetime:
+    return run.next_scheduled_start_time or now

@@ -148,7 +148,7 @@ async def test_what_waits_in_the_pool_is_waited_for(
     where = tmp_path / "book" / "grid.json"
     duties = Duties((admin.address,), (), (admin.address,))
     monkeypatch.setattr(deploy_module, "UNDER_WAY_WAIT_S", 0.1)
-    monkeypatch.setattr(Sender, "send", functools.partialmethod(Sender.send, timeout_s=0.5))
+    monkeypatch.setattr(Sender, "send", functools.partialmethod(Sender.send, timeout_s=1.5))
     for step in range(6):
         with pytest.raises(ChainError, match="was not mined within"):
             await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS)

@@ -203,6 +203,7 @@ async def test_a_cancellation_that_the_claim_overtakes_becomes_a_request(own_gri
     job_id = await own_people.request()
     await own_people.operator.meta_schedule(job_id, own_people.provider.address)
     anvil.call("evm_setAutomine", False)
+    anvil.call("evm_setIntervalMining", 0)
     cancelling = asyncio.create_task(own_people.customer.cancel_job(job_id))
     async with asyncio.timeout(60):
         while anvil.call("txpool_status")["pending"] != "0x1":

@@ -63,7 +63,12 @@ async def test_mined_refusal_has_its_reason_and_knows_what_came_before_it(own_pe
 
 
 async def test_approve_and_request_share_a_block(own_grid: Grid, own_people: People) -> None:
-    job_id = await own_people.request()
+    anvil, customer = own_grid.anvil, own_people.customer
+    anvil.call("evm_setIntervalMining", 0)
+    requesting = asyncio.create_task(own_people.request())
+    await until(lambda: len(in_pool(anvil, customer.address)) == 2)
+    anvil.mine()
+    job_id = await requesting
     (requested,) = await own_people.chain.history(job_id)
     block = own_grid.anvil.call("eth_getBlockByNumber", hex(requested.block), False)
     assert len(block["transactions"]) == 2
@@ -90,7 +95,7 @@ async def test_no_money_for_gas(bare: Bare, tmp_path: Path) -> None:
 
 async def test_waiting_is_bounded_and_says_that_it_may_still_land(bare: Bare) -> None:
     with pytest.raises(ChainError, match="may still be") as late:
-        await bare.send(timeout_s=0.3)
+        await bare.send(timeout_s=3)
     assert late.value.transient
     assert bare.in_pool() == [0]
     await bare.mine_until_done(bare.send())

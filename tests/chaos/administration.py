@@ -74,7 +74,8 @@ class Administrator(Box):
 
     def resume_nodes(self) -> None:
         """Have drained and down nodes work again; others are left as they are."""
-        for node, state in (line.split() for line in self.slurm("sinfo", "-h", "-N", "-o", "%N %T").splitlines()):
+        nodes = self.slurm("sinfo", "-h", "-N", "-o", "%N %T", check=False)
+        for node, state in map(str.split, nodes.splitlines()):
             if state.startswith(("drain", "down")):
                 self.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from deepgrid.chain.batches import Request
-from deepgrid.errors import ContractError, GridError, NotFound
+from deepgrid.errors import ChainError, ContractError, GridError, NotFound
 from deepgrid.lifecycle.job import Job, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.chaos.kinds import KINDS, Kind, Steering, definition, slurm_name
@@ -18,6 +18,7 @@ from tests.chaos.world import CREDIT_WEI, World
 LOCKED_WEI = 20 * CREDIT_WEI
 TOP_UP_WEI = 10 * CREDIT_WEI
 LOOK_S = 0.3
+LOST_BLOCKS = 32  # which a fault may take away at most
 PATIENCE_S = 120.0
 
 
@@ -32,6 +33,7 @@ class Batch:
         self._world = world
         self._rng = rng
         self._held: list[int] = []
+        self._anywhere = anywhere
         self._uses = () if anywhere else (Label("name", world.cluster),)
         self._steering: list[asyncio.Task[None]] = []
         self.kinds: dict[int, Kind] = {}
@@ -39,7 +41,7 @@ class Batch:
         self.topped_up: set[int] = set()
 
     async def __aenter__(self) -> Batch:
-        self.first_block = (await self._world.chain.head()).number
+        self.first_block = max(0, (await self._world.chain.head()).number - LOST_BLOCKS)
         self.began_at = int(time.time())
         self._watching = asyncio.create_task(self._watch())
         return self
@@ -91,6 +93,8 @@ class Batch:
             if time.monotonic() > deadline:
                 raise Overdue(f"after {within_s:.0f} s: " + ", ".join(self._words(job_id) for job_id in hot))
             await asyncio.sleep(LOOK_S)
+            if not self.hot():  # all at once, as a reorganisation may have taken ends back
+                await self._look(list(self.kinds))
 
     async def leave(self, within_s: float) -> None:
         """Let what a failed round left behind come to its end, where it can: it would be in the way of the next one."""
@@ -107,16 +111,19 @@ class Batch:
     async def _watch(self) -> None:
         while True:
             if hot := self.hot():
-                with suppress(GridError):  # a node that is away, or went back behind a job
-                    self.latest |= {job.id: job for job in await self._world.chain.jobs(hot)}
+                await self._look(hot)
             await asyncio.sleep(LOOK_S)
+
+    async def _look(self, job_ids: list[int]) -> None:
+        with suppress(GridError):  # a node that is away, or went back behind a job
+            self.latest |= {job.id: job for job in await self._world.chain.jobs(job_ids)}
 
     async def _steer(self, job_id: int, kind: Kind, at: JobStatus) -> None:
         """Cancel or top up the job once it has come so far."""
         done = False
         while not done:
             await asyncio.sleep(LOOK_S)
-            with suppress(NotFound):  # taken away by a reorganisation, to come again
+            with suppress(NotFound, ChainError):  # taken away by a reorganisation, to come again; a node that is away
                 done = await self._steered(job_id, kind, at)
 
     async def _steered(self, job_id: int, kind: Kind, at: JobStatus) -> bool:
@@ -150,5 +157,7 @@ class Batch:
         )  # fmt: skip
 
     def _locked(self, kind: Kind) -> int:
-        """Wei that buy the kind's minutes at the cluster's present price, and half a minute."""
-        return LOCKED_WEI if not kind.minutes_locked else kind.minutes_locked * CREDIT_WEI * 3 // 2
+        """Wei that buy the kind's minutes at the cluster, and half a minute; or one at the other, where it may go."""
+        if not kind.minutes_locked:
+            return LOCKED_WEI
+        return kind.minutes_locked * CREDIT_WEI * (4 if self._anywhere else 3) // 2

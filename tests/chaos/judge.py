@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +28,11 @@ from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed
 from tests.chaos.kinds import slurm_name
 from tests.chaos.world import World
-from tests.grid.runs import run_now
+from tests.grid.runs import run_now, unscheduled
 
 BLOCKS_AT_ONCE = 2000
 GONE_WITHIN_S = 180.0
+ANSWERS_WITHIN_S = 30.0
 ENDED = "COMPLETING"  # its record is written, while nodes still tidy up
 LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
@@ -68,7 +70,9 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
 
 async def _collect(world: World) -> None:
     """Let the collector look once: a controller that forgot a cancellation brings the job back."""
-    run = await run_now(world.grid, f"collect_zombies/{world.cluster}")
+    name = f"collect_zombies/{world.cluster}"
+    async with unscheduled(world.grid, name):
+        run = await run_now(world.grid, name)
     assert run["state"]["type"] == "COMPLETED", f"the collector's run {run['state']}"
 
 
@@ -194,7 +198,9 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
     found: list[Row] = []
     for place in ("spool/[0-9]*", "jobs/*/record"):
         for file in Path(login.grid_root).glob(place):
-            if file.stat().st_mtime >= since:
+            with suppress(FileNotFoundError):  # acknowledged meanwhile: it is found at its next place
+                if file.stat().st_mtime < since:
+                    continue
                 found += [row for row in Completions.parse(file.read_text()) if row.name in names]
     lines = _slurm(world, cluster, *Sacct.argv(sorted(names), since - 3600))
     return found + Sacct.parse("\n".join(lines))
@@ -202,8 +208,13 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
 
 def _slurm(world: World, cluster: str, *argv: str) -> list[str]:
     env = {**os.environ, **world.grid.slurm.environment(cluster)}
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
-    return done.stdout.splitlines()
+    deadline = time.monotonic() + ANSWERS_WITHIN_S
+    while True:
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+        if not done.returncode or time.monotonic() > deadline:
+            done.check_returncode()
+            return done.stdout.splitlines()
+        time.sleep(1)
 
 
 def _by_name(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -104,7 +104,8 @@ class NodeKeeper:
     async def cut_power(self) -> None:
         """End it as a power cut does: the last seconds of the chain are lost.
 
-        But not while it writes its state, which it does in place: no node goes on from half of that.
+        But not while it writes its state, which it does in place: no node goes on from half of that. And not more than
+        a reorganisation takes back.
         """
         self._ahead_s = await self.ahead_s()
         pid = self._world.grid.table.pid("anvil")
@@ -112,7 +113,7 @@ class NodeKeeper:
         state = self._world.grid.anvil.folder / "state.json"
         while True:
             os.kill(pid, SIGSTOP)
-            if await asyncio.to_thread(_is_whole, state.read_bytes):
+            if time.time() - state.stat().st_mtime < DEPTH and await asyncio.to_thread(_is_whole, state.read_bytes):
                 break
             os.kill(pid, SIGCONT)
             await asyncio.sleep(POLL_S)

@@ -14,6 +14,7 @@ from deployments.onemachine.grid import Grid
 from tests.grid.conftest import PATIENCE_S
 
 Json = dict[str, Any]
+OVERLAPPED = "Deployment concurrency limit reached."
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 
 
@@ -31,13 +32,18 @@ async def deployment(grid: Grid, name: str) -> Json:
 async def run_now(grid: Grid, name: str, **parameters: object) -> Json:
     """Start a run of the deployment `flow/name` and wait for its end; `result["state"]` has type and message.
 
-    Keep its schedule off meanwhile (`unscheduled`): where runs may not overlap, the two could meet.
+    Where runs may not overlap, one that meets another, which an event or a schedule started, is started once more.
     """
     found = await deployment(grid, name)
-    async with api(grid) as client:
-        wanted = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
-        run = (await client.post(f"deployments/{found['id']}/create_flow_run", json=wanted)).raise_for_status().json()
-    return await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+    wanted = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+    path = f"deployments/{found['id']}/create_flow_run"
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        async with api(grid) as client:
+            run = (await client.post(path, json=wanted)).raise_for_status().json()
+        run = await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+        if run["state"]["message"] != OVERLAPPED or time.monotonic() > deadline:
+            return run
 
 
 async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) -> Json:
@@ -50,16 +56,16 @@ async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) ->
     return dict(run)
 
 
-async def tasks_of(grid: Grid, run_id: str, *, last: str) -> list[tuple[str, list[str]]]:
-    """The states that each task of the run went through, once all have ended and one's name begins with `last`: Prefect
-    records tasks some time after the run."""
+async def tasks_of(grid: Grid, run_id: str, *named: str) -> list[tuple[str, list[str]]]:
+    """The states that each task of the run went through, once all have ended and there is one for each of these
+    beginnings of names: Prefect records tasks some time after the run."""
     wanted = {"flow_runs": {"id": {"any_": [run_id]}}}
     deadline = time.monotonic() + PATIENCE_S
     async with api(grid) as client:
         while True:
             tasks = (await client.post("task_runs/filter", json=wanted)).raise_for_status().json()
             ended = all(task["state_type"] in FINAL for task in tasks)
-            if ended and any(task["name"].startswith(last) for task in tasks):
+            if ended and all(any(task["name"].startswith(one) for task in tasks) for one in named):
                 break
             assert time.monotonic() < deadline, tasks
             await asyncio.sleep(0.5)
@@ -85,14 +91,20 @@ async def unscheduled(grid: Grid, *names: str) -> AsyncIterator[None]:
     """Keep the schedules of these deployments off, with no run of theirs under way."""
     switched = [schedule for name in names for schedule in await _switch(grid, name, active=False)]
     for name in names:
-        for run in await runs_of(grid, name, "PENDING", "RUNNING"):
-            await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
+        await none_under_way(grid, name)
     try:
         yield
     finally:
         async with api(grid) as client:
             for path in switched:
                 (await client.patch(path, json={"active": True})).raise_for_status()
+
+
+async def none_under_way(grid: Grid, name: str) -> None:
+    """Wait for the end of the deployment's runs that have begun, or that were started by hand or by an event."""
+    for run in await runs_of(grid, name, "SCHEDULED", "PENDING", "RUNNING"):
+        if run["state_type"] != "SCHEDULED" or not run["auto_scheduled"]:
+            await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
 
 
 async def _switch(grid: Grid, name: str, *, active: bool) -> list[str]:

@@ -58,6 +58,18 @@ async def test_a_long_downtime_starts_no_burst(client: PrefectClient) -> None:
     assert len([end for end in ends if end != skipped]) <= 1
 
 
+async def test_nothing_is_taken_ahead_of_its_time(client: PrefectClient, worker: InProcessWorker) -> None:
+    """A run that is Pending holds its deployment's only slot: what a person starts meanwhile would be cancelled."""
+    deployment = await client.read_deployment_by_name(f"counts/{POOL}")
+    due = datetime.now(UTC) + timedelta(seconds=8)
+    scheduled = Scheduled(scheduled_time=due)
+    run = await client.create_flow_run_from_deployment(deployment.id, parameters={"number": 1}, state=scheduled)
+    await until(client, await start_run(f"counts/{POOL}", {"number": 2}), final)  # the worker has looked
+    await until(client, run, final)
+    pending = next(state for state in await client.read_flow_run_states(run.id) if state.is_pending())
+    assert pending.timestamp > due - timedelta(seconds=2)  # the server tells its clock in whole seconds
+
+
 async def test_a_clock_that_is_an_hour_ahead_holds_nothing_back(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

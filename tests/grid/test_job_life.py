@@ -68,10 +68,8 @@ async def test_each_step_of_a_job_is_a_task_of_its_run(customer: Customer) -> No
         wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
         [run] = (await client.post("flow_runs/filter", json=wanted)).raise_for_status().json()
     await run_until(customer.grid, run["id"], lambda run: run["state"]["type"] in FINAL)
-    histories = await tasks_of(customer.grid, run["id"], last="settle")
-    names = " ".join(name for name, _ in histories)
-    for step in ("fetch script of", "submit", "report", "settle"):
-        assert f"{step} job {job_id} " in names
+    named = [f"{step} job {job_id} " for step in ("fetch script of", "submit", "report", "settle")]
+    histories = await tasks_of(customer.grid, run["id"], *named)
     assert {(states[0], states[-1]) for _, states in histories} == {("Running", "Completed")}
 
 
@@ -122,7 +120,7 @@ async def test_a_killed_supervisor_loses_neither_job_nor_minute(customer: Custom
     assert job.status is JobStatus.FINISHED
     settled = await customer.settlement(job_id)
     assert settled.billed_minutes == 1
-    assert "survived" in customer.dps("job", "logs", str(job_id), check=0).stdout
+    assert "survived" in customer.dps("job", "logs", str(job_id), "--follow", check=0).stdout
 
 
 async def test_a_job_past_its_credits_ends_out_of_credits(customer: Customer, poor_job: int) -> None:

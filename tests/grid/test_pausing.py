@@ -13,7 +13,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import Grid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
-from tests.grid.runs import api, deployment, runs_of
+from tests.grid.runs import FINAL, api, deployment, none_under_way, run_until, runs_of
 from tests.grid.test_job_life import cold, steps
 from tests.grid.test_three_ways import prefect
 
@@ -50,6 +50,8 @@ async def test_with_every_pool_paused_runs_wait_in_it(customer: Customer) -> Non
     try:
         for pool in POOLS:
             await _pause_pool(grid, pool, paused=True)
+        for run in await runs_of(grid, "meta_schedule/grid", "PENDING", "RUNNING"):
+            await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
         job_id = customer.submit(steps("echo waited"))
         deadline = time.monotonic() + PATIENCE_S
         while not [run for run in await runs_of(grid, "meta_schedule/grid", "SCHEDULED") if not run["auto_scheduled"]]:
@@ -67,6 +69,7 @@ async def test_with_every_pool_paused_runs_wait_in_it(customer: Customer) -> Non
 async def all_paused(grid: Grid) -> AsyncIterator[None]:
     """Every schedule of every deployment is paused, and resumed at the end, by Prefect's command."""
     await asyncio.to_thread(prefect, grid, "deployment", "schedule", "pause", "--all")
+    await none_under_way(grid, "meta_schedule/grid")
     try:
         yield
     finally:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from typing import Any
 
-import httpx
 import pytest
 from playwright.async_api import Page, expect
 
@@ -46,17 +45,17 @@ async def _retry(page: Page, address: str) -> None:
     await page.goto(address)
     button = page.get_by_role("button", name="Retry").first
     await expect(button).to_be_visible(timeout=PATIENCE_S * 1000)
-    await button.click()
-    await page.get_by_role("dialog").get_by_role("button", name="Retry").click()
+    await button.click(timeout=PATIENCE_S * 1000)
+    await page.get_by_role("dialog").get_by_role("button", name="Retry").click(timeout=PATIENCE_S * 1000)
 
 
 async def _run_in_state(customer: Customer, job_id: int, state: str) -> dict[str, Any]:
     """The job's flow run once it is in a state of this type."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}, "state": {"type": {"any_": [state]}}}}
     deadline = time.monotonic() + PATIENCE_S
-    async with httpx.AsyncClient(base_url=customer.grid.prefect.ui_url, trust_env=False) as api:
+    async with api(customer.grid) as client:
         while True:
-            answer = (await api.post("/api/flow_runs/filter", json=wanted)).raise_for_status().json()
+            answer = (await client.post("flow_runs/filter", json=wanted)).raise_for_status().json()
             if answer:
                 return dict(answer[0])
             assert time.monotonic() < deadline, f"the run of job {job_id} does not become {state}"

@@ -59,7 +59,7 @@ async def test_nothing_is_lost(customer: Customer, names: tuple[str, ...], sig: 
     for job_id in (long, doomed, *short):
         settled = await customer.settlement(job_id)
         assert settled.billed_minutes >= 1
-    assert "outlived it" in customer.dps("job", "logs", str(long), check=0).stdout
+    assert "outlived it" in customer.dps("job", "logs", str(long), "--follow", check=0).stdout
     await _until(lambda: not in_slurm(customer, doomed))
 
 

@@ -54,7 +54,7 @@ async def test_a_killed_leader_is_followed_by_the_one_that_stands_by(customer: C
     gate.open()
     for job_id in running[1:]:
         assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
-        assert "outlived it" in customer.dps("job", "logs", str(job_id), check=0).stdout
+        assert "outlived it" in customer.dps("job", "logs", str(job_id), "--follow", check=0).stdout
     await settled_and_shown_so(customer, *running, waiting)
     assert log(grid, second).count(": leading ") == 1
 

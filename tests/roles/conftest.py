@@ -15,14 +15,14 @@ from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
-from deepgrid.roles import logs
+from deepgrid.roles import carrier, logs
 from deepgrid.roles.provider import ProviderSession, ProviderSettings, provider_session
 from deepgrid.roles.registration import register
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build
-from tests.slurm.support import Box
+from tests.slurm.support import WAIT_S, Box
 
 PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
 OWN_LABELS = (Label("name", "unit"), Label("region", "ch"))
@@ -77,6 +77,7 @@ class Scene:
 @pytest.fixture
 async def scene(grid: Grid, box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setattr(logs, "DRAIN_S", 0.1)  # the services are not there
+    monkeypatch.setattr(carrier, "PROMPT_S", WAIT_S)  # one look is an answer, however busy the machine is
     number = next(_number)
     names = [f"roles-{role}-{number}" for role in ("provider", "customer")]
     for name in names:

@@ -125,7 +125,7 @@ async def test_a_jobs_life_is_counted(
             found = await until(client, lambda found: found.get(CARRIED) == 1)
             assert (found["deepgrid_carriers", ""], found["deepgrid_slurm_jobs", "ended"]) == (1, 1)
             await carrier.finish()
-        found = await until(client, lambda found: found.get(CARRIED) == 0)
+        found = await until(client, lambda found: found.get(CARRIED) == found["deepgrid_jobs", "running"] == 0)
         assert (await session.chain.job(key.job_id)).status is JobStatus.FINISHED
         for name in ("deepgrid_claim_to_sbatch_seconds_count", "deepgrid_end_to_settled_seconds_count"):
             assert found[name, ""] == 1

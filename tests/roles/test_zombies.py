@@ -13,6 +13,7 @@ from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.zombies import cancel_left_over, look_again, look_for_zombies, put_right
+from deepgrid.slurm import sightings
 from deepgrid.slurm.sightings import EMPTIED_S
 from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
@@ -128,9 +129,10 @@ def _states(box: Box, key: JobKey) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_controller_that_lost_its_state_costs_no_job_at_once_and_a_lost_one_is_refunded(
-    approved: Scene, box: Box
+    approved: Scene, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty queue where there was a job a moment ago: for a minute nothing is collected."""
+    monkeypatch.setattr(sightings, "REMEMBERED_S", 120.0)  # a restart may take a while
     session = approved.session
     key = await running(approved, box)
     assert (await look_for_zombies(session)).suspects == ()  # seen alive

@@ -11,7 +11,7 @@ from tests.sbatch.test_script import Bench, Outcome
 
 # Notes a call as JSON lines of what was said, then does what the program would.
 ENROOT = """#!/bin/bash
-n=$(date +%s%N)$$
+n=$(date +%s%N)-$$
 cat /proc/$$/environ >{root}/calls/$n.env
 printf '%s\\0' "$@" >{root}/calls/$n.argv
 case $1 in
@@ -38,7 +38,7 @@ start)
 esac
 """
 APPTAINER = """#!/bin/bash
-n=$(date +%s%N)$$
+n=$(date +%s%N)-$$
 cat /proc/$$/environ >{root}/calls/$n.env
 printf '%s\\0' "$@" >{root}/calls/$n.argv
 [[ $2 != pull ]] || touch "$5"

@@ -56,7 +56,9 @@ class Sandbox(Bench):
         status, output = self._in_sandbox({**env, "HIDE_TUN": "1"} if hide_tun else env)
         assert (self.root / "left").read_text() == "", output
         assert self.left_behind() == []
-        calls = [self._call(path) for path in sorted(self.records.glob("*.env"), key=lambda p: int(p.stem))]
+        calls = [
+            self._call(path) for path in sorted(self.records.glob("*.env"), key=lambda p: int(p.stem.partition("-")[0]))
+        ]
         for old in self.records.iterdir():
             old.unlink()
         return Outcome(status, output, calls)

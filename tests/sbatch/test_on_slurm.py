@@ -55,7 +55,7 @@ async def run(
         script = script.replace(GUARD_MARK, f"{GUARD_MARK}\nPATH={programs}:$PATH", 1)
     await cluster.submit(key, script, request)
     state = await ended(monitor, key)
-    assert list(Path(storage.job).glob("*/*")) == []
+    await until(lambda: list(Path(storage.job).glob("*/*")) == [])
     output = (box.folder(key) / "output.log").read_text()
     return state.exit_status >> 8, output
 

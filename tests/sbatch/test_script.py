@@ -23,7 +23,7 @@ from deepgrid.workflow import Job, parse
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 SRUN = """#!/bin/sh
-n=$(date +%s%N)$$ # steps may run at the same time
+n=$(date +%s%N)-$$ # steps may run at the same time
 cat /proc/$$/environ >{records}/$n.tmp
 cat /proc/$$/cmdline >{records}/$n.argv
 mv {records}/$n.tmp {records}/$n.env
@@ -80,7 +80,7 @@ class Bench:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
         )  # fmt: skip
-        calls = sorted(self.records.glob("*.env"), key=lambda p: int(p.stem))
+        calls = sorted(self.records.glob("*.env"), key=lambda p: int(p.stem.partition("-")[0]))
         return Outcome(done.returncode, done.stdout.decode(errors="replace"), [self._call(path) for path in calls])
 
     def left_behind(self) -> list[Path]:

@@ -139,6 +139,13 @@ async def until(monitor: SlurmMonitor, key: JobKey, *phases: Phase) -> SlurmJob:
     return job
 
 
+async def printed(cluster: Cluster, key: JobKey) -> None:
+    """Wait until the claim's job wrote something, and so is past what a cancellation would keep from starting."""
+    async with asyncio.timeout(WAIT_S):
+        while not await cluster.read_output({key: 0}):
+            await asyncio.sleep(0.1)
+
+
 async def ended(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
     monitor.watch(key)
     return await until(monitor, key, Phase.ENDED)

@@ -22,7 +22,19 @@ from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from tests.slurm.people import account, wallet_account
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, by_accounting, ended, ends, leave, new_key, until
+from tests.slurm.support import (
+    SMALL,
+    WAIT_FOR_LEAVE,
+    Box,
+    bash,
+    by_accounting,
+    ended,
+    ends,
+    leave,
+    new_key,
+    printed,
+    until,
+)
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
 needs_root = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
@@ -107,6 +119,7 @@ async def test_accounts_named_by_the_wallet_run_are_limited_and_cancelled(
         await cluster.submit(key, bash(f"id -un; {WAIT_FOR_LEAVE}"), of(customer))
         monitor.watch(key)
         await until(monitor, key, Phase.RUNNING)
+        await printed(cluster, key)
         assert await cluster.set_time_limit(key, 17)
         assert (await cluster.queue())[key.comment].limit_minutes == 17
         await cluster.cancel(key)
@@ -147,8 +160,7 @@ async def test_customers_cannot_reach_each_others_files_and_jobs(
     await cluster.submit(victim, bash(f"echo secret | tee file; {WAIT_FOR_LEAVE}"), of(ALICE))
     monitor.watch(victim)
     job = await until(monitor, victim, Phase.RUNNING)
-    while not await cluster.read_output({victim: 0}):
-        await monitor.changed(victim, job, 0.1)
+    await printed(cluster, victim)
     folder = box.folder(victim)
     tricks = [
         f"cat {folder}/output.log", f"cat {folder}/run/file", f"ls {folder}", f"ls {folder}/run",
@@ -208,7 +220,7 @@ async def test_a_claim_keeps_its_account_whatever_the_settings_say_later(
     key: JobKey,
     at: Opener,
 ) -> None:
-    await cluster.submit(key, bash(WAIT_FOR_LEAVE), of(ALICE))
+    await cluster.submit(key, bash(f"echo here; {WAIT_FOR_LEAVE}"), of(ALICE))
     number = getpwnam(people[ALICE]).pw_uid
     assert (box.folder(key) / "account").read_text() == f"{people[ALICE]} {number}\n"
     changed = at(replace(settings, accounts=CustomerAccounts({ALICE: people[BOB]})))
@@ -216,6 +228,7 @@ async def test_a_claim_keeps_its_account_whatever_the_settings_say_later(
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
     assert (await changed.look([key])).queued(key) is not None
+    await printed(cluster, key)
     await changed.cancel(key)
     assert (await ended(monitor, key)).state == "CANCELLED"
 

@@ -23,7 +23,7 @@ from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.submit import SubmitRequest
 from tests.slurm.ordinary import operator, ordinary_supervisor
 from tests.slurm.people import account, wallet_account
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, LoginWith, bash, ended, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, LoginWith, bash, ended, printed, until
 
 ALICE, BOB, CAROL = ("0x" + digit * 40 for digit in "abc")
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
@@ -81,9 +81,10 @@ async def test_a_job_runs_in_its_customers_account_and_leaves_the_supervisor_its
 
 
 async def test_it_is_cancelled_while_it_runs(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
-    await cluster.submit(key, bash(WAIT_FOR_LEAVE), of(ALICE))
+    await cluster.submit(key, bash(f"echo here; {WAIT_FOR_LEAVE}"), of(ALICE))
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
+    await printed(cluster, key)
     await cluster.cancel(key)
     assert (await ended(monitor, key)).state == "CANCELLED"
     with pytest.raises(SlurmError, match="cancelled"):

@@ -7,10 +7,12 @@ back to an earlier one while it is dead.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,13 +40,28 @@ class SavedState:
         self.folder = Path(box.settings.grid_root).parent / "slurmctld"
 
     async def keep(self, *keys: JobKey) -> None:
-        """Remember the state as it is once these jobs are saved."""
+        """Remember the state as it is once these jobs are saved, and no save is under way."""
         deadline = time.monotonic() + LONG_S
-        state = self.folder / "job_state"
-        while not (state.exists() and all(key.comment.encode() in state.read_bytes() for key in keys)):
+        while not (self._holds(keys) and await self._copied()):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.2)
-        shutil.copytree(self.folder, self._kept)
+
+    def _holds(self, keys: Sequence[JobKey]) -> bool:
+        state = self.folder / "job_state"
+        return state.exists() and all(key.comment.encode() in state.read_bytes() for key in keys)
+
+    async def _copied(self) -> bool:
+        """Whether nothing changed for a second before and while it was copied: the files are saved one by one."""
+        with suppress(shutil.Error, FileNotFoundError):
+            before = self._files()
+            await asyncio.sleep(1)
+            shutil.rmtree(self._kept, ignore_errors=True)
+            shutil.copytree(self.folder, self._kept)
+            return self._files() == before
+        return False
+
+    def _files(self) -> list[tuple[str, int]]:
+        return sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(self.folder))
 
     def lose(self, *, all_of_it: bool = False) -> None:
         """Kill the controller; it comes back with the state that was kept, or with none."""
@@ -164,7 +181,7 @@ async def test_a_job_that_waits_beyond_a_deadline_of_the_site_never_starts(
     submission = await cluster.submit(
         key, bash("true"), replace(SMALL, ntasks=2, cpus_per_task=8, time_limit_minutes=1)
     )
-    box.slurm("scontrol", "update", f"JobId={submission.slurm_id}", "Deadline=now+61seconds")
+    box.slurm("scontrol", "update", f"JobId={submission.slurm_id}", "Deadline=now+75seconds")
     monitor.watch(key)
     end = await becomes(monitor, key, lambda job: job.phase is Phase.ENDED)
     assert (end.state, end.started_at) == ("DEADLINE", None)

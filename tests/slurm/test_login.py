@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
@@ -47,7 +48,8 @@ async def test_a_command_is_given_up_though_the_clock_goes_back_meanwhile(
     """SSH's library counts its waits by the wall clock: set back by an hour, they would last an hour longer."""
     monkeypatch.setattr(login_module, "OVERTIME_S", 0.5)
     clock = time.time
-    hung = asyncio.create_task(login.run(["sleep", "60"], timeout_s=2.5))
+    await login.run(["true"])  # which takes as long as it takes to connect
+    hung = asyncio.create_task(login.run(["sleep", "60"], timeout_s=10))
     await login.run(["true"])  # by now the other one waits, a second at a time
     monkeypatch.setattr(time, "time", lambda: clock() - 3600)
     with pytest.raises(SlurmUnreachable, match="in time"):
@@ -134,6 +136,20 @@ async def test_an_unknown_host_key_stops_the_work(box: Box, tmp_path: Path) -> N
     (tmp_path / "known_hosts").touch()
     error = await refusal(replace(box.settings, known_hosts_file=tmp_path / "known_hosts"))
     assert "in no known_hosts file" in error.message
+
+
+@pytest.mark.parametrize("words", ["Authentication timeout.", "Authentication failed: transport shut down or saw EOF"])
+async def test_a_login_that_breaks_off_while_the_key_is_looked_at_refuses_nothing(
+    login: Login, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise paramiko.AuthenticationException(words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(paramiko.SSHClient, "connect", broken)
+        with pytest.raises(SlurmUnreachable, match="cannot be reached"):
+            await login.run(["true"])
+    assert await first_answer(login) == b"after\n"
 
 
 async def test_a_key_that_is_refused_missing_open_to_others_or_none(box: Box, tmp_path: Path) -> None:

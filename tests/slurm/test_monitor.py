@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.slurm.sightings import UNREAD
-from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, hand_over, leave, new_key, until
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash, ended, hand_over, leave, new_key, until
 
 
 async def test_the_life_of_a_job_that_exits_3(box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
@@ -161,6 +162,9 @@ async def test_many_jobs_cost_one_command_a_poll_and_ended_ones_none(box: Box) -
     try:
         for each in keys:
             await cluster.submit(each, bash(WAIT_FOR_LEAVE), SMALL)
+        async with asyncio.timeout(WAIT_S):
+            while not {each.name for each in keys} <= set(box.slurm("squeue", "-h", "-t", "R", "-o", "%j").split()):
+                await asyncio.sleep(0.2)
         login.commands = 0
         for each in keys:
             monitor.watch(each)

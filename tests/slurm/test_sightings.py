@@ -107,6 +107,13 @@ def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember
     assert remembered(sightings, T + 10 * REMEMBERED_S + 1, UNFINISHED) == ABSENT_BUT_ACCOUNTED, "until it is seen"
 
 
+def test_a_job_that_was_just_submitted_counts_as_alive() -> None:
+    """Its controller may be killed before anybody saw it in the queue, and have told accounting of its start."""
+    sightings = Sightings()
+    sightings.submitted(KEY, T)
+    assert remembered(sightings, T + REMEMBERED_S - 1) == FORGOTTEN
+
+
 def test_also_a_job_that_seems_forgotten_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
     """The controller may find its state again; accounting does not always hear that it came back without."""
     sightings = Sightings()

@@ -14,6 +14,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.expiry import MOVED_ON
 from tests.chaos.administration import Administrator
+from tests.chaos.batch import LOCKED_WEI
 from tests.chaos.fault import Allowed, Fault
 from tests.chaos.node import DEPTH, GWEI, USUAL_BASE_FEE, NodeKeeper, until
 from tests.chaos.proxy import Down, Pass
@@ -25,12 +26,12 @@ GAS_MONEY_WEI = 10**24
 REPORTS: dict[str, Callable[[Job], bool]] = {
     "request": lambda job: True,
     "assignment": lambda job: job.status >= JobStatus.META_SCHEDULED,
-    "claim": lambda job: job.status >= JobStatus.SCHEDULED,
+    "claim": lambda job: job.claimed_at > 0,
     "RUNNING report": lambda job: job.status >= JobStatus.RUNNING,
     "settlement": lambda job: job.status.cold,
     "cancel request": lambda job: job.has_cancel_request or job.status is JobStatus.CANCELLED,
     "cancellation": lambda job: job.status is JobStatus.CANCELLED,
-    "top-up": lambda job: job.locked_wei > 0 and job.pending_top_up_wei > 0,
+    "top-up": lambda job: job.locked_wei > LOCKED_WEI,
 }
 NEEDS = {"cancel request": ("cancelled",), "cancellation": ("cancelled",), "top-up": ("topped up",)}
 

@@ -88,7 +88,7 @@ async def _press(world: World, rng: random.Random, states: Sequence[str], change
             "limit": 50,
         }
         while True:
-            with suppress(httpx.TransportError):
+            with suppress(httpx.HTTPError):
                 found = (await client.post("flow_runs/filter", json=wanted)).raise_for_status().json()
                 for run in found:
                     if rng.random() < 0.5:

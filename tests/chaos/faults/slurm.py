@@ -22,7 +22,7 @@ from tests.chaos.administration import (
     something_new,
     stopped,
 )
-from tests.chaos.fault import Allowed, Fault
+from tests.chaos.fault import Allowed, Fault, Inject
 from tests.chaos.world import World
 
 
@@ -169,17 +169,24 @@ def _copy(state: Path, backup: Path) -> None:
 
 # A controller without its memory loses jobs, or starts them a second time: their node refuses, and that ends them.
 FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED})
+# It waits for a minute after an empty queue, for accounting, and for the grace of what is gone.
+FORGETFUL_S = 300.0
 # A node that is not there does not start jobs, or fails them.
 NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
 BOTH = ["slurmdbd", "slurmctld"]
 
+
+def _forgetful(name: str, inject: Inject) -> Fault:
+    return Fault(name, False, inject, allows=FORGETS, cold_within_s=FORGETFUL_S)
+
+
 FAULTS = [
-    Fault("slurmctld killed just after jobs were submitted", False, controller_killed_after_submit, allows=FORGETS),
-    Fault("slurmctld killed just after jobs ended", False, controller_killed_after_end, allows=FORGETS),
-    Fault("slurmctld killed again and again", False, controller_killed_again_and_again, allows=FORGETS),
-    Fault("slurmctld forgot ids and gives them to others", False, ids_used_again, allows=FORGETS),
-    Fault("slurmctld with an old state", False, old_state, allows=FORGETS),
-    Fault("slurmctld with no state", False, no_state, allows=FORGETS),
+    _forgetful("slurmctld killed just after jobs were submitted", controller_killed_after_submit),
+    _forgetful("slurmctld killed just after jobs ended", controller_killed_after_end),
+    _forgetful("slurmctld killed again and again", controller_killed_again_and_again),
+    _forgetful("slurmctld forgot ids and gives them to others", ids_used_again),
+    _forgetful("slurmctld with an old state", old_state),
+    _forgetful("slurmctld with no state", no_state),
     Fault("slurmctld down", True, outage(partial(stopped, ["slurmctld"]), 1, 6)),
     Fault("slurmctld hangs", False, controller_hangs),
     Fault("slurmd killed", False, node_killed, allows=NODE),
@@ -187,6 +194,6 @@ FAULTS = [
     Fault("all slurmds restarted", False, nodes_restarted, allows=NODE),
     Fault("slurmdbd down", True, outage(partial(killed, ["slurmdbd"]), 1, 4)),
     Fault("MariaDB down", False, outage(partial(killed, ["mariadbd"]), 2, 8)),
-    Fault("slurmdbd and slurmctld down", False, outage(partial(killed, BOTH), 2, 8), allows=FORGETS),
+    _forgetful("slurmdbd and slurmctld down", outage(partial(killed, BOTH), 2, 8)),
     Fault("munged down", True, outage(partial(killed, ["munged"]), 1, 4)),
 ]
