@@ -165,8 +165,8 @@ class Carrier:
         A reorganisation may take a claim back and bring it again as another one; what Slurm started stays started.
         """
         stays_s = self.session.settings.claim_stays_s
-        age_s = await self.session.chain.now() - self.key.claimed_at
-        await asyncio.sleep(max(0, min(stays_s, stays_s - age_s)))
+        while (left_s := self.key.claimed_at + stays_s - await self.session.chain.now()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left_s, stays_s))  # then asked again: the chain may have stood still
         job = await self.session.chain.job(self.key.job_id)
         return job if self.session.key_of(job) == self.key else None
 

@@ -7,14 +7,18 @@ import time
 from collections.abc import Callable
 
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
 from tests.roles.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash
 
 
 async def running(scene: Scene, box: Box) -> JobKey:
-    """A claim that runs, on chain and at Slurm, until it may leave; nobody carries it."""
+    """A claim that runs, on chain and at Slurm, until it may leave; nobody carries it, or has seen it."""
     key = await scene.claimed()
-    await scene.session.cluster.submit(key, bash(WAIT_FOR_LEAVE), SMALL)
+    login = Login(box.settings)
+    await Cluster(login, box.settings).submit(key, bash(WAIT_FOR_LEAVE), SMALL)  # by a supervisor of before
+    await login.close()
     await until(lambda: in_queue(box, key) == "RUNNING")
     await scene.session.writer.set_running(key.job_id, 1)
     return key

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 
 import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ChainError
-from deepgrid.lifecycle.actions import Done
+from deepgrid.lifecycle.actions import Done, Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.carrier import carry
@@ -17,7 +19,7 @@ from tests.chain.grid import Grid
 from tests.chaos.lagging import LaggingNode
 from tests.roles.claims import in_queue, running
 from tests.roles.conftest import Scene
-from tests.slurm.support import Box
+from tests.slurm.support import WAIT_S, Box
 
 
 async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
@@ -27,6 +29,7 @@ async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
 ) -> None:
     """The same transaction claims again, in a later block: for Slurm that is another claim, and a second start."""
     key = await approved.claimed()
+    approved.session.settings = replace(approved.session.settings, claim_stays_s=5)
     async with carry(approved.session, key) as carrier:
         fetching = asyncio.create_task(carrier.fetch_script())
         grid.anvil.call("anvil_rollback", 1)
@@ -34,6 +37,31 @@ async def test_what_is_started_stays_started_so_a_claim_must_stay_first(
         assert await fetching is None
         assert isinstance(decide(await carrier.observe()), Done)
     assert not box.folder(key).exists()
+
+
+async def test_a_claim_stays_by_blocks_on_top_of_it_and_not_by_the_time_that_passes(
+    approved: Scene, grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = approved.session
+    key = await approved.claimed()
+    session.settings = replace(session.settings, claim_stays_s=0.5)
+    looks = []
+    now = session.chain.now
+
+    async def looked() -> int:
+        looks.append(time.monotonic())
+        return await now()
+
+    monkeypatch.setattr(session.chain, "now", looked)
+    async with carry(session, key) as carrier:
+        fetching = asyncio.create_task(carrier.fetch_script())
+        async with asyncio.timeout(WAIT_S):
+            while len(looks) < 4:
+                await asyncio.sleep(0.05)
+        assert not fetching.done()
+        grid.anvil.pass_time(1)
+        assert await fetching is None
+        assert isinstance(decide(await carrier.observe()), Refuse)  # for what it found when it went on
 
 
 async def test_a_node_that_is_behind_a_claim_ends_no_job(approved: Scene, grid: Grid, box: Box) -> None:
