@@ -148,10 +148,10 @@ def _ended_before_running_was_reported(seen: Observation) -> Action:
 def _running(seen: Observation) -> Action:
     if seen.slurm.phase is Phase.ENDED:
         return _end(seen)
+    if seen.job.has_cancel_request and (seen.alive_at_slurm or seen.slurm.stopped):
+        return _cancel(seen)
     if seen.slurm.phase is Phase.ABSENT:
         return _lost_or_wait(seen)
-    if seen.job.has_cancel_request:
-        return _cancel(seen)
     return _extend_or_wait(seen, Awaited.END)
 
 

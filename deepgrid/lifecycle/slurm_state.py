@@ -23,7 +23,7 @@ class SlurmJob:
     `state` is Slurm's own word (`COMPLETED`, `TIMEOUT`, ...), `exit_status` a wait status
     (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None. `limit_minutes`
     is the time that Slurm gives the job from its start, None when that was not asked or is unlimited. `stopped` tells
-    that the supervisor cancelled it, not somebody at the cluster.
+    that the supervisor cancelled it, not somebody at the cluster; of an absent one, before it could run.
     """
 
     phase: Phase

@@ -75,6 +75,11 @@ class Look:
         marks = self.marks.get(key.comment, NO_MARKS)
         return any(is_refused_start(row, marks) for row in (*self._of(key, self.completions), *self._own(key, rows)))
 
+    def barred(self, key: JobKey) -> bool:
+        """Whether a tombstone stands and the script never came past its guard: nothing of the claim has run."""
+        marks = self.marks.get(key.comment, NO_MARKS)
+        return marks.tombstone is not None and marks.started is None
+
     def _end(self, key: JobKey, rows: Iterable[Row]) -> SlurmJob | None:
         end, tombstone = first_end(rows), self.marks.get(key.comment, NO_MARKS).tombstone
         return replace(end, stopped=True) if end and end.state == "CANCELLED" and tombstone is not None else end

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
@@ -93,7 +93,7 @@ class Sightings:
             self._note_state(key, unfinished[0].state, now)
             return self._unfinished(look, key, now, is_remembered=bool(by_memory.unfinished))
         if look.refused_start(key, (*remembered, *accounted)):
-            return REFUSED_START
+            return replace(REFUSED_START, stopped=look.barred(key))
         seen = self._seen.get(key)
         return SUDDENLY_EMPTY if seen is not None and _emptied(look, seen, now) else ABSENT
 

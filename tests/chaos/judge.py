@@ -177,8 +177,8 @@ def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
     comment = next((text for text in seen.rows if text.endswith(f":{job.claimed_at}")), "")
     end = first_end(row for row in seen.rows.get(comment, []) if row.exit_status != GUARDED)
     known = end is not None and end.started_at is not None and end.ended_at is not None
-    # A controller that lost its memory may say of a job that ran that it never did: its fee is due all the same.
-    if job.status is JobStatus.PANICKED or not (known or (job.status is JobStatus.CANCELLED and seen.starts)):
+    # A cancelled job that was reported to run owes its fee, also if it was barred in time, or forgotten.
+    if job.status is JobStatus.PANICKED or not (known or job.status is JobStatus.CANCELLED):
         return 0
     if job.status is JobStatus.FAILED and job.last_error and not job.final_cost_wei:
         return 0

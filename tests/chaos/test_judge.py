@@ -82,13 +82,14 @@ def test_a_run_that_accounting_knows_without_a_comment_counts_once() -> None:
     assert "submitted for 2 claims" in judged(replace(RIGHT, rows=rows))
 
 
-def test_a_cancelled_job_that_ran_pays_the_fee_even_if_its_controller_forgot_the_start() -> None:
+def test_a_cancelled_job_that_was_reported_to_run_pays_the_fee_forgotten_or_barred_in_time() -> None:
     job = replace(JOB, status=JobStatus.CANCELLED, has_cancel_request=True, final_cost_wei=RATE)
     bill = settled(minutes=1, paid=8 * RATE // 10, cut=2 * RATE // 10, refunded=9 * RATE)
     rows = {COMMENT: [replace(RAN, state="CANCELLED", started_at=None)]}
     seen = replace(RIGHT, job=job, settlements=[bill], rows=rows)
     assert not judged(seen, "cancelled")
-    assert "billed 1 minutes for 0" in judged(replace(seen, starts=[]), "cancelled")
+    assert not judged(replace(seen, starts=[]), "cancelled")
+    assert "billed 1 minutes for 0" in judged(replace(seen, job=replace(job, started_at=0)), "cancelled")
 
 
 @pytest.mark.parametrize("count", [LONG, DEEP])

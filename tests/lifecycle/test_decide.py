@@ -122,6 +122,15 @@ CASES = {
         seen(S, ABSENT, has_cancel_request=True),
         Settle(JobStatus.CANCELLED, 0, tombstone=True),
     ),
+    "cancelled when it was to run, and barred before it could": (
+        seen(R, replace(ABSENT, stopped=True), has_cancel_request=True),
+        Settle(JobStatus.CANCELLED, 0, tombstone=True),
+    ),
+    "barred, and nobody asked": (seen(R, replace(ABSENT, stopped=True), absent_s=1.0), Wait(Awaited.TRACE)),
+    "cancelled, and lost by its cluster": (
+        seen(R, ABSENT, has_cancel_request=True, absent_s=1.0),
+        Wait(Awaited.TRACE),
+    ),
     "finished in the second of the cancel": (
         seen(R, ended("COMPLETED"), has_cancel_request=True),
         Settle(JobStatus.FINISHED, 2),
