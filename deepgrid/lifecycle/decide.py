@@ -181,7 +181,7 @@ def _end(seen: Observation) -> Action:
     slurm = seen.slurm
     fault = _fault(slurm)
     if fault:
-        return Settle(JobStatus.FAILED, 0, slurm.exit_status, fault)
+        return Settle(JobStatus.FAILED, 0, slurm.exit_status, fault, tombstone=True)  # Slurm may queue it again
     if slurm.started_at is None or slurm.ended_at is None:
         if seen.job.has_cancel_request:
             return _cancelled(seen)

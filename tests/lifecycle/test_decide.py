@@ -86,11 +86,11 @@ CASES = {
     "time limit": (seen(R, ended("TIMEOUT", 700)), Settle(JobStatus.OUT_OF_CREDITS, 10)),
     "node failure bills nothing": (
         seen(R, ended("NODE_FAIL")),
-        Settle(JobStatus.FAILED, 0, error="a node of the cluster failed"),
+        Settle(JobStatus.FAILED, 0, error="a node of the cluster failed", tombstone=True),
     ),
     "launch failure bills nothing": (
         seen(S, ended("FAILED", reason="JobLaunchFailure")),
-        Settle(JobStatus.FAILED, 0, error="the cluster could not launch the job"),
+        Settle(JobStatus.FAILED, 0, error="the cluster could not launch the job", tombstone=True),
     ),
     "out of memory says so": (
         seen(R, ended("OUT_OF_MEMORY", exit_status=9)),
