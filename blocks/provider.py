@@ -34,7 +34,9 @@ class Provider(GridBlock):
     benchmarks: Benchmarks | None = Field(default=None, description="How to measure the cluster; empty for the usual.")
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
     claim_stays_s: float = Field(
-        default=5.0, ge=0, description="Seconds after which no reorganisation is expected to take a claim back."
+        default=5.0,
+        ge=0,
+        description="Seconds, by the chain's blocks, after which no reorganisation takes a claim back.",
     )
     metrics_host: str = Field(default="127.0.0.1", description="Address that health and metrics are served on.")
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no such endpoint.")

@@ -76,7 +76,8 @@ def _minutes(row: Row, side: Side) -> Iterator[Finding]:
     reported = side.ledger.reported_too_much.get(row["job_id"])
     if reported is not None:
         yield _finding(row, None, f"the provider reported {reported} minutes, more than can have passed; not billed")
-    if row["slurm_start"] is None and billed > 0:
+    barred = any(run.guarded for run in side.runs_of.get((row["job_id"], row["claimed_at"]), ()))
+    if row["slurm_start"] is None and billed > 0 and not (barred and billed <= expected):
         known = side.runs is not None and side.runs.complete
         evidence = f"{_billed(row)}, and Slurm shows no run of it"
         yield _finding(row, Kind.NO_RUN if known else None, evidence)

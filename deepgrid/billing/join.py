@@ -30,7 +30,7 @@ def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.D
         rows = rows.merge(runs_frame(runs.runs), on=KEY, how="outer")
         for run in runs.runs:
             place = (run.job_id, run.claimed_at)
-            known[place] = first_run([known[place], run]) if place in known else run
+            known[place] = first_run([known[place], run] if place in known else [run])
     rows = _plain(rows)
     keys = list(zip(rows["job_id"], rows["claimed_at"], strict=True))
     rows["ran"] = _objects([run_minutes(known.get(key)) for key in keys])

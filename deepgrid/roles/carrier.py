@@ -39,6 +39,7 @@ from deepgrid.workflow import verify_resources
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 30.0
+BLOCK_S = 1.0  # no chain has blocks faster
 PROMPT_S = 2.0  # within which a cluster that is well has answered
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
 OVERTAKEN = frozenset(
@@ -166,7 +167,7 @@ class Carrier:
         """
         stays_s = self.session.settings.claim_stays_s
         while (left_s := self.key.claimed_at + stays_s - await self.session.chain.now()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(left_s, stays_s))  # then asked again: the chain may have stood still
+            await asyncio.sleep(min(max(left_s, BLOCK_S), LOOK_AGAIN_S))  # the chain may stand still meanwhile
         job = await self.session.chain.job(self.key.job_id)
         return job if self.session.key_of(job) == self.key else None
 

@@ -20,7 +20,7 @@ end_all() {
 
 # clear_out: no file is left. What is in run/ is the account's to remove.
 clear_out() {
-  for folder in "$home"/*; do
+  for folder in "$home"/*/; do
     [ ! -d "$folder/run" ] || (cd / && as_user find "$folder/run/" -mindepth 1 -delete)
   done
   rm -rf "$home"
@@ -34,7 +34,7 @@ submit() {
   clear_out
   # Others may pass through the folders, to the job's own files, and see nothing else.
   if ! { (umask 066 && mkdir -p "$home") && folder=$(mktemp -d "$home/XXXXXXXX") && chmod 711 "$folder" &&
-    cat > "$folder/script"; }; then
+    ln -sfn "${folder##*/}" "$home/current" && cat > "$folder/script"; }; then
     answer later "the login node could not write $home"
   fi
   [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script did not arrive whole"
@@ -75,7 +75,7 @@ state() {
 
 # output LIMIT: the last LIMIT bytes of what the job wrote.
 output() {
-  tail -c "$1" "$home"/*/output.log
+  tail -c "$1" "$home/current/output.log"
 }
 
 # remove: nothing of this name is left.

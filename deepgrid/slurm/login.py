@@ -221,6 +221,8 @@ class Login:
             )
         if isinstance(fault, FileNotFoundError):
             return ConfigurationError(f"{fault.filename} does not exist.")
+        if isinstance(fault, paramiko.AuthenticationException):
+            return self._unreachable("broke off while it looked at the key")
         if isinstance(fault, (OSError, EOFError, paramiko.SSHException)):
             return self._unreachable(f"cannot be reached ({type(fault).__name__})")
         return fault

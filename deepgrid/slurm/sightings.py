@@ -89,11 +89,14 @@ class Sightings:
             return end
         if not look.whole:
             return UNREAD
+        refused = look.refused_start(key, (*remembered, *accounted))
+        if refused and look.barred(key):  # whatever accounting, which is late, may call it
+            return replace(REFUSED_START, stopped=True)
         if unfinished := by_memory.unfinished or by_accounting.unfinished:
             self._note_state(key, unfinished[0].state, now)
             return self._unfinished(look, key, now, is_remembered=bool(by_memory.unfinished))
-        if look.refused_start(key, (*remembered, *accounted)):
-            return replace(REFUSED_START, stopped=look.barred(key))
+        if refused:
+            return REFUSED_START
         seen = self._seen.get(key)
         return SUDDENLY_EMPTY if seen is not None and _emptied(look, seen, now) else ABSENT
 

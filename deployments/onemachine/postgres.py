@@ -137,8 +137,9 @@ class Postgres:
         """Wait until the children of a killed server are gone: as long as they share its memory, none starts."""
         try:
             shared = self._lock.read_text().splitlines()[SHARED_MEMORY].split()
-        except (FileNotFoundError, IndexError):
-            return
+            _attached(shared)
+        except (FileNotFoundError, IndexError, ValueError):
+            return  # no lock, or nothing to tell by: the server sees for itself
         deadline = time.monotonic() + ORPHANS_LEAVE_WITHIN_S
         while _attached(shared) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -157,9 +158,10 @@ class Postgres:
 
 
 def _attached(segment: Sequence[str]) -> bool:
-    """Whether any process has a segment of shared memory, given by key and id."""
+    """Whether any process has a segment of shared memory, given by key and id; the kernel shows keys with a sign."""
+    key, number = int(segment[0]), segment[1]
     rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:])
-    return any(row[:2] == list(segment) and int(row[6]) > 0 for row in rows)
+    return any(int(row[0]) % 2**32 == key % 2**32 and row[1] == number and int(row[6]) > 0 for row in rows)
 
 
 def as_account(argv: Sequence[str]) -> list[str]:

@@ -192,6 +192,14 @@ def test_a_refused_start_alone_earns_nothing() -> None:
     assert provider_books(lost, Runs((replace(lost.runs[0], guarded=True),))).clean
 
 
+def test_a_job_that_was_cancelled_on_its_way_to_the_script_owes_the_fee_and_no_more() -> None:
+    made = history(Plan(end=S.CANCELLED, cancel_requested=True, ran_s=1))
+    books = provider_books(made, Runs((replace(made.runs[0], guarded=True),)))
+    assert books.clean
+    assert list(books.rows["billed"]) == list(books.rows["expected"]) != [0]
+    assert kinds(provider_books(made, Runs(()))) == [(1, Kind.NO_RUN)]
+
+
 def test_a_run_after_the_settlement_of_an_earlier_day_is_named() -> None:
     made = history(Plan(submit=MIDNIGHT - 5 * HOUR))
     (first,) = made.runs

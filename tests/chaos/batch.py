@@ -89,12 +89,11 @@ class Batch:
         async with asyncio.timeout(within_s):
             await asyncio.gather(*self._steering)
         self.open()
-        while hot := self.hot():
+        # All of them at last, as a reorganisation may have taken ends back.
+        while self.hot() or not await self._look(list(self.kinds)) or self.hot():
             if time.monotonic() > deadline:
-                raise Overdue(f"after {within_s:.0f} s: " + ", ".join(self._words(job_id) for job_id in hot))
+                raise Overdue(f"after {within_s:.0f} s: " + ", ".join(map(self._words, self.hot() or self.kinds)))
             await asyncio.sleep(LOOK_S)
-            if not self.hot():  # all at once, as a reorganisation may have taken ends back
-                await self._look(list(self.kinds))
 
     async def leave(self, within_s: float) -> None:
         """Let what a failed round left behind come to its end, where it can: it would be in the way of the next one."""
@@ -114,9 +113,12 @@ class Batch:
                 await self._look(hot)
             await asyncio.sleep(LOOK_S)
 
-    async def _look(self, job_ids: list[int]) -> None:
-        with suppress(GridError):  # a node that is away, or went back behind a job
+    async def _look(self, job_ids: list[int]) -> bool:
+        """Whether the node answered; one may be away, or have gone back behind a job."""
+        with suppress(GridError):
             self.latest |= {job.id: job for job in await self._world.chain.jobs(job_ids)}
+            return True
+        return False
 
     async def _steer(self, job_id: int, kind: Kind, at: JobStatus) -> None:
         """Cancel or top up the job once it has come so far."""

@@ -128,7 +128,7 @@ def faults_of(seen: Evidence, batch: Batch, allows: Collection[Allowed], fee_min
         wrong.append(f"was submitted for {len(seen.rows)} claims of {len(seen.claims)}")
     if seen.left:
         wrong.append(f"is still in Slurm: {', '.join(seen.left)}")
-    return [*wrong, *_wrong_end(seen, batch, allows), *_wrong_bill(seen, fee_minutes)]
+    return [*wrong, *_wrong_end(seen, batch, allows), *_wrong_bill(seen, allows, fee_minutes)]
 
 
 def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> list[str]:
@@ -153,7 +153,7 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
     return wrong
 
 
-def _wrong_bill(seen: Evidence, fee_minutes: int) -> list[str]:
+def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
     """Minutes by the rules of the design, and parts that add up to the wei."""
     job, args = seen.job, seen.settlements[0].args
     wrong = []
@@ -161,14 +161,14 @@ def _wrong_bill(seen: Evidence, fee_minutes: int) -> list[str]:
         wrong.append(f"{args['paid']} + {args['cut']} + {args['refunded']} wei are not the locked {job.locked_wei}")
     if args["paid"] + args["cut"] != job.final_cost_wei:
         wrong.append(f"{args['paid']} + {args['cut']} wei are not the cost {job.final_cost_wei}")
-    if args["billedMinutes"] != (minutes := ran_minutes(seen, fee_minutes)):
+    if args["billedMinutes"] != (minutes := ran_minutes(seen, allows, fee_minutes)):
         wrong.append(f"was billed {args['billedMinutes']} minutes for {minutes}")
     if job.final_cost_wei != min(minutes * job.rate_wei_per_minute, job.locked_wei):
         wrong.append(f"cost {job.final_cost_wei} wei for {minutes} minutes at {job.rate_wei_per_minute}")
     return wrong
 
 
-def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
+def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> int:
     """Minutes that ran from Slurm's first final record of the last claim, as granted; 0 for a provider's fault.
 
     A start that was refused, because it was the second, is no run: no kind of job ends like that.
@@ -177,8 +177,10 @@ def ran_minutes(seen: Evidence, fee_minutes: int) -> int:
     comment = next((text for text in seen.rows if text.endswith(f":{job.claimed_at}")), "")
     end = first_end(row for row in seen.rows.get(comment, []) if row.exit_status != GUARDED)
     known = end is not None and end.started_at is not None and end.ended_at is not None
-    # A cancelled job that was reported to run owes its fee, also if it was barred in time, or forgotten.
-    if job.status is JobStatus.PANICKED or not (known or job.status is JobStatus.CANCELLED):
+    # A cancelled job owes its fee, also if it was barred on its way from the start, or if a controller forgot that.
+    barred = any(row.exit_status == GUARDED for row in seen.rows.get(comment, []))
+    began = known or seen.starts or barred or Allowed.LOST in allows
+    if job.status is JobStatus.PANICKED or not (known or (job.status is JobStatus.CANCELLED and began)):
         return 0
     if job.status is JobStatus.FAILED and job.last_error and not job.final_cost_wei:
         return 0

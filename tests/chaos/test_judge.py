@@ -13,6 +13,7 @@ from deepgrid.chain.abi import Event
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Row
+from deepgrid.slurm.starts import GUARDED
 from tests.chaos.batch import Batch
 from tests.chaos.fault import all_faults
 from tests.chaos.judge import Evidence, by_comment, faults_of
@@ -88,7 +89,9 @@ def test_a_cancelled_job_that_was_reported_to_run_pays_the_fee_forgotten_or_barr
     rows = {COMMENT: [replace(RAN, state="CANCELLED", started_at=None)]}
     seen = replace(RIGHT, job=job, settlements=[bill], rows=rows)
     assert not judged(seen, "cancelled")
-    assert not judged(replace(seen, starts=[]), "cancelled")
+    assert "billed 1 minutes for 0" in judged(replace(seen, starts=[]), "cancelled")
+    barred = {COMMENT: [replace(RAN, state="FAILED", exit_status=GUARDED)]}
+    assert not judged(replace(seen, starts=[], rows=barred), "cancelled")
     assert "billed 1 minutes for 0" in judged(replace(seen, job=replace(job, started_at=0)), "cancelled")
 
 

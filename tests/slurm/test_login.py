@@ -147,7 +147,7 @@ async def test_a_login_that_breaks_off_while_the_key_is_looked_at_refuses_nothin
 
     with monkeypatch.context() as patch:
         patch.setattr(paramiko.SSHClient, "connect", broken)
-        with pytest.raises(SlurmUnreachable, match="cannot be reached"):
+        with pytest.raises(SlurmUnreachable, match="broke off while it looked at the key"):
             await login.run(["true"])
     assert await first_answer(login) == b"after\n"
 

@@ -14,12 +14,14 @@ from deepgrid.slurm.sightings import (
     ABSENT_BUT_ACCOUNTED,
     EMPTIED_S,
     FORGOTTEN,
+    REFUSED_START,
     REMEMBERED_S,
     RUNAWAY,
     RUNAWAY_S,
     SUDDENLY_EMPTY,
     Sightings,
 )
+from deepgrid.slurm.starts import GUARDED, Marks
 from tests.slurm.test_look import KEY, OURS
 
 RUNNING = replace(OURS, state="RUNNING", ended_at=None)
@@ -112,6 +114,18 @@ def test_a_job_that_was_just_submitted_counts_as_alive() -> None:
     sightings = Sightings()
     sightings.submitted(KEY, T)
     assert remembered(sightings, T + REMEMBERED_S - 1) == FORGOTTEN
+
+
+def test_a_start_that_a_tombstone_barred_is_known_though_accounting_still_calls_it_running() -> None:
+    """The hook has told of it; the accounting hears of ends in its own time, or never."""
+    sightings = Sightings()
+    sightings.submitted(KEY, T)
+    refused = replace(OURS, state="FAILED", exit_status=GUARDED, ended_at=OURS.started_at)
+    marks = {KEY.comment: Marks(tombstone=OURS.started_at)}
+    look = Look((OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks)
+    assert sightings.by_records(look, [KEY], [], [UNFINISHED], T + 1) == {KEY: replace(REFUSED_START, stopped=True)}
+    begun = replace(look, marks={KEY.comment: Marks(started=1, tombstone=OURS.started_at)})
+    assert sightings.by_records(begun, [KEY], [], [UNFINISHED], T + 1) == {KEY: FORGOTTEN}, "it may have run before"
 
 
 def test_also_a_job_that_seems_forgotten_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
