@@ -56,17 +56,22 @@ def moved_frame(ledger: Ledger) -> pd.DataFrame:
 
 def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
     """Each claim's first start at Slurm (or what kept it from one), and how often it started."""
-    by_claim: dict[tuple[int, int], list[Run]] = defaultdict(list)
-    for run in runs:
-        by_claim[run.job_id, run.claimed_at].append(run)
     rows = []
-    for (job_id, claimed_at), mine in sorted(by_claim.items()):
+    for (job_id, claimed_at), mine in sorted(by_claim(runs).items()):
         first = first_run(mine)
         rows.append({
             "job_id": job_id, "claimed_at": claimed_at, "slurm_id": first.slurm_id, "slurm_state": first.state,
             "slurm_start": first.started_at, "slurm_end": first.ended_at, "starts": len(starts(mine)),
         })  # fmt: skip
     return _frame(rows, RUN_COLUMNS)
+
+
+def by_claim(runs: Iterable[Run]) -> dict[tuple[int, int], list[Run]]:
+    """The runs of each claim: job and time of the claim."""
+    found: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    for run in runs:
+        found[run.job_id, run.claimed_at].append(run)
+    return found
 
 
 def starts(runs: Iterable[Run]) -> list[Run]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from deepgrid.billing.entries import Ledger, Run, Runs
 from deepgrid.billing.expected import expected_minutes, run_minutes
-from deepgrid.billing.frames import GIVEN_BACK, KEY, SETTLED, chain_frame, first_run, moved_frame, runs_frame
+from deepgrid.billing.frames import GIVEN_BACK, KEY, SETTLED, by_claim, chain_frame, first_run, moved_frame, runs_frame
 
 MONEY = [
     "locked", "brought_forward", "paid", "cut", "refunded", "still_locked", "deposit", "top_up", "paid_out",
@@ -28,9 +28,7 @@ def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.D
     known: dict[tuple[int, int], Run] = {}
     if runs is not None:
         rows = rows.merge(runs_frame(runs.runs), on=KEY, how="outer")
-        for run in runs.runs:
-            place = (run.job_id, run.claimed_at)
-            known[place] = first_run([known[place], run] if place in known else [run])
+        known = {claim: first_run(mine) for claim, mine in by_claim(runs.runs).items()}
     rows = _plain(rows)
     keys = list(zip(rows["job_id"], rows["claimed_at"], strict=True))
     rows["ran"] = _objects([run_minutes(known.get(key)) for key in keys])

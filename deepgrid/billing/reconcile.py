@@ -13,8 +13,8 @@ import pandas as pd
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.differences import Finding, Side, findings
-from deepgrid.billing.entries import Ledger, Purpose, Run, Runs, Span
-from deepgrid.billing.frames import GIVEN_BACK
+from deepgrid.billing.entries import Ledger, Purpose, Runs, Span
+from deepgrid.billing.frames import GIVEN_BACK, by_claim
 from deepgrid.billing.join import join, records
 
 NAMED_IN_MESSAGE = 10
@@ -90,10 +90,7 @@ def reconcile(
 ) -> Reconciliation:
     """Compare the books of `provider` with its Slurm's `runs`, or without both those of the whole grid."""
     rows = join(ledger, runs, provider)
-    runs_of: dict[tuple[int, int], list[Run]] = defaultdict(list)
-    for run in runs.runs if runs is not None else ():
-        runs_of[run.job_id, run.claimed_at].append(run)
-    side = Side(ledger, runs, runs_of, span, tolerance_minutes)
+    side = Side(ledger, runs, by_claim(runs.runs if runs is not None else ()), span, tolerance_minutes)
     found = [finding for row in records(rows) for finding in findings(row, side)]
     rows = _shown(rows, found)
     totals = _totals(ledger, rows, provider)

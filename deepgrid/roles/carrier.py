@@ -39,7 +39,7 @@ from deepgrid.workflow import verify_resources
 logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 30.0
-BLOCK_S = 1.0  # no chain has blocks faster
+BLOCK_S = 1.0  # between looks for another block
 PROMPT_S = 2.0  # within which a cluster that is well has answered
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
 OVERTAKEN = frozenset(
