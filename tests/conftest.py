@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from deployments.onemachine.ports import RANGE, USUAL
+from tests.attacks import report
 from tests.chaos.table import PROPERTY, Row, Table
 
 # A shell starts its background jobs deaf to SIGINT, and children inherit that. Tests that interrupt
@@ -56,9 +57,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table of all chaos rounds, whichever process ran them."""
-    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
-    told = [value for report in reports for name, value in report.user_properties if name == PROPERTY]
-    if told:
+    """The tables of all attacks and chaos rounds, whichever process ran them."""
+    if attacks := _told(terminalreporter, report.PROPERTY):
+        terminalreporter.section("attacks")
+        terminalreporter.write_line(report.table(attacks))
+    if rounds := _told(terminalreporter, PROPERTY):
         terminalreporter.section("points x outcomes")
-        terminalreporter.write_line(Table(map(Row.heard, told)).text())
+        terminalreporter.write_line(Table(map(Row.heard, rounds)).text())
+
+
+def _told(terminalreporter: pytest.TerminalReporter, wanted: str) -> list[Any]:
+    """What tests recorded under this name."""
+    reports = [one for outcome in ("passed", "failed") for one in terminalreporter.getreports(outcome)]
+    return [value for one in reports for name, value in one.user_properties if name == wanted]

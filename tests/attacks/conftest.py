@@ -1,0 +1,16 @@
+"""Attacks against the real components: each test is an attacker and asserts what he gains at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.attacks.report import PROPERTY, attack_of
+
+
+@pytest.fixture(autouse=True)
+def told(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+    """The attack's row for the table at the end."""
+    if row := attack_of(request.node):
+        record_property(PROPERTY, row.told())

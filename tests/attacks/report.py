@@ -1,0 +1,46 @@
+"""The table of attacks: each test says in its marker who attacks what, what is gained at most, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import pytest
+
+PROPERTY = "attack"
+MARKER = "attack"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Attack:
+    """One row of the table. `gain` is the most that the attacker has in the end."""
+
+    attack: str
+    attacker: str
+    gain: str
+    defence: str
+
+    def told(self) -> str:
+        """As a property of a test's report, which crosses processes."""
+        return json.dumps(asdict(self))
+
+
+def attack_of(item: pytest.Item) -> Attack | None:
+    """What the marker says: `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`."""
+    marker = item.get_closest_marker(MARKER)
+    return Attack(*marker.args, **marker.kwargs) if marker else None
+
+
+def table(told: Iterable[str]) -> str:
+    """The rows of all tests that ran, each attack once, ordered by attacker."""
+    rows = sorted({Attack(**json.loads(text)) for text in told}, key=lambda row: (row.attacker, row.attack))
+    lines = [f"{len(rows)} attacks", ""]
+    for attacker in dict.fromkeys(row.attacker for row in rows):
+        lines.append(f"{attacker}:")
+        lines += [
+            f"  {row.attack}\n      gain: {row.gain}; defence: {row.defence}"
+            for row in rows
+            if row.attacker == attacker
+        ]
+    return "\n".join(lines)
