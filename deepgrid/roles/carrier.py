@@ -26,9 +26,10 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.decide import Attempt, Observation, decide
+from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
+from deepgrid.roles.launch_failures import launch_failures
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import extend_limit
 from deepgrid.sbatch import render
@@ -67,6 +68,7 @@ class Carrier:
         self._limit_is_final = False
         self._seen: SlurmJob = UNKNOWN
         self._ships_output: bool | None = None  # None when another carrier submitted the job
+        self._launch_failures: int | None = None  # asked for once it matters
 
     @property
     def job_id(self) -> int:
@@ -100,9 +102,12 @@ class Carrier:
             self._absent_since = now
         if self._seen.phase in (Phase.RUNNING, Phase.ENDED) and self._ships_output is not False:
             self.session.logs.follow(self.key)
+        if self._launch_failures is None and self._seen.reason in LAUNCH_FAILURES:
+            self._launch_failures = await launch_failures(self.session.chain, job)
         return Observation(
             self.key, self.session.address, job, self._seen, self.session.monitor.cluster_now(), self._attempt,
             None if self._absent_since is None else now - self._absent_since, self._limit_minutes, self._limit_is_final,
+            launch_failures=self._launch_failures or 0,
         )  # fmt: skip
 
     async def act(self, action: Action, call: Call = plainly) -> None:
