@@ -4,6 +4,7 @@
 
 # enter ID FOLDER UID: a controller that lost its state hands out ids again; the claim that had this one before has
 # no job any more. 0 is no job's id, but a self-test's.
+# shellcheck disable=SC2094 # it is appended to, under its lock
 enter() {
   [ "$1" -gt 0 ] || return 0
   {
