@@ -7,7 +7,7 @@ LC_ALL=C
 export LC_ALL
 
 # ids: standard input's lines that are ids, a few at most.
-ids() { grep -xE '[0-9]{1,10}' | head -n 20; }
+ids() { grep -m 20 -xE '[0-9]{1,10}'; }
 
 # queued_as UID NAME COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of those that ended a
 # short while ago. Fails with Slurm's reason when it does not answer.
