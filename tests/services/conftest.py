@@ -13,6 +13,7 @@ import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from deepgrid.chain.client import Constants
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.job import JobDefinition
@@ -36,9 +37,12 @@ class MemoryChain:
     jobs_by_id: dict[int, ChainJob] = field(default_factory=dict)
     roles: set[tuple[str, str]] = field(default_factory=set)
     balances: dict[str, int] = field(default_factory=dict)
+    minimum_wei: int = 10**18
+    calls: int = 0
     down: bool = False
 
     def _up(self) -> None:
+        self.calls += 1
         if self.down:
             raise ChainError("The node does not answer.")
 
@@ -59,6 +63,10 @@ class MemoryChain:
     async def has_role(self, role: str, address: str) -> bool:
         self._up()
         return (role, address) in self.roles
+
+    async def constants(self) -> Constants:
+        self._up()
+        return Constants(self.minimum_wei, 20, 10, 1, 30)
 
     async def balance(self, address: str) -> int:
         self._up()
@@ -118,7 +126,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
             chosen = ServicesSettings(url, tmp_path / "secret", port=0, **settings)  # type: ignore[arg-type]
             chain, clock = chain or rich_chain(), Clock()
             app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
-            address = await stack.enter_async_context(listening(app, "127.0.0.1", 0))
+            address = await stack.enter_async_context(listening(app, chosen))
             clients = {name: client_of(address, account) for name, account in ACCOUNTS.items()}
             for client in clients.values():
                 await stack.enter_async_context(client)
@@ -135,7 +143,7 @@ async def grid(start: Start) -> Grid:
 def rich_chain() -> MemoryChain:
     """A chain on which the customers hold credits and the operator its role."""
     chain = MemoryChain()
-    chain.balances = {ACCOUNTS["customer"].address: 10**18, ACCOUNTS["rival"].address: 1}
+    chain.balances = {ACCOUNTS["customer"].address: 10**18, ACCOUNTS["rival"].address: 10**18}
     chain.roles = {("METASCHEDULER_ROLE", ACCOUNTS["operator"].address)}
     return chain
 
