@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import signal
 import socket
@@ -18,6 +17,7 @@ from fastapi import FastAPI
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
+from deepgrid.secure_url import is_loopback
 from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
@@ -152,19 +152,12 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _require_secrecy(settings: ServicesSettings) -> None:
     """Definitions hold secrets: they are not taken in clear text from other machines."""
-    if settings.tls_cert or settings.trusted_proxies or settings.allow_plain_http or _is_loopback(settings.host):
+    if settings.tls_cert or settings.trusted_proxies or settings.allow_plain_http or is_loopback(settings.host):
         return
     raise ConfigurationError(
         f"At {settings.host} the services would take secrets in clear text.",
         next_step="Give --tls-cert and --tls-key, or --trusted-proxy for a proxy that does TLS in front.",
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _tls_of(settings: ServicesSettings) -> ssl.SSLContext | None:
