@@ -15,7 +15,7 @@ from deepgrid.services import definitions, messages, protocol
 from deepgrid.services.admission import checks
 from deepgrid.workflow import Step, StepRun, canonical, location_hash
 from deepgrid.workflow.models import ContainerRun, StepUse
-from tests.services.conftest import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
 
 SALT = bytes(range(32))
 

@@ -11,7 +11,7 @@ from deepgrid.services.cleanup import Retention
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES
 from deepgrid.workflow import location_hash, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
-from tests.services.conftest import ACCOUNTS, DOMAIN
+from tests.services.support import ACCOUNTS, DOMAIN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 
