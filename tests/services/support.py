@@ -145,8 +145,8 @@ def rich_chain() -> MemoryChain:
     return chain
 
 
-def client_of(url: str, account: LocalAccount) -> ServicesClient:
-    return ServicesClient(url, account, DOMAIN.chain_id, DOMAIN.verifying_contract)
+def client_of(url: str, account: LocalAccount, **settings: float) -> ServicesClient:
+    return ServicesClient(url, account, DOMAIN.chain_id, DOMAIN.verifying_contract, **settings)
 
 
 def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Job:

@@ -46,6 +46,11 @@ class ScriptChecks:
             raise InputError(verdict.fault)
         return verdict
 
+    @property
+    def running(self) -> int:
+        """How many uploaders have a check under way."""
+        return self._queue.running
+
     async def _in_turn(self, uploader: str, key: bytes, content: bytes) -> Verdict:
         async with self._queue.turn(uploader, large=len(content) > SMALL_DEFINITION_BYTES):
             if key not in self._verdicts:

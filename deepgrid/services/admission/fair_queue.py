@@ -28,6 +28,11 @@ class FairQueue:
         self._waiting: OrderedDict[str, deque[_Turn]] = OrderedDict()  # in the order of the parties' next turns
         self._running: dict[str, _Turn] = {}
 
+    @property
+    def running(self) -> int:
+        """How many turns are taken at the moment."""
+        return len(self._running)
+
     @asynccontextmanager
     async def turn(self, party: str, *, large: bool = False) -> AsyncIterator[None]:
         """Hold a slot while the context lasts.
