@@ -17,7 +17,7 @@ import pytest
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import parse
-from tests.sbatch.test_script import Bench, Outcome
+from tests.sbatch.support import Bench, Outcome
 
 REPLY = rb"http://127.0.0.1/a%20b?x=1 \n"
 SHOWN = r"http://127.0.0.1/a b?x=1 \n"
