@@ -12,6 +12,7 @@ from blocks.schema import GridBlock
 from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 from deepgrid.benchmark.settings import BenchmarkSettings
+from deepgrid.chain.book import Address
 from deepgrid.lifecycle.job import Label, Prices
 from deepgrid.roles.provider import ProviderSettings
 
@@ -33,6 +34,9 @@ class Provider(GridBlock):
     labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can ask for.")
     benchmarks: Benchmarks | None = Field(default=None, description="How to measure the cluster; empty for the usual.")
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
+    refused_customers: list[Address] = Field(
+        default_factory=list, description="Wallet addresses of customers whose jobs this cluster gives back."
+    )
     claim_stays_s: float = Field(
         default=5.0,
         ge=0,
@@ -55,6 +59,7 @@ class Provider(GridBlock):
             prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
+            refused_customers=tuple(self.refused_customers),
             claim_stays_s=self.claim_stays_s,
             metrics_host=self.metrics_host,
             metrics_port=self.metrics_port,

@@ -148,10 +148,25 @@ class Run:
     ran_s: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignJob:
+    """A job at Slurm that ran in a customer's account and belongs to no claim; `cpu_s` is the CPU time, if known."""
+
+    slurm_id: int
+    account: str
+    started_at: int | None
+    ended_at: int | None
+    cpu_s: int | None = None
+
+
 @dataclass(frozen=True)
 class Runs:
-    """The jobs of this grid at one cluster. `complete` says that a claim without a run here had none."""
+    """The jobs of this grid at one cluster. `complete` says that a claim without a run here had none.
+
+    `foreign` are the jobs of customers' accounts in the period that are no claim's.
+    """
 
     runs: tuple[Run, ...] = ()
     complete: bool = True
     source: str = "Slurm's accounting"
+    foreign: tuple[ForeignJob, ...] = ()

@@ -13,9 +13,10 @@ import pandas as pd
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.differences import Finding, Side, findings
-from deepgrid.billing.entries import Ledger, Purpose, Runs, Span
+from deepgrid.billing.entries import ForeignJob, Ledger, Purpose, Runs, Span
 from deepgrid.billing.frames import GIVEN_BACK, by_claim
 from deepgrid.billing.join import join, records
+from deepgrid.billing.paid_back import PaidBack, paid_back
 
 NAMED_IN_MESSAGE = 10
 
@@ -46,7 +47,11 @@ class Totals:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The outcome. `rows` is the join; `imbalances` are sentences, none in good books."""
+    """The outcome. `rows` is the join; `imbalances` are sentences, none in good books.
+
+    `paid_back` are customers whose jobs failed by the cluster's fault again and again, `foreign` jobs without a claim:
+    both are for a person to look at, and no difference.
+    """
 
     name: str
     span: Span
@@ -56,6 +61,8 @@ class Reconciliation:
     totals: Totals
     imbalances: tuple[str, ...]
     sources: str
+    paid_back: tuple[PaidBack, ...] = ()
+    foreign: tuple[ForeignJob, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -99,6 +106,7 @@ def reconcile(
         differences=tuple(one for one in found if one.kind is not None),
         notes=tuple(one for one in found if one.kind is None),
         sources=f"contract events, token transfers, {runs.source}" if runs else "contract events, token transfers",
+        paid_back=paid_back(rows, ledger), foreign=runs.foreign if runs else (),
     )  # fmt: skip
 
 

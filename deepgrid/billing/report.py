@@ -9,11 +9,14 @@ import pandas as pd
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.differences import Finding
+from deepgrid.billing.entries import ForeignJob
 from deepgrid.billing.join import MONEY, records
+from deepgrid.billing.paid_back import PaidBack
 from deepgrid.billing.period import format_time
 from deepgrid.billing.reconcile import Reconciliation, Totals
 
 ROWS_SHOWN = 500  # of a table in the UI; the file has them all
+JOBS_NAMED = 20  # of one customer
 NUMBERS = ("job_id", "claimed_at", "billed", "ran", "expected", "slurm_id", "slurm_start", "slurm_end", "starts")
 
 
@@ -28,6 +31,10 @@ def page(result: Reconciliation, picture: bytes) -> str:
     if result.differences:
         parts += ["## Differences", _findings(result.differences)]
     parts += [f"![plot](data:image/png;base64,{_text(picture)})", "## Totals", _totals(result.totals)]
+    if result.paid_back:
+        parts += ["## Paid back again and again", _paid_back(result.paid_back)]
+    if result.foreign:
+        parts += ["## Slurm jobs of customers' accounts without a claim", _foreign(result.foreign)]
     if result.notes:
         parts += ["## Notes", "Odd, and in order:", _findings(result.notes)]
     return "\n\n".join(parts) + "\n"
@@ -79,6 +86,27 @@ def _findings(found: tuple[Finding, ...]) -> str:
         f"{f', transaction `{one.tx}`' if one.tx else ''}"
         for one in found[:ROWS_SHOWN]
     )
+
+
+def _paid_back(found: tuple[PaidBack, ...]) -> str:
+    return "\n".join(
+        f"* **{one.customer}**: {len(one.job_ids)} jobs that ran {one.minutes} minutes in Slurm:"
+        f" {', '.join(map(str, one.job_ids[:JOBS_NAMED]))}{', ...' if len(one.job_ids) > JOBS_NAMED else ''}"
+        for one in found[:ROWS_SHOWN]
+    )
+
+
+def _foreign(found: tuple[ForeignJob, ...]) -> str:
+    return "\n".join(
+        f"* **Slurm job {one.slurm_id}** of `{_plain(one.account)}`: {format_time(one.started_at) or 'not started'}"
+        f" to {format_time(one.ended_at) or 'now'}{'' if one.cpu_s is None else f', {one.cpu_s} s of CPU time'}"
+        for one in found[:ROWS_SHOWN]
+    )
+
+
+def _plain(text: str) -> str:
+    """A name that Slurm told, without what would end a line or a code span."""
+    return "".join(c if c.isprintable() and c != "`" else "?" for c in text)
 
 
 def _totals(totals: Totals) -> str:

@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 30.0
 BLOCK_S = 1.0  # between looks for another block
+REFUSED_CUSTOMER = "this cluster takes no jobs of this customer; its provider can say why"
 PROMPT_S = 2.0  # within which a cluster that is well has answered
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
 OVERTAKEN = frozenset(
@@ -133,13 +134,16 @@ class Carrier:
     async def fetch_script(self) -> str | None:
         """The batch script of the job, rendered from the released and verified definition.
 
-        None when it cannot be had, which is remembered: by this cluster (access is denied, or the definition
-        uses what this renderer does not know), or by anybody (it is gone, or is not what was paid for). None also
-        when the chain has dropped the claim.
+        None when it cannot be had, which is remembered: by this cluster (it refuses the customer, access is denied, or
+        the definition uses what this renderer does not know), or by anybody (it is gone, or is not what was paid
+        for). None also when the chain has dropped the claim.
         Raises ServiceError while the Job Definition service does not answer.
         """
         job = await self._once_it_stays()
         if job is None:
+            return None
+        if job.customer in self.session.settings.refused_customers:
+            self._attempt = Attempt(unfit=REFUSED_CUSTOMER)
             return None
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)

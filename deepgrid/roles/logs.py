@@ -1,7 +1,8 @@
 """Ships the output of running jobs to the log service, by offset, for all jobs in one remote command.
 
 The service knows how far it got, so a restarted supervisor continues where the last one stopped.
-Shipping never holds up a settlement: what cannot be delivered within the bound is left out.
+Shipping never holds up a settlement: what cannot be delivered within the bound is left out, and so is what a job
+writes beyond `MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from deepgrid.lifecycle.job import JobKey
 POLL_S = 1.0
 CHUNK_BYTES = 256 * 1024
 READ_BYTES = 8 * 1024 * 1024  # of all jobs together, well below what one remote command may answer
+MOST_BYTES = 64 * 1024 * 1024  # of one job; the log service keeps no more
 DRAIN_S = 30.0
 PUSHES_AT_ONCE = 8
 
@@ -96,9 +98,11 @@ class LogShipper:
     async def _ship(self, streams: dict[JobKey, _Stream]) -> None:
         ending = {key for key, stream in streams.items() if stream.ending}
         limit = max(1, min(CHUNK_BYTES, READ_BYTES // len(self._streams)))
-        fresh = await self._reader.read_output({key: s.offset for key, s in streams.items()}, limit)
+        fresh = await self._reader.read_output(
+            {key: s.offset for key, s in streams.items() if s.offset < MOST_BYTES}, limit
+        )
         for key, stream in streams.items():
-            data = fresh.get(key, b"")
+            data = fresh.get(key, b"")[: max(0, MOST_BYTES - stream.offset)]
             final = key in ending and len(data) < limit
             if data or final:
                 stream.pushing = True  # no log waits for another one's

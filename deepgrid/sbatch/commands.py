@@ -2,6 +2,10 @@
 
 A task is layers, each a command that starts the next one: network or user mapping, then container,
 then the step's own command. Its environment is that of the shell that calls srun.
+
+All users of a node can read the arguments of its processes, so a step's command and working folder are not among
+them: they are in the variables that `command_variables` names, which the step's shell takes out again. The arguments
+of a container's entry point are the exception, as its process has them in any case.
 """
 
 from __future__ import annotations
@@ -13,12 +17,22 @@ from deepgrid.sbatch import apptainer, enroot, pyxis
 from deepgrid.sbatch.containers import Images
 from deepgrid.sbatch.network import namespace_words
 from deepgrid.sbatch.quoting import Quoted, quote
-from deepgrid.workflow.models import Job, StepRun
+from deepgrid.workflow.models import EnvVar, Job, StepRun
 
-# In front of the command when a step has a working folder; $0 is that folder, $1 the shell, $2 the command.
-_IN_FOLDER = """
-mkdir -p -- "$0" && cd -- "$0" || { echo "change dir to working directory failed" >&2; exit 1; }
-exec "$1" -c -- "$2"
+COMMAND, FOLDER = "__dg_command", "__dg_work_dir"
+
+# What the step's shell runs. Signals go to all processes of a step. The traps keep the shell until the program that it
+# waits for has ended, which may take its time; then the shell fails as that program did, or for the signal.
+_EVALUATED = (
+    'for __dg_n in 1 2 3 10 12 14 15; do trap "exit \\$((\\$? ? \\$? : 128 + $__dg_n))" "$__dg_n"; done; '
+    f'eval "unset -v __dg_n {COMMAND}; ${COMMAND}"'
+)
+
+# In front of it when a step has a working folder; $0 is the step's shell, $1 the text above.
+_IN_FOLDER = f"""
+mkdir -p -- "${FOLDER}" && cd -- "${FOLDER}" || {{ echo "change dir to working directory failed" >&2; exit 1; }}
+unset -v {FOLDER}
+exec "$0" -c -- "$1"
 """.strip()
 
 
@@ -78,11 +92,19 @@ def _container(run: StepRun, images: Images) -> Sequence[str]:
     return enroot.task(run) if image.form == "enroot" else []
 
 
+def command_variables(run: StepRun) -> list[EnvVar]:
+    """What a step's shell runs and where, as variables of the one srun that starts it."""
+    if run.starts_entry_point:
+        return []
+    folder = [EnvVar.model_construct(key=FOLDER, value=run.work_dir)] if run.work_dir is not None else []
+    return [EnvVar.model_construct(key=COMMAND, value=run.command), *folder]
+
+
 def _command(run: StepRun) -> list[str]:
-    """The step's own command; of a container's entry point, its arguments."""
+    """The words that run the step's own command; of a container's entry point, its arguments."""
     if run.starts_entry_point:
         return shlex.split(run.command)
     shell = run.shell or "/bin/sh"
     if run.work_dir is None:
-        return [shell, "-c", "--", run.command]
-    return ["/bin/sh", "-c", "--", _IN_FOLDER, run.work_dir, shell, run.command]
+        return [shell, "-c", "--", _EVALUATED]
+    return ["/bin/sh", "-c", "--", _IN_FOLDER, shell, _EVALUATED]

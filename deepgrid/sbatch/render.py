@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import jinja2
 
 from deepgrid.sbatch.blocks import blocks_of
-from deepgrid.sbatch.commands import srun_options, task
+from deepgrid.sbatch.commands import command_variables, srun_options, task
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
@@ -61,7 +61,7 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         guard_mark=Quoted(GUARD_MARK), shell_names=Quoted("|".join(sorted(SHELL_NAMES))), srun_options=srun_options
     )
-    environment.globals.update(task=task, place_of=place_of)
+    environment.globals.update(task=task, place_of=place_of, command_variables=command_variables)
     environment.globals.update(interface_secrets=interface_secrets, memberships=memberships)
     return environment
 

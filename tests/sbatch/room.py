@@ -7,7 +7,7 @@ from pathlib import Path
 from deepgrid.sbatch import Containers, render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Job, parse
-from tests.sbatch.test_script import Bench, Outcome
+from tests.sbatch.support import Bench, Outcome
 
 # Notes a call as JSON lines of what was said, then does what the program would.
 ENROOT = """#!/bin/bash

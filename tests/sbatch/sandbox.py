@@ -16,7 +16,7 @@ from pathlib import Path
 
 from deepgrid.sbatch import render
 from deepgrid.workflow import Job
-from tests.sbatch.test_script import SRUN, Bench, Outcome
+from tests.sbatch.support import SRUN, Bench, Outcome
 
 CANNOT = "deepgrid: the network of a step cannot be set up: "
 NO_TUN = CANNOT + "this node has no /dev/net/tun that this account may open"

@@ -131,13 +131,14 @@ def test_apptainer_is_told_everything(room: Room) -> None:
     assert first == [
         "--silent", "exec", "--no-eval", "--no-mount", "home,tmp,cwd,hostfs", "--nv", "--mount",
         'type=bind,"source=/x ""y"",","destination=/z",ro', "--cwd", "/", f"{storage}/.image-1",
-        "/bin/sh", "-c", "--", first[-4], "/a 'b'", "/bin/bash", "it's $HOME",
+        "/bin/sh", "-c", "--", *first[-3:-2], "/bin/bash", first[-1],
     ]  # fmt: skip
     second, third = room.told("apptainer", "run")
     assert second[-3:] == [f"{storage}/.image-2", "one", "two three"]
     assert third[-1] == f"{storage}/input/i.sif"
     assert {"--contain", "--no-home", "--writable-tmpfs"} <= {*second}
     call = outcome.calls[0]
+    assert (call.command, call.env[b"__dg_work_dir"]) == (b"it's $HOME", b"/a 'b'")
     assert [call.option(name) for name in ("mpi", "cpu-bind", "gpu-bind", "gpus")] == [b"pmi2", b"none", b"none", b"2"]
     assert (call.env[b"OWN"], call.env[b"APPTAINERENV_OWN"]) == (b"own", b"own")
     assert (call.env[b"STORAGE_PATH"], call.env[b"DEEPSQUARE_TMP"]) == (b"mine", b"/deepsquare/tmp")

@@ -25,7 +25,7 @@ from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
 from tests.sbatch import test_networks_on_slurm, test_on_slurm, test_transport
 from tests.sbatch.images import apptainer_in, make_image, registry
-from tests.sbatch.test_transport import Store
+from tests.sbatch.store import Store
 from tests.slurm.support import Box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

@@ -14,7 +14,7 @@ import pytest
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Job
-from tests.sbatch.test_script import UNDEAF, Bench, job
+from tests.sbatch.support import UNDEAF, Bench, job
 
 PATIENCE_S = 60
 
@@ -130,13 +130,50 @@ def test_a_caught_launch_is_no_failure(bench: Bench) -> None:
     assert lines(bench, steps) == (0, ["bad", "caught", "finally", "on"])
 
 
+GRACEFUL = """
+touch up
+trap 'sleep 0.5; echo saved; exit 4' TERM
+while :; do sleep 0.05; done
+"""
+
+
+def test_a_program_has_time_after_the_signal_and_nothing_follows_it(bench: Bench) -> None:
+    """The shell around it gets the same signal, and ends neither before it nor as if all were well."""
+    (bench.root / "graceful").write_text(GRACEFUL)
+    command = f"bash {bench.root}/graceful; echo never"
+    steps = f"""
+    - launch: {{steps: [{{run: {{command: '{command}'}}}}]}}
+    - run: {{command: 'until [ -e up ]; do sleep 0.05; done'}}
+    """
+    status, output = lines(bench, steps)
+    assert (status, output[-1]) == (0, "saved")
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("exit 7", 7), ("nosuch", 127), ("if (", 2), ("kill -TERM $$", 143), ("kill -USR1 $$; true", 138), ("", 0),
+     ("# comment", 0), ("(exit 3); trap 'exit $?' EXIT; false", 1), ("set -e; false; true", 1)],
+)  # fmt: skip
+def test_a_step_ends_with_the_status_of_its_command(bench: Bench, shell: str, command: str, status: int) -> None:
+    assert lines(bench, f"- run: {{command: {command!r}, shell: {shell}}}")[0] == status
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
+def test_a_command_sees_nothing_of_how_it_came(bench: Bench, shell: str) -> None:
+    command = 'set | grep ^__dg; env | grep ^__dg; pwd; echo "$0 $#"'
+    folder = bench.root / "step's folder"
+    written = f"""- run: {{command: '{command}', shell: {shell}, workDir: "{folder}"}}"""
+    assert lines(bench, written) == (0, [str(folder), f"{shell} 0"])
+
+
 def test_launches_get_their_signal_when_their_scope_ends(bench: Bench) -> None:
     """Without signal 15 the job would never end; its group ends with it, its `finally` still runs."""
     steps = f"""
     - launch: {{steps: [{{run: {{command: 'echo up; touch up; sleep 1000'}}, finally: [{say("down")}]}}]}}
     - run: {{command: 'until [ -e up ]; do sleep 0.05; done'}}
     """
-    assert lines(bench, steps) == (0, ["up", "down"])
+    assert lines(bench, steps) == (0, ["up", "Terminated", "down"])  # the step's shell tells of its sleep
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 9, 10, 15])

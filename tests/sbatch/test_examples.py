@@ -18,8 +18,8 @@ from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
 from tests.sbatch import test_containers_on_slurm, test_on_slurm, test_transport
 from tests.sbatch.bucket import Bucket, with_s5cmd
-from tests.sbatch.test_script import Bench
-from tests.sbatch.test_transport import Store
+from tests.sbatch.store import Store
+from tests.sbatch.support import Bench
 from tests.slurm.support import Box
 
 store = test_transport.store

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from deepgrid.workflow import EnvVar, Job, Step, StepRun, canonical, from_canonical
 from deepgrid.workflow.models import ContainerRun, Mount
 from tests.sbatch.hostile import CANARY, FIGURES, environments, hostile
-from tests.sbatch.test_script import Bench
+from tests.sbatch.support import Bench
 
 # Each notes what it got; a name that is no file's is taken literally, so nothing is made of it.
 STAND_INS = {
@@ -97,8 +97,8 @@ def check(bench: Bench, job: Job) -> None:
 
 def check_apptainer(root: Path, run: StepRun, container: ContainerRun) -> None:
     env, argv = noted(root / "exec.env"), (root / "exec.argv").read_bytes().split(b"\0")[:-1]
-    assert argv[-1] == run.command.encode()
-    assert run.work_dir is None or argv[-3] == run.work_dir.encode()
+    assert env["__dg_command"] == run.command.encode()
+    assert env.get("__dg_work_dir") == (None if run.work_dir is None else run.work_dir.encode())
     for variable in run.env:
         assert env[f"APPTAINERENV_{variable.key}"] == variable.value.encode()
         assert variable.key in OF_A_SHELL or env[variable.key] == variable.value.encode()

@@ -13,7 +13,7 @@ from deepgrid.sbatch.quoting import only_quoted, quote
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import EnvVar, Job, Step, StepRun
 from tests.sbatch.hostile import CANARY, FIGURES, hostile
-from tests.sbatch.test_script import Bench
+from tests.sbatch.support import Bench
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from tests.sbatch import test_control
+from tests.sbatch.support import Bench, job
 from tests.sbatch.test_control import lines, say
-from tests.sbatch.test_script import Bench, job
 
 bench = test_control.bench
 

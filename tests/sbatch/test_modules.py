@@ -7,7 +7,7 @@ import pytest
 from deepgrid.errors import InputError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import check_script
-from tests.sbatch.test_script import Bench, job
+from tests.sbatch.support import Bench, job
 
 
 @pytest.fixture(scope="module")

@@ -7,99 +7,22 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from deepgrid import modules
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.sbatch import GUARD_MARK, Containers, StoragePaths, render
+from deepgrid.sbatch import GUARD_MARK, StoragePaths, render
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job, parse
+from tests.sbatch.support import Bench, job
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
-
-SRUN = """#!/bin/sh
-n=$(date +%s%N)-$$ # steps may run at the same time
-cat /proc/$$/environ >{records}/$n.tmp
-cat /proc/$$/cmdline >{records}/$n.argv
-mv {records}/$n.tmp {records}/$n.env
-"""
-EXECUTE = """
-while case $1 in --*) ;; *) false ;; esac; do shift; done
-exec "$@"
-"""
-
-
-# Started in the background or by nohup, tests ignore some signals, and what they start would too; Slurm's do not.
-UNDEAF = [shutil.which("env") or "env", "--default-signal=HUP,INT,QUIT"]
-
-
-@dataclass
-class Call:
-    """One call of srun: its environment, its arguments."""
-
-    env: dict[bytes, bytes]
-    argv: list[bytes]
-
-    def option(self, name: str) -> bytes | None:
-        prefix = f"--{name}=".encode()
-        return next((a.removeprefix(prefix) for a in self.argv if a.startswith(prefix)), None)
-
-
-@dataclass
-class Outcome:
-    status: int
-    output: str
-    calls: list[Call]
-
-
-class Bench:
-    """A folder with storage roots and a recording srun, which also runs commands unless told otherwise."""
-
-    def __init__(self, root: Path, *, execute: bool = True) -> None:
-        self.root, self.records = root, root / "records"
-        self.storage = StoragePaths.under(str(root / "store"))
-        self.containers = Containers()
-        for folder in (self.records, *map(Path, self.storage.roots)):
-            folder.mkdir(parents=True)
-        srun = root / "bin" / "srun"
-        srun.parent.mkdir()
-        srun.write_text(SRUN.format(records=self.records) + (EXECUTE if execute else ""))
-        srun.chmod(0o755)
-
-    def run(self, job: Job, **env: str) -> Outcome:
-        for old in self.records.iterdir():
-            old.unlink()
-        script = render(job, self.storage, self.containers).encode()
-        done = subprocess.run(
-            [*UNDEAF, "bash", "-s"], check=False, input=script, cwd=self.root, timeout=60,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
-        )  # fmt: skip
-        calls = sorted(self.records.glob("*.env"), key=lambda p: int(p.stem.partition("-")[0]))
-        return Outcome(done.returncode, done.stdout.decode(errors="replace"), [self._call(path) for path in calls])
-
-    def left_behind(self) -> list[Path]:
-        return list(Path(self.storage.job).glob("*/*"))
-
-    def _call(self, path: Path) -> Call:
-        pairs = [entry.partition(b"=") for entry in path.read_bytes().split(b"\0")[:-1]]
-        argv = path.with_suffix(".argv").read_bytes().split(b"\0")[:-1]
-        return Call({key: value for key, _, value in pairs}, argv[2:])  # without "/bin/sh srun"
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("bench"))
-
-
-def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Job:
-    resources = f"resources: {{tasks: 2, cpusPerTask: 8, memPerCpu: 1000, gpus: {gpus}}}\n"
-    return parse(f"{resources}env: {env}\nsteps:\n{steps}", "job.yaml").model
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
@@ -123,9 +46,10 @@ def test_step_options_of_srun(bench: Bench) -> None:
     """
     first, second = bench.run(job(steps)).calls
     figures = b"--export=ALL --cpus-per-task=8 --mem-per-cpu=1000M --gpus-per-task=0 --gpus=0 --ntasks=1 --nodes=1"
-    assert first.argv == [*figures.split(), b"/bin/sh", b"-c", b"--", b":"]
+    assert first.argv[:-1] == [*figures.split(), b"/bin/sh", b"-c", b"--"]
     figures = b"--export=ALL --cpus-per-task=3 --mem-per-cpu=5M --gpus-per-task=1 --gpus=2 --ntasks=2"
-    assert second.argv == [b"--job-name=all figures", *figures.split(), b"/bin/bash", b"-c", b"--", b":"]
+    assert second.argv[:-1] == [b"--job-name=all figures", *figures.split(), b"/bin/bash", b"-c", b"--"]
+    assert (first.command, second.command) == (b":", b":")
 
 
 def test_a_failing_step_ends_the_job_with_its_status_and_leaves_nothing(bench: Bench) -> None:

@@ -6,10 +6,7 @@ import gzip
 import io
 import json
 import tarfile
-import threading
 import zipfile
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,56 +14,10 @@ import pytest
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import parse
-from tests.sbatch.test_script import Bench, Outcome
+from tests.sbatch.store import Store
+from tests.sbatch.support import Bench, Outcome
 
-REPLY = rb"http://127.0.0.1/a%20b?x=1 \n"
 SHOWN = r"http://127.0.0.1/a b?x=1 \n"
-
-
-class Store:
-    """What a small web server gives and gets."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.received: dict[str, bytes] = {}
-        store = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"  # else a client that sends waits a second for `100 Continue`
-
-            def do_GET(self) -> None:
-                content = store.files.get(self.path)
-                self.answer(404 if content is None else 200, content or b"")
-
-            def do_PUT(self) -> None:
-                content = self.rfile.read(int(self.headers["Content-Length"]))
-                refused = self.path.startswith("/closed")
-                if not refused:
-                    store.received[self.path] = content
-                self.answer(403 if refused else 200, b"" if refused else REPLY)
-
-            def answer(self, status: int, content: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    store = Store()
-    thread = threading.Thread(target=store.server.serve_forever, daemon=True)
-    thread.start()
-    yield store
-    store.server.shutdown()
-    store.server.server_close()
-    thread.join()
 
 
 @pytest.fixture

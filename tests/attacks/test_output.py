@@ -1,0 +1,242 @@
+"""A job's account does to its output whatever it can, while the supervisor follows that and the output of others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.roles import logs
+from deepgrid.roles.logs import LogShipper
+from deepgrid.slurm.accounts import CustomerAccounts
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.submit import SubmitRequest
+from tests.attacks.intruder import Intruder, intruder
+from tests.slurm.ordinary import ordinary_supervisor
+from tests.slurm.people import account
+from tests.slurm.support import SMALL, WAIT_S, Box, new_key
+
+LIMIT = 4096
+CUSTOMER = "0x" + "a" * 40
+JOB, DEFENCE = "a job's account", "reads are bounded per job, and open nothing but regular files, without waiting"
+PROMPT_S = 20.0  # far below the time that a command on the login node may take
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
+
+
+@pytest.fixture(scope="module")
+def by_sudo(box: Box, state_folder: Path) -> Iterator[LoginSettings]:
+    """A supervisor without root that becomes its customers' accounts by sudo."""
+    folder = Path(tempfile.mkdtemp(dir=state_folder))
+    folder.chmod(0o755)
+    with account() as name, ordinary_supervisor(box, folder, CustomerAccounts({CUSTOMER: name})) as settings:
+        yield settings
+
+
+@pytest.fixture(params=["root", "sudo"])
+async def cluster(request: pytest.FixtureRequest, box: Box) -> AsyncIterator[Cluster]:
+    """The cluster as a supervisor with root sees it, or one that becomes its customers by sudo."""
+    settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else box.settings
+    login = Login(settings)
+    yield Cluster(login, settings)
+    await login.close()
+
+
+OF_CUSTOMER = replace(SMALL, customer=CUSTOMER)
+
+
+async def both(cluster: Cluster, attacker: JobKey, other: JobKey) -> tuple[bytes, bytes]:
+    """What is read of the two within a time that others can wait."""
+    async with asyncio.timeout(PROMPT_S):
+        found = await cluster.read_output({attacker: 0, other: 0}, LIMIT)
+    return found.get(attacker, b""), found.get(other, b"")
+
+
+@pytest.mark.attack(
+    "makes its output a terabyte that takes no space",
+    attacker=JOB, gain="a page of zeros in its own log per second", defence=DEFENCE,
+)  # fmt: skip
+async def test_a_sparse_output(cluster: Cluster, key: JobKey) -> None:
+    other = new_key()
+    async with intruder(cluster, key, OF_CUSTOMER) as job, intruder(cluster, other, OF_CUSTOMER):
+        assert job.does("truncate -s 1T $F/output.log")
+        mine, others = await both(cluster, key, other)
+        assert (len(mine), others) == (LIMIT, b"up\n")
+        async with asyncio.timeout(PROMPT_S):
+            far = await cluster.read_output({key: 2**40 - 10, other: 0}, LIMIT)
+        assert (len(far[key]), far[other]) == (10, b"up\n")
+
+
+@pytest.mark.attack(
+    "empties its output, or takes the right to read it away",
+    attacker=JOB, gain="its own log ends", defence=DEFENCE,
+)  # fmt: skip
+@pytest.mark.parametrize("deed", [": >$F/output.log", "chmod 000 $F/output.log"])
+async def test_an_output_that_goes_back_or_shuts(cluster: Cluster, key: JobKey, deed: str) -> None:
+    other = new_key()
+    async with intruder(cluster, key, OF_CUSTOMER) as job, intruder(cluster, other, OF_CUSTOMER):
+        assert job.does(deed)
+        mine, others = await both(cluster, key, other)
+        assert (mine in (b"", b"up\n"), others) == (True, b"up\n")
+        assert await cluster.read_output({key: 3, other: 3}, LIMIT) == {}
+
+
+REPLACED = [
+    "rm -f $F/output.log", "mv $F/output.log $F/run/", "mkfifo $F/fifo; mv -T $F/fifo $F/output.log",
+    "ln -sfT /etc/passwd $F/output.log", "mkfifo run; mv -T run $F/output.log", "mv -T $F/run $F/run2",
+    "ln -sfT /etc $F/run", "echo 1 >$F/id", "rm -f $F/account", "touch $F/tombstone", "ln /etc/hostname $F/record",
+]  # fmt: skip
+
+
+@pytest.mark.attack(
+    "replaces its output, or other files of its claim, by links, FIFOs and files of its own",
+    attacker=JOB, gain="nothing", defence="the claim's folder belongs to the supervisor; the job owns two names in it",
+)  # fmt: skip
+async def test_replaced_files(cluster: Cluster, key: JobKey) -> None:
+    async with intruder(cluster, key, OF_CUSTOMER) as job:
+        before = {path.name: path.lstat().st_ino for path in job.folder.iterdir()}
+        for deed in REPLACED:
+            assert not job.does(deed), deed
+        assert {path.name: path.lstat().st_ino for path in job.folder.iterdir()} == before
+        assert stat.S_ISREG(job.log.lstat().st_mode)
+
+
+class Service:
+    """Keeps logs as the log service does."""
+
+    def __init__(self) -> None:
+        self.logs: dict[int, bytearray] = {}
+        self.closed: set[int] = set()
+
+    async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
+        log = self.logs.setdefault(job_id, bytearray())
+        assert offset == len(log)
+        log += data
+        if final:
+            self.closed.add(job_id)
+        return len(log)
+
+
+@pytest.mark.attack(
+    "writes without end, by a file of a terabyte",
+    attacker=JOB, gain="64 MiB of log per job", defence="the supervisor ships as much of one job and no more",
+)  # fmt: skip
+async def test_an_endless_log(cluster: Cluster, key: JobKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = 10_000
+    monkeypatch.setattr(logs, "MOST_BYTES", bound)
+    monkeypatch.setattr(logs, "CHUNK_BYTES", 4096)
+    monkeypatch.setattr(logs, "POLL_S", 0.05)
+    other, service = new_key(), Service()
+    async with intruder(cluster, key, OF_CUSTOMER) as job, intruder(cluster, other, OF_CUSTOMER):
+        assert job.does("truncate -s 1T $F/output.log")
+        async with LogShipper(cluster, service) as shipper:
+            shipper.follow(key)
+            shipper.follow(other)
+            async with asyncio.timeout(WAIT_S):
+                await shipper.finish(key)
+                await shipper.finish(other)
+    assert (len(service.logs[key.job_id]), bytes(service.logs[other.job_id])) == (bound, b"up\n")
+    assert service.closed == {key.job_id, other.job_id}
+
+
+@pytest.fixture
+async def shared_account(box: Box) -> AsyncIterator[Cluster]:
+    """A cluster whose jobs run in the login's own account: they may do all that the supervisor may do there."""
+    settings = replace(box.settings, job_account=None)
+    login = Login(settings)
+    yield Cluster(login, settings)
+    await login.close()
+
+
+@pytest.mark.attack(
+    "replaces its output where jobs share the supervisor's account: FIFO, device, links to them, folder",
+    attacker="a job in the supervisor's own account", gain="its own log ends", defence=DEFENCE,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "thing",
+    ["mkfifo", "mknod -m 666 $1 c 1 5; :", "mkfifo $1.fifo; ln -s $1.fifo", "ln -s /dev/zero", "ln -s /etc/passwd",
+     "mkdir"],
+    ids=["fifo", "device", "link to a FIFO", "link to a device", "link to a file", "folder"],
+)  # fmt: skip
+async def test_an_output_that_is_no_file(shared_account: Cluster, key: JobKey, thing: str) -> None:
+    other = new_key()
+    async with intruder(shared_account, key) as job, intruder(shared_account, other):
+        assert job.does(f"set -- $F/output.log; rm $1; {thing} $1")
+        assert await both(shared_account, key, other) == (b"", b"up\n")
+
+
+async def swaps(job: Intruder) -> None:
+    """File, FIFO and link take each other's place, as fast as can be."""
+    script = (
+        "set -- $F/output.log; for i in $(seq 200); do ln -sfT /dev/zero $1; rm $1; mkfifo $1; rm $1; echo up >$1; done"
+    )
+    await asyncio.to_thread(job.does, script)
+
+
+@pytest.mark.attack(
+    "swaps file, FIFO and link between the look and the read",
+    attacker="a job in the supervisor's own account", gain="its own log ends", defence=DEFENCE,
+)  # fmt: skip
+async def test_an_output_that_changes_meanwhile(shared_account: Cluster, key: JobKey) -> None:
+    other = new_key()
+    async with intruder(shared_account, key) as job, intruder(shared_account, other):
+        swapping = asyncio.create_task(swaps(job))
+        while not swapping.done():
+            mine, others = await both(shared_account, key, other)
+            assert (mine in (b"", b"up\n"), others) == (True, b"up\n")
+
+
+@pytest.fixture
+def full(box: Box, state_folder: Path) -> Iterator[Path]:
+    """The grid's folders on a disk without a byte left."""
+    root = Path(tempfile.mkdtemp(dir=state_folder)) / "grid"
+    root.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=755", "tmpfs", str(root)], check=True)
+    for name in ("jobs", "spool"):
+        (root / name).mkdir()
+        (root / name).chmod(0o755)
+    yield root
+    subprocess.run(["umount", "--lazy", str(root)], check=True)
+
+
+def fill(root: Path) -> Path:
+    """As a job does by its output, until not a byte fits."""
+    filler = root / "filler"
+    try:
+        with filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+    except OSError:
+        return filler
+
+
+@pytest.mark.attack(
+    "fills the disk of the grid's folder",
+    attacker=JOB, gain="submissions and logs wait while it is full",
+    defence="a submission without room is transient, leaves no half file, and happens once when there is room",
+)  # fmt: skip
+async def test_a_full_disk(box: Box, full: Path, key: JobKey) -> None:
+    settings = replace(box.settings, grid_root=str(full))
+    login = Login(settings)
+    cluster, filler = Cluster(login, settings), fill(full)
+    request: SubmitRequest = SMALL
+    try:
+        with pytest.raises(SlurmUnreachable) as refusal:
+            await cluster.submit(key, f"#!/bin/sh\n: {'x' * 9000}\necho ran\n", request)
+        assert refusal.value.transient
+        assert box.ids(key) == []
+        filler.unlink()
+        submission = await cluster.submit(key, f"#!/bin/sh\n: {'x' * 9000}\necho ran\n", request)
+        assert box.ids(key) == [submission.slurm_id]
+        await cluster.cancel(key)
+    finally:
+        await login.close()
