@@ -104,9 +104,12 @@ class Writer(BatchWriter):
         """Assign a pending job to a provider; fixes its price."""
         return await self._send("MetaScheduler", "metaSchedule", coded_id(job_id), provider)
 
-    async def approve_provider(self, provider: str) -> Receipt:
-        """Put a provider's proposal in force."""
-        return await self._send("ProviderManager", "approve", provider)
+    async def approve_proposal(self, provider: str, looked_at: bytes) -> Receipt:
+        """Put a provider's proposal in force, if it still is the one that was looked at.
+
+        `looked_at` is the `proposal_hash` of that one. Raises ContractError `ProposalChanged` when another one waits.
+        """
+        return await self._send("ProviderManager", "approveProposal", provider, looked_at)
 
     async def remove_provider(self, provider: str) -> Receipt:
         """Take a provider off the list, proposal and approved version alike."""
