@@ -33,6 +33,12 @@ class Provider(GridBlock):
     labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can ask for.")
     benchmarks: Benchmarks | None = Field(default=None, description="How to measure the cluster; empty for the usual.")
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
+    max_cut_percent: int = Field(
+        default=20,
+        ge=0,
+        le=100,
+        description="Highest platform's cut, in percent of a job's cost, at which jobs are claimed and run.",
+    )
     claim_stays_s: float = Field(
         default=5.0,
         ge=0,
@@ -55,6 +61,7 @@ class Provider(GridBlock):
             prices=Prices(int(self.gpu_wei_per_minute), int(self.cpu_wei_per_minute), int(self.mem_wei_per_mb_minute)),
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
+            max_cut_percent=self.max_cut_percent,
             claim_stays_s=self.claim_stays_s,
             metrics_host=self.metrics_host,
             metrics_port=self.metrics_port,

@@ -38,6 +38,11 @@ contract ProposalsTest is Registry {
         checkTooRecent(1);
         propose(provider, 2 ether); // the same again: unchanged
         skip(1);
+        vm.prank(operator);
+        manager.approve(provider);
+        checkVersion(manager.getProvider(provider), 2 ether);
+        propose(provider, 3 ether);
+        skip(10 minutes);
         propose(provider, 2000 ether);
         checkTooRecent(10 minutes);
         skip(10 minutes);

@@ -132,8 +132,15 @@ class Writer(BatchWriter):
         return await self._send("MetaScheduler", "panicJob", coded_id(job_id), short_error(error))
 
     async def set_constant(self, setter: str, value: int) -> Receipt:
-        """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key)."""
+        """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key).
+
+        `setDeepsquareCut` gives notice only, see `apply_cut`.
+        """
         return await self._send("MetaScheduler", setter, value)
+
+    async def apply_cut(self) -> Receipt:
+        """Put the announced cut of the platform in force, once its notice period is over (anybody's key)."""
+        return await self._send("MetaScheduler", "applyDeepsquareCut")
 
     async def accept_requests(self, accepted: bool) -> Receipt:
         """Let new jobs in, or keep them out; jobs that there are go on (the admin's key)."""

@@ -57,6 +57,7 @@ class ProviderSettings:
     benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
     containers: Containers = field(default_factory=Containers)
     registries: tuple[str, ...] = ()  # those that may be asked about images
+    max_cut_percent: int = 20  # of the platform, above which no job is claimed or run
     claim_stays_s: float = 5.0  # after which no reorganisation is expected to take a claim back
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0  # of health and metrics; 0 for none
