@@ -85,9 +85,29 @@ async def register(cluster: ClusterName) -> None:
 
 @provider.command("approve")
 @runs
-async def approve(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Put a provider's proposal in force; for the operator's key."""
-    await _decide(who, key, book, lambda writer: writer.approve_provider, "is approved")
+async def approve(
+    who: Who,
+    looked_at: Annotated[
+        str,
+        typer.Option("--proposal", metavar="HASH", help="Hash of the proposal, as `dps provider status` shows it."),
+    ] = "",
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Put a provider's proposal in force, exactly as it is shown here; for the operator's key."""
+    from cli.offer import hash_of, read_hash, show_proposal
+    from deepgrid.roles.registration import read_versions
+
+    candidate = address(who)
+    expected = read_hash(looked_at) if looked_at else None
+    async with as_customer(key, book) as session:
+        versions = await read_versions(session.chain, candidate)
+        if expected is None:
+            show_proposal(Screen(), versions)
+            expected = hash_of(versions)
+        receipt = await session.writer.approve_proposal(candidate, expected)
+    print(f"{candidate} is approved.")
+    print(f"transaction {receipt.tx_hash}")
 
 
 @provider.command("remove")

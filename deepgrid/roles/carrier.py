@@ -29,6 +29,7 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
+from deepgrid.roles.cut import too_high
 from deepgrid.roles.launch_failures import launch_failures
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import extend_limit
@@ -145,6 +146,9 @@ class Carrier:
         if job.customer in self.session.settings.refused_customers:
             self._attempt = Attempt(unfit=REFUSED_CUSTOMER)
             return None
+        if too_much := too_high(job.cut_percent, self.session.settings.max_cut_percent):
+            self._attempt = Attempt(unfit=too_much)
+            return None
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
         except NotFound as error:
@@ -240,6 +244,7 @@ class Carrier:
 
     async def refuse(self, reason: str) -> None:
         """Give the job back to the meta-scheduler, and tell the customer why."""
+        logger.warning("job %d is refused: %s", self.key.job_id, reason)
         await self.session.cluster.cancel(self.key)
         await self.session.explain(self.key.job_id, "refused", reason)
         await self._unless_overtaken(self.session.writer.refuse_job(self.key.job_id))

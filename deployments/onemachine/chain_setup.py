@@ -14,6 +14,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy import deploy_to_book
 from deepgrid.chain.duties import Duties
 from deepgrid.chain.node import Node
+from deepgrid.chain.proposal import proposal_hash
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
@@ -78,15 +79,20 @@ async def _approve(chain: Chain, writer: Writer, address: str) -> None:
         except NotFound:
             await asyncio.sleep(POLL_S)
             continue
-        if provider.waiting_for_approval:
-            await _approve_what_waits(writer, address)
-        return
+        if not provider.waiting_for_approval or await _approve_what_waits(chain, writer, address):
+            return
     raise ConfigurationError(f"The provider {address} did not register within {REGISTRATION_WITHIN_S:.0f} s.")
 
 
-async def _approve_what_waits(writer: Writer, address: str) -> None:
+async def _approve_what_waits(chain: Chain, writer: Writer, address: str) -> bool:
+    """Approve the proposal that was read; False when it changed meanwhile."""
+    proposed = await chain.proposal(address)
     try:
-        await writer.approve_provider(address)
+        if proposed is not None:
+            await writer.approve_proposal(address, proposal_hash(proposed))
     except ContractError as error:
+        if error.name == "ProposalChanged":
+            return False
         if error.name != "WaitingApprovalOnly":  # the operator's own flow was faster
             raise
+    return True
