@@ -12,7 +12,7 @@ from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import Grid
 from deployments.onemachine.measuring import measure
 from deployments.onemachine.timetable import timetable
-from deployments.onemachine.view import table
+from deployments.onemachine.view import login_words, table
 
 STATE_VARIABLE = "DEEPGRID_STATE"
 FOREIGN = ("PREFECT_", "SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "PG", "DEEPGRID_", "MYSQL_")
@@ -46,8 +46,8 @@ def up(grid: Grid) -> int:
     """Start what does not run yet, have unknown clusters measured, and say how to use it all."""
     bring_up(grid)
     measure(grid, lambda line: print(line, flush=True))
-    show(table(grid.rows()), timetable(grid.prefect.port))
-    print(f"\nPrefect UI: {grid.prefect.ui_url}\nAs the grid's customer:\n  source {grid.state}/customer.env")
+    show(table(grid.rows()), timetable(grid.prefect))
+    print(f"\n{login_words(grid.prefect)}\nAs the grid's customer:\n  source {grid.state}/customer.env")
     print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
     return 0
 
@@ -71,7 +71,7 @@ def status(grid: Grid) -> int:
     """Show what runs; 1 when the grid is not up or something of it died."""
     rows = grid.rows()
     if rows:
-        show(table(rows), timetable(grid.prefect.port))
+        show(table(rows), timetable(grid.prefect), login_words(grid.prefect))
     is_up = grid.is_up()
     print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
     return 0 if is_up else 1

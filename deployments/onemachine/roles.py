@@ -16,6 +16,7 @@ from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.private_files import write_private
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
 from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
@@ -98,7 +99,10 @@ class Roles:
         return self._environment(CUSTOMER, {})
 
     def write_environments(self) -> None:
-        """A file to source for each person, `<state>/customer.env` and so on, and a folder with their commands."""
+        """A file to source for each person, `<state>/customer.env` and so on, and a folder with their commands.
+
+        The files are private, because some hold the login of Prefect.
+        """
         self._write_environment(CUSTOMER, self.customer_environment())
         self._write_environment(OPERATOR, self._environment(OPERATOR, self.prefect.environment()))
         for offer in OFFERS:
@@ -114,7 +118,7 @@ class Roles:
         return {"DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.keys.file(name)), **settings}
 
     def _write_environment(self, name: str, variables: dict[str, str]) -> None:
-        (self.state / f"{name}.env").write_text(environment_file(variables, self._commands))
+        write_private(self.state / f"{name}.env", environment_file(variables, self._commands))
 
     @property
     def _commands(self) -> Path:
