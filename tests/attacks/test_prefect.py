@@ -12,6 +12,8 @@ import asyncpg
 import pytest
 import websockets
 
+from deepgrid.roles.prefect_check import examine_prefect
+from deepgrid.slurm.checkup import Level
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
@@ -226,3 +228,7 @@ async def test_the_database_beside_it(target: Target, user: str, password: str) 
         )
     assert not target.attacker.can_read(target.state / "postgres" / "password")
     assert not target.attacker.can_read(target.state / "postgres" / "data" / "pg_hba.conf")
+
+
+async def test_the_doctor_finds_the_api_closed(target: Target) -> None:
+    assert (await examine_prefect(target.prefect.environment()["PREFECT_API_URL"])).level is Level.GOOD
