@@ -1,4 +1,4 @@
-"""`python -m deployments.onemachine demo|up|down|status`: what `./run` hands over to."""
+"""`python -m deployments.onemachine demo|up|admit|down|status`: what `./run` hands over to."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("up", "down", "status"):
         commands.add_parser(name)
+    admit_options = commands.add_parser("admit")
+    admit_options.add_argument("address", help="a customer's wallet address")
     demo_options = commands.add_parser("demo")
     demo_options.add_argument("--exit", action="store_true", help="end with the job instead of staying up")
     options = parser.parse_args()
@@ -33,6 +35,8 @@ def main() -> int:
     try:
         if options.command == "demo":
             return demo(grid, bring_up, end_at_once=options.exit)
+        if options.command == "admit":
+            return admit(grid, options.address)
         return {"up": up, "down": down, "status": status}[options.command](grid)
     except GridError as error:
         print(f"run: {error}", file=sys.stderr)
@@ -64,6 +68,13 @@ def down(grid: Grid) -> int:
     """Stop everything."""
     names = grid.down()
     print(f"Stopped {len(names)} processes." if names else "Nothing runs.")
+    return 0
+
+
+def admit(grid: Grid, address: str) -> int:
+    """Give one more customer accounts on the clusters."""
+    names = grid.customer_accounts(address)
+    print("\n".join(names) if names else "This grid trusts its customers: all jobs share one Unix account.")
     return 0
 
 

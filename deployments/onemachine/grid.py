@@ -16,7 +16,7 @@ from signal import SIGKILL
 
 from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.clusters import OFFERS, Offer
-from deployments.onemachine.keys import KeyRing
+from deployments.onemachine.keys import CUSTOMER, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
@@ -153,8 +153,15 @@ class Grid:
         self.slurm.start(self.table)
         self.notes += self.slurm.notes
 
+    def customer_accounts(self, address: str) -> list[str]:
+        """The Unix accounts of one more customer, by wallet address, made when missing; the clusters must be up."""
+        return self.roles.make_accounts(address)
+
     def _tell_prefect(self) -> None:
+        from deepgrid.chain.wallet import Wallet  # slow to import
+
         self.roles.make_storage()
+        self.roles.make_accounts(Wallet.load(self.keys.file(CUSTOMER)).address)
         self.roles.write_environments()
         self.roles.tell_prefect(self.table.log_path("registration"))
 

@@ -13,7 +13,7 @@ from pwd import getpwnam
 
 import pytest
 
-from deployments.onemachine import slurm_files
+from deployments.onemachine import accounts
 from tests.slurm.support import open_folder
 
 PYTHON = "/usr/bin/python3"  # the checkout may be closed to the account
@@ -74,6 +74,6 @@ def attacker_beside_a_grid() -> Iterator[tuple[Attacker, Path]]:
     if os.getuid() != 0:
         pytest.skip("needs root, who gives jobs an account of their own")
     with open_folder() as folder:
-        account, note = slurm_files.choose_job_account(folder)
+        account, note = accounts.choose_job_account(folder)
         assert account, note
         yield Attacker(account, getpwnam(account).pw_uid), folder
