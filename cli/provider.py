@@ -136,13 +136,17 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
 @provider.command("doctor")
 @runs
 async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
-    """Find what is wrong with a cluster's set-up: login, Slurm, how ends are learnt, accounts, chain, gas, services."""
+    """Find what is wrong with a cluster's set-up: Prefect's login, Slurm, ends, accounts, chain, gas, services."""
+    from prefect.settings import PREFECT_API_URL
+
     from cli.checkup import findings_as_json, show_findings
     from deepgrid.errors import ConfigurationError
     from deepgrid.roles.doctor import examine_provider
+    from deepgrid.roles.prefect_check import examine_prefect
     from deepgrid.slurm.checkup import Level
 
-    findings = await examine_provider(await provider_settings(cluster))
+    settings = await provider_settings(cluster)
+    findings = [await examine_prefect(PREFECT_API_URL.value() or ""), *await examine_provider(settings)]
     if as_json:
         print_json(findings_as_json(findings))
     else:
