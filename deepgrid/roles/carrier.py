@@ -29,10 +29,10 @@ from deepgrid.lifecycle.actions import (
 from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
-from deepgrid.roles.cut import too_high
 from deepgrid.roles.launch_failures import launch_failures
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import extend_limit
+from deepgrid.roles.terms import why_unacceptable
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.submit import SubmitRequest
@@ -42,14 +42,11 @@ logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 30.0
 BLOCK_S = 1.0  # between looks for another block
-REFUSED_CUSTOMER = "this cluster takes no jobs of this customer; its provider can say why"
 PROMPT_S = 2.0  # within which a cluster that is well has answered
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
 OVERTAKEN = frozenset(
     {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "MetaScheduledScheduledStatusOnly"}
 )
-
-
 Call = Callable[..., Awaitable[Any]]
 
 
@@ -143,11 +140,8 @@ class Carrier:
         job = await self._once_it_stays()
         if job is None:
             return None
-        if job.customer in self.session.settings.refused_customers:
-            self._attempt = Attempt(unfit=REFUSED_CUSTOMER)
-            return None
-        if too_much := too_high(job.cut_percent, self.session.settings.max_cut_percent):
-            self._attempt = Attempt(unfit=too_much)
+        if unacceptable := why_unacceptable(job, self.session.settings):
+            self._attempt = Attempt(unfit=unacceptable)
             return None
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from deepgrid.billing.entries import Run, Runs, Span
+from deepgrid.billing.entries import ForeignJob, Run, Runs, Span
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import DAY_S, Cluster
@@ -46,7 +46,19 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
     runs = [run for run in runs if (run.job_id, run.claimed_at) not in better] + found
     if accounted is None:
         return Runs(tuple(runs), complete=False, source=WITHOUT_ACCOUNTING)
-    return Runs(tuple(runs))
+    foreign = [row for row in rows if ledger.is_foreign(row) and _is_in(row, span)]
+    return Runs(tuple(runs), foreign=tuple(_foreign(row) for row in foreign))
+
+
+def _is_in(row: Row, span: Span) -> bool:
+    """Whether the job ran in the period, for however short a part of it."""
+    if row.started_at is None or row.started_at >= span.until:
+        return False
+    return row.ended_at is None or row.ended_at >= span.since
+
+
+def _foreign(row: Row) -> ForeignJob:
+    return ForeignJob(row.slurm_id, row.user, row.started_at, row.ended_at)
 
 
 async def _marks(cluster: Cluster, claims: Iterable[JobKey]) -> Mapping[str, Marks]:

@@ -168,6 +168,19 @@ async def test_a_row_of_another_account_is_nobodys_whatever_its_id(
     assert (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs == ()
 
 
+async def test_jobs_of_customers_accounts_without_a_claim_are_named(
+    box: Box, login: Login, cluster: Cluster, key: JobKey
+) -> None:
+    now = int(time.time())
+    rows = told(box, key, f"COMPLETED|0:0|{now - 100}|{now - 35}")
+    known = rows.split(b"|")[0]
+    unknown = rows.replace(known, b"1000000001") + rows.replace(known, b"1000000002").replace(b"|4242|", b"|4243|")
+    old = f"1000000003|4242|COMPLETED|0:0|{now - 9999}|{now - 9990}|n1\n".encode()
+    told_all = Cluster(OtherSacct(login, 0, b"", rows + unknown + old), cluster.settings)
+    runs = await read_runs(told_all, today(), key, [])
+    assert [(job.slurm_id, job.account) for job in runs.foreign] == [(1000000001, "4242")]
+
+
 def test_times_are_asked_for_in_utc() -> None:
     argv = Sacct.argv([], 0, 86400)
     assert "TZ=UTC" in argv
