@@ -26,6 +26,8 @@ class ClusterPlan(BaseModel):
     benchmarks: dict[str, str | int | float]
     state: Path
     metrics_port: int
+    trust_customers: bool
+    accepted_gaps: list[str]
 
 
 class Plan(BaseModel):

@@ -24,6 +24,7 @@ from deployments.onemachine.view import environment_file
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
+GAPS = ("proctrack", "task_plugin", "contain", "private_tmp")  # guards that take cgroups, which a container may lack
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ class Roles:
             name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
             labels=offer.labels, benchmarks=offer.benchmarks, state=self.state / f"supervisor-{offer.name}",
             metrics_port=self.ports.port(f"supervisor-{offer.name}"),
+            trust_customers=not login.accounts, accepted_gaps=list(GAPS),
         )  # fmt: skip
 
     def _storage(self, offer: Offer) -> str:

@@ -32,7 +32,8 @@ class ClusterSpec:
     """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
 
     At most seven GPUs a node: each is a character device that every machine has. Without `hook` no completion
-    records are written, without `guard` any job may take any name, without `accounting` slurmdbd is not told of jobs.
+    records are written, without `guard` jobs may change themselves and submit others, without `private` everybody sees
+    everybody's jobs, without `accounting` slurmdbd is not told of jobs.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ClusterSpec:
     gpus_per_node: int = 0
     hook: bool = True
     guard: bool = True
+    private: bool = True
     accounting: bool = True
 
     @property
@@ -76,6 +78,7 @@ class SlurmSite:
         user = files.own_account()
         files.write_template(
             "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
+            private=all(spec.private for spec in self.clusters.values()),
             munge_socket=self._munge_socket, ports={"slurmdbd": self._port("slurmdbd")},
         )  # fmt: skip
         (self._shared / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n")
@@ -160,7 +163,7 @@ class SlurmSite:
         files.make_folder(folder / "login-home", 0o700)
         files.make_folder(folder / "grid", 0o711)
         files.make_folder(folder / "grid" / "jobs", 0o711)
-        spool = files.make_folder(folder / "grid" / "spool", 0o700)
+        files.make_folder(folder / "grid" / "spool", 0o700)
         files.make_folder(self._sockets / spec.name, 0o755)
         for node in spec.node_names:
             files.make_folder(self._sockets / spec.name / node, 0o755)
@@ -176,10 +179,9 @@ class SlurmSite:
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             files.write_template(name, folder / name, **values)
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
-        if spec.hook:
-            files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)
-        if spec.guard:
-            files.write_hook("job_submit.lua", folder / "job_submit.lua", supervisor=os.getuid())
+        for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
+            if wanted:
+                files.write_hook(name, folder, self.login(spec.name))
 
     def _munged(self) -> Daemon:
         argv = [
