@@ -31,7 +31,9 @@ UPDATES = {
     [
         pytest.param(
             changes, id=what,
-            marks=pytest.mark.attack(f"scontrol update: {what}", attacker="customer's account", gain="nothing", defence=HOOK),
+            marks=pytest.mark.attack(
+                f"scontrol update: {what}", attacker="customer's account", gain="nothing", defence=HOOK
+            ),
         )
         for what, changes in UPDATES.items()
     ],

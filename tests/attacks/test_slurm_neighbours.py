@@ -20,8 +20,8 @@ COMMANDS = {
     "read another customer's script": ["scontrol write batch_script {bob} -"],
     "attach to another customer's job": ["sattach {bob}.batch", "srun --jobid={bob} --overlap true",
                                          "sbcast --jobid={bob} /etc/hostname /tmp/x"],
-    "see another customer's jobs (PrivateData)": ["scontrol show job {bob}", "sacct -n -a -j {bob}", "sstat -n -j {bob}",
-                                                  "squeue -h -j {bob}"],
+    "see another customer's jobs (PrivateData)": ["scontrol show job {bob}", "sacct -n -a -j {bob}",
+                                                  "sstat -n -j {bob}", "squeue -h -j {bob}"],
     "become an administrator of Slurm": ["sacctmgr -i add user {me} account=root adminlevel=admin",
                                          "sacctmgr -i modify user {me} set adminlevel=operator"],
     "reserve nodes": ["scontrol create reservation user={me} starttime=now duration=60 nodes=ALL"],
@@ -107,8 +107,9 @@ def test_root_acts_as_the_jobs_account_only(site: Site, running: Claim, bobs: Cl
     )
     env = {"PATH": "/usr/bin:/bin", **site.box.site.environment("attack")}
     output = site.box.folder(bobs.key) / "output.log"
+    victim = (str(bobs.slurm_id), site.bob.name, str(output))
     done = subprocess.run(
-        ["sh", "-c", script, "sh", site.alice.name, str(site.alice.uid), str(bobs.slurm_id), site.bob.name, str(output)],
+        ["sh", "-c", script, "sh", site.alice.name, str(site.alice.uid), *victim],
         env=env, cwd="/root" if Path("/root").is_dir() else "/", capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout.split() == [site.alice.name, site.alice.name], done

@@ -13,15 +13,16 @@ refuse() {
   exit 1
 }
 
-# is PATTERN TEXT: whether the whole text, one line of plain characters, matches.
+# is CHARACTERS LENGTH TEXT: whether the text has only such characters, that many at most, and is no option. Without
+# another program, as this runs for each job.
 is() {
-  case $2 in '' | *[!A-Za-z0-9:_.,/@+-]*) return 1 ;; esac
-  printf '%s\n' "$2" | grep -qxE -e "$1"
+  case $3 in '' | -* | *[!$1]*) return 1 ;; esac
+  [ "${#3}" -le "$2" ]
 }
 
 # below PATH: whether it is a path of a job's folder.
 below() {
-  is '.{1,1000}' "$1" || return 1
+  is 'A-Za-z0-9_.+@/-' 1000 "$1" || return 1
   case $1 in *//* | */./* | */../* | */. | */.. | */) return 1 ;; esac
   case $1 in "$root"/jobs/?*/?* | "$root"/batch/?*/?*/?*) ;; *) return 1 ;; esac
 }
@@ -33,15 +34,15 @@ fi
 [ "$#" -ge 1 ] || refuse 'no account was named'
 account=$1
 shift
-is '[A-Za-z0-9_.@-]{1,64}' "$account" || refuse 'this is not the name of an account'
+is 'A-Za-z0-9_.@-' 64 "$account" || refuse 'this is not the name of an account'
 case $account in
-  -* | root) refuse 'this account gets no jobs' ;;
+  root) refuse 'this account gets no jobs' ;;
   *[!0-9]*) ;;
   *) refuse 'an account is named, not numbered' ;;
 esac
 case $accounts in
   *" $account "*) ;;
-  *) is "$pattern" "$account" || refuse 'this account is not one of the grid' ;;
+  *) printf '%s\n' "$account" | grep -qxE -e "${pattern:-^}" || refuse 'this account is not one of the grid' ;;
 esac
 if ! uid=$(id -u "$account" 2> /dev/null) || ! gid=$(id -g "$account" 2> /dev/null); then
   refuse 'there is no such account on the login node'
@@ -53,13 +54,13 @@ for option; do
   value=${option#*=}
   case $option in
     --parsable | --no-requeue | --ignore-pbs | --open-mode=append) ;;
-    --job-name=*) is '[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}' "$value" ;;
-    --comment=*) is 'deepgrid:[A-Za-z0-9:_.-]{1,200}' "$value" ;;
-    --partition=*) is '[A-Za-z0-9_][A-Za-z0-9_.,-]{0,199}' "$value" ;;
+    --job-name=*) is 'A-Za-z0-9_.-' 128 "$value" ;;
+    --comment=deepgrid:*) is 'A-Za-z0-9:_.-' 200 "$value" ;;
+    --partition=*) is 'A-Za-z0-9_.,-' 200 "$value" ;;
     --output=*) below "$value" && output=$value ;;
     --chdir=*) below "$value" && chdir=$value ;;
     --nodes=* | --ntasks=* | --ntasks-per-node=* | --cpus-per-task=* | --mem=* | --mem-per-cpu=* | --gpus=* | --time=*)
-      is '[0-9]{1,9}' "$value"
+      is '0-9' 9 "$value"
       ;;
     *) false ;;
   esac || refuse "this option is not allowed: $(printf '%s' "${option%%=*}" | tr -cd 'A-Za-z0-9-')"
@@ -67,7 +68,7 @@ done
 if [ -z "$chdir" ] || [ -z "$output" ]; then refuse 'output and working folder must be named'; fi
 
 IFS= read -r first || refuse 'there is no script'
-case $first in '#!/'*) ;; *) refuse 'a script begins with #!/' ;; esac
+case $first in '#!/'* | '#! /'*) ;; *) refuse 'a script begins with #!/' ;; esac
 cd / || refuse 'the root folder cannot be entered'
 # sbatch reads options from comments up to the first command, and those of PBS and LSF from everywhere.
 {
