@@ -67,7 +67,7 @@ class SlurmSite:
         """Write every folder, key and configuration file; fills `job_account` and `notes` (for the person)."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.job_account, note = files.choose_job_account(self.state)
-        self.notes = [note] if note else []
+        self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
         files.socket_folder(self.state)
         files.make_folder(self._sockets / "private", 0o700)
         files.make_folder(self._shared, 0o711)
