@@ -1,4 +1,4 @@
-"""A cluster that lacks a guard claims no stranger's job, unless its provider accepts that; on a real chain and Slurm."""
+"""A cluster that lacks a guard claims no stranger's job, unless its provider accepts that. Real chain and Slurm."""
 
 from __future__ import annotations
 
