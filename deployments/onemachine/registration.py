@@ -88,6 +88,8 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         benchmarks=benchmarks,
         state=plan.state,
         metrics_port=plan.metrics_port,
+        trust_customers=plan.trust_customers,
+        accepted_gaps=plan.accepted_gaps,
         claim_stays_s=0,  # a development chain takes nothing back
         **{name: value for name, value in plan.trust.items() if name in Provider.model_fields},
         **plan.prices,

@@ -27,6 +27,8 @@ class ClusterPlan(BaseModel):
     benchmarks: dict[str, str | int | float]
     state: Path
     metrics_port: int
+    trust_customers: bool
+    accepted_gaps: list[str]
 
 
 class Plan(BaseModel):

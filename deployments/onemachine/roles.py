@@ -27,6 +27,7 @@ from deployments.onemachine.view import environment_file
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
+GAPS = ("proctrack", "task_plugin", "contain", "private_tmp")  # guards that take cgroups, which a container may lack
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ class Roles:
             trust=trust_fields(login.job_account),
             labels=offer.labels, benchmarks=offer.benchmarks, state=self.state / f"supervisor-{offer.name}",
             metrics_port=self.ports.port(f"supervisor-{offer.name}"),
+            trust_customers=not login.accounts, accepted_gaps=list(GAPS),
         )  # fmt: skip
 
     def _account_fields(self, offer: Offer) -> dict[str, str | int | None]:

@@ -35,7 +35,8 @@ class ClusterSpec:
     """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
 
     At most seven GPUs a node: each is a character device that every machine has. Without `hook` no completion
-    records are written, without `guard` any job may take any name, without `accounting` slurmdbd is not told of jobs.
+    records are written, without `guard` jobs may change themselves and submit others, without `private` everybody sees
+    everybody's jobs, without `accounting` slurmdbd is not told of jobs.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ClusterSpec:
     gpus_per_node: int = 0
     hook: bool = True
     guard: bool = True
+    private: bool = True
     accounting: bool = True
 
     @property
@@ -68,7 +70,7 @@ class SlurmSite:
         """Write every folder, key and configuration file; fills `job_account` and `notes` (for the person)."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.job_account, note = accounts.choose_job_account(self.state)
-        self.notes = [note] if note else []
+        self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
         files.socket_folder(self.state)
         files.make_folder(self._sockets / "private", 0o700)
         files.make_folder(self._shared, 0o711)
@@ -79,6 +81,7 @@ class SlurmSite:
         user = files.own_account()
         files.write_template(
             "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
+            private=all(spec.private for spec in self.clusters.values()),
             munge_socket=self._munge_socket, ports={"slurmdbd": self._port("slurmdbd")},
         )  # fmt: skip
         (self._shared / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n")
@@ -185,7 +188,7 @@ class SlurmSite:
         files.make_folder(folder / "login-home", 0o700)
         files.make_folder(folder / "grid", 0o711)
         files.make_folder(folder / "grid" / "jobs", 0o711)
-        spool = files.make_folder(folder / "grid" / "spool", 0o700)
+        files.make_folder(folder / "grid" / "spool", 0o700)
         files.make_folder(self._sockets / spec.name, 0o755)
         for node in spec.node_names:
             files.make_folder(self._sockets / spec.name / node, 0o755)
@@ -206,10 +209,9 @@ class SlurmSite:
             digits=accounts.DIGITS,
         )  # fmt: skip
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
-        if spec.hook:
-            files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)
-        if spec.guard:
-            files.write_hook("job_submit.lua", folder / "job_submit.lua", supervisor=os.getuid())
+        for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
+            if wanted:
+                files.write_hook(name, folder, self.login(spec.name))
 
     def _munged(self) -> Daemon:
         argv = [
