@@ -37,6 +37,12 @@ class Provider(GridBlock):
     refused_customers: list[Address] = Field(
         default_factory=list, description="Wallet addresses of customers whose jobs this cluster gives back."
     )
+    max_cut_percent: int = Field(
+        default=20,
+        ge=0,
+        le=100,
+        description="Highest platform's cut, in percent of a job's cost, at which jobs are claimed and run.",
+    )
     claim_stays_s: float = Field(
         default=5.0,
         ge=0,
@@ -60,6 +66,7 @@ class Provider(GridBlock):
             labels=tuple(Label(key, value) for key, value in sorted(labels.items())),
             state=self.state,
             refused_customers=tuple(self.refused_customers),
+            max_cut_percent=self.max_cut_percent,
             claim_stays_s=self.claim_stays_s,
             metrics_host=self.metrics_host,
             metrics_port=self.metrics_port,

@@ -10,6 +10,7 @@ from cli.border import runs
 from cli.grid import address, wallet
 from cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
+from deepgrid.secure_url import fault_of
 
 if TYPE_CHECKING:
     from deepgrid.chain.book import AddressBook
@@ -88,6 +89,9 @@ def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> di
     for name in ("rpc_url", "definitions_url", "logs_url"):
         if found[name] is None:
             raise InputError(f"A new address book needs --{name.replace('_', '-')}.")
+    for name in ("definitions_url", "logs_url"):
+        if fault := fault_of(found[name] or ""):
+            raise InputError(f"--{name.replace('_', '-')} {fault}.")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 from cli.screen import Screen
@@ -9,6 +10,8 @@ from cli.story import NAME_LABEL, cluster_name
 from cli.text import plural
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Queues, TrackRecord
+from deepgrid.chain.proposal import proposal_hash
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.roles.registration import Versions, differences
 
@@ -60,14 +63,46 @@ def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queue
     newest = versions.approved or versions.proposed
     if newest is not None:
         show_offer(screen, newest)
-    changes = waiting_change(versions)
-    if changes:
-        screen.heading("Waits for approval")
-        screen.pairs([(name, change) for name, _, change in (line.partition(": ") for line in changes)])
+    if versions.approved is None:
+        show_hash(screen, versions)
+    else:
+        show_proposal(screen, versions)
     screen.heading("Track record")
     screen.pairs([(name, str(count)) for name, count in _record(record).items()])
     screen.heading("Queues")
     screen.pairs([(name, str(count)) for name, count in _queues(queues).items()])
+
+
+def show_proposal(screen: Screen, versions: Versions) -> None:
+    """Print what an approval would put in force, and by which hash; nothing when nothing waits."""
+    changes = waiting_change(versions)
+    if changes:
+        screen.heading("Waits for approval")
+        screen.pairs([(name, change) for name, _, change in (line.partition(": ") for line in changes)])
+    elif versions.approved is None and versions.proposed is not None:
+        show_offer(screen, versions.proposed)
+    show_hash(screen, versions)
+
+
+def show_hash(screen: Screen, versions: Versions) -> None:
+    """Print the hash by which the waiting proposal is approved; nothing when nothing waits."""
+    if versions.proposed is not None:
+        screen.pairs([("proposal", f"0x{hash_of(versions).hex()}")])
+
+
+def hash_of(versions: Versions) -> bytes:
+    """The hash of the waiting proposal as it was read; zeros, which no proposal has, when nothing waits."""
+    return bytes(32) if versions.proposed is None else proposal_hash(versions.proposed)
+
+
+def read_hash(text: str) -> bytes:
+    """A proposal's hash as it is typed. Raises InputError."""
+    digits = text.removeprefix("0x")
+    if len(digits) != 64 or not all(digit in string.hexdigits for digit in digits):
+        raise InputError(
+            "A proposal's hash is 0x and 64 hexadecimal digits.", next_step="`dps provider status` shows it."
+        )
+    return bytes.fromhex(digits)
 
 
 def standing_as_json(address: str, versions: Versions, record: TrackRecord, queues: Queues) -> dict[str, Any]:
@@ -77,6 +112,7 @@ def standing_as_json(address: str, versions: Versions, record: TrackRecord, queu
         "standing": versions.standing.name.lower(),
         "approved": None if versions.approved is None else offer_as_json(versions.approved),
         "proposed": None if versions.proposed is None else offer_as_json(versions.proposed),
+        "proposal_hash": None if versions.proposed is None else f"0x{hash_of(versions).hex()}",
         "changes": list(waiting_change(versions)),
         "track_record": {name.replace(" ", "_"): count for name, count in _record(record).items()},
         "queues": {name.replace(" ", "_"): count for name, count in _queues(queues).items()},

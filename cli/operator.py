@@ -43,6 +43,22 @@ async def serve_services(
     ],
     host: Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port to listen at.", min=0)] = 3000,
+    tls_cert: Annotated[
+        Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_CERT", help="Certificate with its chain, PEM.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_KEY", help="The certificate's private key, PEM.")
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_TRUSTED_PROXY",
+            help="Address or network of a proxy whose X-Forwarded-For counts; repeatable. Nobody's by default.",
+        ),
+    ] = None,
+    allow_plain_http: Annotated[
+        bool, typer.Option(help="Listen without TLS at an address that other machines reach: secrets in clear text.")
+    ] = False,
     book: BookFile = None,
 ) -> None:
     """Keep definitions and logs, and hand each to whom it belongs, until stopped by a signal."""
@@ -50,4 +66,8 @@ async def serve_services(
     from deepgrid.services.serve import serve as serve_until_stopped
 
     start_logging()
-    await serve_until_stopped(ServicesSettings(database, secret_file, host=host, port=port, book=book))
+    settings = ServicesSettings(
+        database, secret_file, host=host, port=port, book=book, tls_cert=tls_cert, tls_key=tls_key,
+        trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
+    )  # fmt: skip
+    await serve_until_stopped(settings)

@@ -85,9 +85,29 @@ async def register(cluster: ClusterName) -> None:
 
 @provider.command("approve")
 @runs
-async def approve(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Put a provider's proposal in force; for the operator's key."""
-    await _decide(who, key, book, lambda writer: writer.approve_provider, "is approved")
+async def approve(
+    who: Who,
+    looked_at: Annotated[
+        str,
+        typer.Option("--proposal", metavar="HASH", help="Hash of the proposal, as `dps provider status` shows it."),
+    ] = "",
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Put a provider's proposal in force, exactly as it is shown here; for the operator's key."""
+    from cli.offer import hash_of, read_hash, show_proposal
+    from deepgrid.roles.registration import read_versions
+
+    candidate = address(who)
+    expected = read_hash(looked_at) if looked_at else None
+    async with as_customer(key, book) as session:
+        versions = await read_versions(session.chain, candidate)
+        if expected is None:
+            show_proposal(Screen(), versions)
+            expected = hash_of(versions)
+        receipt = await session.writer.approve_proposal(candidate, expected)
+    print(f"{candidate} is approved.")
+    print(f"transaction {receipt.tx_hash}")
 
 
 @provider.command("remove")
@@ -116,13 +136,17 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
 @provider.command("doctor")
 @runs
 async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
-    """Find what is wrong with a cluster's set-up: login, Slurm, how ends are learnt, accounts, chain, gas, services."""
+    """Find what is wrong with a cluster's set-up: Prefect's login, Slurm, ends, accounts, chain, gas, services."""
+    from prefect.settings import PREFECT_API_URL
+
     from cli.checkup import findings_as_json, show_findings
     from deepgrid.errors import ConfigurationError
     from deepgrid.roles.doctor import examine_provider
+    from deepgrid.roles.prefect_check import examine_prefect
     from deepgrid.slurm.checkup import Level
 
-    findings = await examine_provider(await provider_settings(cluster))
+    settings = await provider_settings(cluster)
+    findings = [await examine_prefect(PREFECT_API_URL.value() or ""), *await examine_provider(settings)]
     if as_json:
         print_json(findings_as_json(findings))
     else:

@@ -11,6 +11,7 @@ from prefect.states import Completed
 from tasks import sessions
 from tasks.collecting import (
     cancel_left_over,
+    end_foreign,
     find_leftovers,
     give_grace,
     look_again,
@@ -24,6 +25,8 @@ from tasks.collecting import (
 async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) -> State[None]:
     """Refund jobs that the cluster lost, settle those that ended unseen, cancel and remove what is left of others.
 
+    Jobs that customers' accounts run without a claim are ended too, unless the provider trusts its customers.
+
     A cluster that does not answer fails the run, and nothing is collected.
 
     Args:
@@ -35,6 +38,9 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
         found = await look_for_zombies(session)
         await asyncio.gather(*(cancel_left_over(session, key) for key in found.left_over))
         done = [f"cancelled what was left of job {key.job_id}" for key in found.left_over]
+        if found.foreign:
+            ended = await end_foreign(session, found.foreign)
+            done.append(f"ended {len(ended)} of {len(found.foreign)} jobs of customers' accounts without a claim")
         if found.suspects:
             await give_grace(grace_s)
             seen = await look_again(session, found.suspects, grace_s)

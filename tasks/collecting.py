@@ -10,6 +10,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.roles import tidying, zombies
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.zombies import Findings, Suspect
+from deepgrid.slurm.commands import Row
 from deepgrid.slurm.leftovers import Leftover
 from tasks.retrying import side_effect
 
@@ -44,6 +45,12 @@ async def put_right(session: ProviderSession, seen: Observation) -> str:
 async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
     """Cancel a Slurm job whose claim is over."""
     await zombies.cancel_left_over(session, key)
+
+
+@side_effect("end foreign jobs on {session.settings.cluster}")
+async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[int]:
+    """End jobs of customers' accounts that belong to no claim; returns the ids that Slurm took."""
+    return await zombies.end_foreign(session, foreign)
 
 
 @side_effect("look for leftovers on {session.settings.cluster}", LOOKS_AGAIN)

@@ -17,6 +17,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.variables import Variable
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.roles.cut import why_not_claimed
 from deepgrid.roles.provider import ProviderSession
 from tasks.retrying import side_effect
 from tasks.runs import is_paused
@@ -84,6 +85,8 @@ async def why_closed(session: ProviderSession) -> str:
     """
     if not await session.chain.accepts_requests():
         return "the grid is closed for new jobs"
+    if too_much := await why_not_claimed(session):
+        return too_much
     try:
         async with get_client() as client:
             paused = is_paused(await client.read_deployment_by_name(claiming(session.settings.cluster)))

@@ -38,6 +38,8 @@ error InsufficientFunds(uint256 available, uint256 required);
 error TooMuchLocked(uint256 amount, uint256 most);
 /// Tasks, CPUs per task or memory per CPU is zero.
 error InvalidJobDefinition();
+/// A job or a provider names more labels than others would have to read.
+error TooManyLabels(uint256 count, uint256 most);
 /// A job's definition, or a whole request, is longer than one contract's code can keep.
 error BlobTooLong(uint256 length, uint256 most);
 /// No job has this id.
@@ -60,6 +62,14 @@ error NoJob();
 error OutOfBounds();
 
 // --- providers
+/// The provider has more nodes than others would have to read.
+error TooManyNodes(uint256 count, uint256 most);
+/// A key or a value of a provider's label has more bytes than others would have to read.
+error LabelTooLong(uint256 length, uint256 most);
+/// Another proposal waits than the one that was looked at.
+error ProposalChanged(bytes32 waiting, bytes32 expected);
+/// The proposal changed lately: it cannot be approved by its address alone before `notBefore` (unix seconds).
+error ProposalTooRecent(uint256 notBefore);
 /// No nodes.
 error InvalidNodesCount();
 /// The arrays of the hardware differ in length.
@@ -80,3 +90,5 @@ error AlreadyDone();
 // --- constants
 /// The value is outside of what this constant may be.
 error InvalidConstant(uint256 value, uint256 least, uint256 most);
+/// The new cut cannot take effect before `notBefore` (unix seconds); 0 when no notice was given.
+error CutNotDue(uint256 notBefore);

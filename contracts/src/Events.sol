@@ -31,5 +31,11 @@ event JobSettledEvent(
     bytes32 jobId, address provider, address customer, uint64 billedMinutes, uint256 paid, uint256 cut, uint256 refunded
 );
 
+/// The owner gave notice of another cut (in percent), which can take effect from `notBefore` (unix seconds) on.
+event CutNotedEvent(uint256 percent, uint256 notBefore);
+
+/// Another cut (in percent) is in force for assignments from now on.
+event CutChangedEvent(uint256 percent);
+
 /// An item of a batch lost a race and was skipped: its index in the call, its job, and the error of the single call.
 event BatchItemSkippedEvent(uint256 index, bytes32 jobId, bytes reason);

@@ -240,7 +240,7 @@ contract MetaScheduler is Endings {
         returns (JobWord)
     {
         _extras[jobId].exitCode = exitCode;
-        return _noteError(jobId, word, lastError);
+        return _noteError(jobId, word, bytes(lastError));
     }
 
     /// The job runs since `ranMinutes`; that it may was checked.

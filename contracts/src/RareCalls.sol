@@ -13,6 +13,7 @@ import {
 import {JobRefusedEvent} from "./Events.sol";
 import {IProviderManager} from "./IProviderManager.sol";
 import {JobStatus} from "./Types.sol";
+import {CutChanges} from "./base/CutChanges.sol";
 import {Endings} from "./base/Endings.sol";
 import {JobViews} from "./base/JobViews.sol";
 import {ProviderQueues} from "./base/ProviderQueues.sol";
@@ -26,7 +27,7 @@ import {States} from "./libraries/States.sol";
 /// itself, since both together are longer than one contract may be. This code then works on the storage of the
 /// MetaScheduler: none of the two has a variable of its own, all are in the base contracts, which are the same. Called
 /// directly it has no jobs, no roles and no credits.
-contract RareCalls is TopUps, ProviderQueues, Standings, JobViews {
+contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     using IdList for IdList.List;
 
     /// After bought time and this much more, a customer may take a job back from a provider that vanished.
@@ -58,7 +59,7 @@ contract RareCalls is TopUps, ProviderQueues, Standings, JobViews {
 
     /// Cancels a job. Before its claim: at once, with a full refund. From then on it is a request to the provider,
     /// which also ends the spending authority; when it stays unanswered for `claimJobTimeout`, a further call
-    /// closes the job with a full refund.
+    /// closes the job with a full refund. A further call before that changes nothing: the provider is told once.
     function cancelJob(bytes32 jobId) external {
         JobWord word = _word(jobId);
         Deal memory deal = _dealOf(jobId, word);
@@ -69,18 +70,18 @@ contract RareCalls is TopUps, ProviderQueues, Standings, JobViews {
         if (!word.cancelRequested()) {
             _extras[jobId].cancelRequestedAt = uint40(block.timestamp);
             _words[jobId] = word.withExtra().withCancelRequest().withDelegateSpending(false);
+            _cancelling[deal.provider].push(uint64(uint256(jobId)));
         } else if (block.timestamp >= _extras[jobId].cancelRequestedAt + _claimTimeout()) {
             ++_faults[deal.provider].timedOut;
-            return _end(jobId, word, deal, JobStatus.CANCELLED, 0);
+            _end(jobId, word, deal, JobStatus.CANCELLED, 0);
         }
-        _cancelling[deal.provider].push(uint64(uint256(jobId)));
     }
 
     // ---------------------------------------------------------------- meta-scheduler
 
     /// Ends a hot job with a full refund, whatever ran.
     function panicJob(bytes32 jobId, string calldata lastError) external onlyRole(METASCHEDULER_ROLE) {
-        JobWord word = _noteError(jobId, _word(jobId), lastError);
+        JobWord word = _noteError(jobId, _word(jobId), bytes(lastError));
         _panic(jobId, word, _dealOf(jobId, word));
     }
 
@@ -96,7 +97,8 @@ contract RareCalls is TopUps, ProviderQueues, Standings, JobViews {
         if (block.timestamp < notBefore) revert TimeoutTooEarly(notBefore);
         ++_faults[deal.provider].timedOut;
         if (status != JobStatus.RUNNING) return _giveBack(jobId, word, deal);
-        word = _noteError(jobId, word, "the provider did not report in time");
+        _extras[jobId].lastError = "the provider did not report in time";
+        word = word.withExtra();
         _end(jobId, word, deal, JobStatus.PANICKED, 0);
     }
 

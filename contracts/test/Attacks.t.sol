@@ -165,8 +165,7 @@ contract AttacksTest is Grid {
     function reprice(uint256 factor) private {
         vm.prank(provider);
         manager.register(hardware(2, 4, 16, 64_000), scaled(factor), labels());
-        vm.prank(operator);
-        manager.approve(provider);
+        approve(provider);
     }
 
     function checkGain(string memory attack, uint256 more, uint256 less) private view {

@@ -129,8 +129,7 @@ contract BatchTest is Grid {
         manager.remove(provider);
         vm.prank(provider);
         manager.register(hardware(2, 4, 16, 64_000), scaled(2), labels());
-        vm.prank(operator);
-        manager.approve(provider);
+        approve(provider);
         bytes32 later = assigned(1000 ether);
         vm.assertEq(rare.jobTerms(id).ratePerMinute, RATE, "the old job keeps its price");
         vm.assertEq(rare.jobTerms(later).ratePerMinute, 2 * RATE, "the new one has the new price");

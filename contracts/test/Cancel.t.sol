@@ -42,6 +42,8 @@ contract CancelTest is Grid {
             vm.prank(provider);
             rare.claimNextCancellingJob();
             vm.assertTrue(!rare.hasCancellingJob(provider), "taken");
+            cancel(id);
+            vm.assertTrue(!rare.hasCancellingJob(provider), "told once, however often it is asked for");
             report(id, JobStatus.CANCELLED, 0);
         }
     }

@@ -112,8 +112,7 @@ contract CasesTest is Grid {
     function test_more_than_a_year_is_charged_as_a_year_and_a_minute() external {
         vm.prank(provider);
         manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(1, 0, 0), labels());
-        vm.prank(operator);
-        manager.approve(provider);
+        approve(provider);
         bytes32 id = running(DEPOSIT);
         vm.assertEq(rare.jobTerms(id).limitMinutes, 525_600, "a year");
         skip(730 days);

@@ -20,7 +20,6 @@ contract ConstantsTest is Grid {
 
     function test_setters_take_what_is_within_bounds_from_the_owner_only() external {
         check(grid.setMinimumAmount.selector, grid.minimumAmount.selector, 0, type(uint96).max);
-        check(grid.setDeepsquareCut.selector, grid.deepsquareCut.selector, 0, 100);
         check(grid.setBillDurationDeltaMinute.selector, grid.billDurationDeltaMinute.selector, 0, 1440);
         check(grid.setCancellationFeeMinute.selector, grid.cancellationFeeMinute.selector, 0, 60);
         check(grid.setClaimJobTimeout.selector, grid.claimJobTimeout.selector, 1, 10_080);

@@ -74,9 +74,10 @@ contract GasTest is Grid {
         costs[0] = gasleft();
         manager.register(hardware(2, 4, 16, 64_000), prices(), labels());
         costs[0] -= gasleft();
+        bytes32 hash = manager.proposalHash(newcomer);
         vm.prank(operator);
         costs[1] = gasleft();
-        manager.approve(newcomer);
+        manager.approveProposal(newcomer, hash);
         costs[1] -= gasleft();
         vm.prank(operator);
         costs[2] = gasleft();

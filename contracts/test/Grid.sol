@@ -76,8 +76,21 @@ abstract contract Grid {
     function join(address who) internal {
         vm.prank(who);
         manager.register(hardware(2, 4, 16, 64_000), prices(), labels());
+        approve(who);
+    }
+
+    /// The operator approves what waits, as it has been looked at.
+    function approve(address who) internal {
+        bytes32 hash = manager.proposalHash(who);
         vm.prank(operator);
-        manager.approve(who);
+        manager.approveProposal(who, hash);
+    }
+
+    /// The owner gives notice of a cut, waits, and lets it take effect.
+    function changeCut(uint256 percent) internal {
+        rare.setDeepsquareCut(percent);
+        skip(rare.CUT_NOTICE_PERIOD());
+        rare.applyDeepsquareCut();
     }
 
     function endow(address who, uint256 amount) internal {

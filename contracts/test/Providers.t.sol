@@ -80,10 +80,8 @@ contract ProvidersTest is Registry {
     }
 
     function test_only_a_waiting_proposal_is_approved() external {
-        vm.expectRevert(WaitingApprovalOnly.selector);
-        approve(rival);
-        vm.expectRevert(WaitingApprovalOnly.selector);
-        approve(provider);
+        checkUnapproved(rival, WaitingApprovalOnly.selector);
+        checkUnapproved(provider, WaitingApprovalOnly.selector);
     }
 
     function test_a_removed_provider_is_gone_and_may_come_back() external {
@@ -111,8 +109,7 @@ contract ProvidersTest is Registry {
         vm.assertTrue(!manager.isValidForScheduling(provider), "not valid");
         vm.expectRevert(Banned.selector);
         propose(provider, 1 ether);
-        vm.expectRevert(Banned.selector);
-        approve(provider);
+        checkUnapproved(provider, Banned.selector);
         vm.expectRevert(AlreadyDone.selector);
         ban(provider);
         remove(provider);
@@ -139,6 +136,7 @@ contract ProvidersTest is Registry {
         for (uint256 i; i < moves.length; ++i) {
             checkDenied(abi.encodeWithSelector(moves[i], provider), refusal);
         }
+        checkDenied(abi.encodeCall(manager.approveProposal, (provider, bytes32(0))), refusal);
     }
 
     function test_counters() external {
@@ -216,6 +214,16 @@ contract ProvidersTest is Registry {
         vm.expectRevert(selector);
         vm.prank(rival);
         manager.register(bad, prices(), labels());
+    }
+
+    function checkUnapproved(address who, bytes4 selector) private {
+        bytes32 hash = manager.proposalHash(who);
+        vm.expectRevert(selector);
+        vm.prank(operator);
+        manager.approveProposal(who, hash);
+        vm.expectRevert(selector);
+        vm.prank(operator);
+        manager.approve(who);
     }
 
     function checkDenied(bytes memory call, bytes memory refusal) private {

@@ -49,8 +49,7 @@ contract ReceiversTest is Grid {
         stubborn.act(
             address(manager), abi.encodeCall(manager.register, (hardware(1, 4, 16, 64_000), prices(), labels()))
         );
-        vm.prank(operator);
-        manager.approve(who);
+        approve(who);
         bytes32 id = request(500 ether);
         vm.prank(operator);
         grid.metaSchedule(id, who);

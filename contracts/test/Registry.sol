@@ -12,11 +12,6 @@ abstract contract Registry is Grid {
         manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(8 ether, cpuPrice, 0.0001 ether), labels());
     }
 
-    function approve(address who) internal {
-        vm.prank(operator);
-        manager.approve(who);
-    }
-
     function remove(address who) internal {
         vm.prank(operator);
         manager.remove(who);

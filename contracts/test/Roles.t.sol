@@ -61,9 +61,9 @@ contract RolesTest is Grid {
         emit Ownable.OwnershipTransferred(address(this), rival);
         grid.transferOwnership(rival);
         vm.expectRevert(abi.encodeWithSelector(Ownable.OwnableUnauthorizedAccount.selector, address(this)));
-        grid.setDeepsquareCut(1);
+        rare.setDeepsquareCut(1);
         vm.prank(rival);
-        grid.setDeepsquareCut(1);
+        rare.setDeepsquareCut(1);
         vm.prank(rival);
         grid.renounceOwnership();
         vm.assertEq(grid.owner(), address(0), "nobody");

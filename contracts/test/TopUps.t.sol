@@ -5,6 +5,7 @@ import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.so
 import {
     CustomerMetaSchedulerProviderOnly,
     CustomerOnly,
+    InsufficientFunds,
     JobHotStatusOnly,
     NoJob,
     NoSpendingAuthority,
@@ -12,7 +13,7 @@ import {
     RunningScheduledStatusOnly
 } from "../src/Errors.sol";
 import {ClaimNextTopUpJobEvent} from "../src/Events.sol";
-import {JobStatus} from "../src/Types.sol";
+import {JobStatus, ProviderPrices} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
@@ -143,8 +144,64 @@ contract TopUpsTest is Grid {
         bytes32 id = claimed(100 ether + first % 10_000 ether);
         uint64 before = rare.jobTerms(id).limitMinutes;
         vm.prank(customer);
-        rare.topUpJob(id, second % 10_000 ether);
+        rare.topUpJob(id, 1 + second % 10_000 ether);
         vm.assertTrue(rare.jobTerms(id).limitMinutes >= before, "monotone");
+    }
+
+    function test_nothing_is_never_a_top_up() external {
+        bytes32 id = running(200 ether);
+        address[3] memory callers = [customer, provider, stranger];
+        for (uint256 i; i < 3; ++i) {
+            uint256 least = i == 0 ? 1 : RATE;
+            vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, 0, least));
+            vm.prank(callers[i]);
+            rare.topUpJob(id, 0);
+        }
+    }
+
+    function test_others_than_the_customer_add_a_minute_at_least() external {
+        bytes32 id = running(200 ether);
+        endow(stranger, 2 * RATE);
+        vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, RATE - 1, RATE));
+        vm.prank(stranger);
+        rare.topUpJob(id, RATE - 1);
+        vm.prank(stranger);
+        rare.topUpJob(id, RATE);
+        vm.assertEq(rare.get(id).cost.maxCost, 200 ether + RATE, "a minute");
+        vm.assertEq(rare.getTopUpJobQueueSize(provider), 1, "told");
+    }
+
+    function test_a_free_job_takes_a_wei_and_nobody_is_told() external {
+        vm.prank(provider);
+        manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(0, 0, 0), labels());
+        approve(provider);
+        bytes32 id = running(100 ether);
+        endow(stranger, 1);
+        vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, 0, 1));
+        vm.prank(stranger);
+        rare.topUpJob(id, 0);
+        vm.prank(stranger);
+        rare.topUpJob(id, 1);
+        vm.assertTrue(!rare.hasTopUpJob(provider), "its limit is the longest already");
+        vm.prank(customer);
+        rare.setDelegateSpendingAuthority(id, true);
+        skip(365 days);
+        vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, 0, 1));
+        delegate(id);
+    }
+
+    function test_the_provider_is_told_only_of_more_minutes() external {
+        bytes32 id = running(146 ether);
+        vm.prank(customer);
+        rare.topUpJob(id, RATE - 1);
+        vm.assertTrue(!rare.hasTopUpJob(provider), "not a minute yet");
+        vm.prank(customer);
+        rare.topUpJob(id, 1);
+        vm.expectEmit(address(grid));
+        emit ClaimNextTopUpJobEvent(id, provider, 11);
+        vm.prank(provider);
+        rare.claimNextTopUpJob();
+        vm.assertEq(rare.get(id).cost.pendingTopUp, 0, "all of it");
     }
 
     function allowed(uint256 locked) private returns (bytes32 id) {

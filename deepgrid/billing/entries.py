@@ -133,7 +133,8 @@ class Ledger:
 class Run:
     """A job at Slurm, of one claim. `started_at` is None for one that never started.
 
-    `guarded`: the script refused to start, as it had started before or the claim was over.
+    `guarded`: the script refused to start, as it had started before or the claim was over. `ran_s` is for how many
+    seconds it ran in all, None where its start and end say that.
     """
 
     job_id: int
@@ -144,6 +145,7 @@ class Run:
     ended_at: int | None
     exit_status: int = 0
     guarded: bool = False
+    ran_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

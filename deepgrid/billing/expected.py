@@ -10,7 +10,7 @@ from deepgrid.billing.entries import Run
 from deepgrid.billing.formulas import Bill, bill
 from deepgrid.lifecycle.decide import FAULTS
 from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
 from deepgrid.lifecycle.states import JobStatus
 
 
@@ -18,7 +18,7 @@ def run_minutes(run: Run | None) -> int:
     """Started minutes of a run that has ended; 0 for one that never started, or has not ended."""
     if run is None or run.started_at is None or run.ended_at is None:
         return 0
-    return started_minutes(run.started_at, run.ended_at)
+    return started_minutes(run.started_at, run.ended_at) if run.ran_s is None else minutes_begun(run.ran_s)
 
 
 def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_minutes: int) -> int:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from deepgrid.chain.durable import write_json
 from deepgrid.errors import ConfigurationError
+from deepgrid.secure_url import fault_of
 
 BOOK_VARIABLE = "DEEPGRID_BOOK"
 DEFAULT_BOOK = "~/.dps/grid.json"
@@ -36,8 +37,15 @@ def _url(schemes: tuple[str, ...], text: str) -> str:
     return text.rstrip("/")
 
 
+def _without_clear_text(url: str) -> str:
+    if fault := fault_of(url):
+        raise ValueError(fault)
+    return url
+
+
 Address = Annotated[str, AfterValidator(_address)]
 HttpUrl = Annotated[str, AfterValidator(lambda text: _url(("http", "https"), text))]
+ServicesUrl = Annotated[HttpUrl, AfterValidator(_without_clear_text)]
 WsUrl = Annotated[str, AfterValidator(lambda text: _url(("ws", "wss"), text))]
 
 
@@ -55,8 +63,8 @@ class AddressBook(BaseModel):
     meta_scheduler: Address
     credit: Address
     provider_manager: Address
-    definitions_url: HttpUrl
-    logs_url: HttpUrl
+    definitions_url: ServicesUrl
+    logs_url: ServicesUrl
     first_block: int = Field(default=0, ge=0)
     prefect_ui_url: HttpUrl | None = None
 

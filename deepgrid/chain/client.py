@@ -15,6 +15,8 @@ from deepgrid.chain.answers import Asked, Request, making_sense
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.contract import interface
 from deepgrid.chain.errors import refusal, role_hash, too_large
+from deepgrid.chain.figures import Constants as Constants
+from deepgrid.chain.figures import Cut
 from deepgrid.chain.history import Settlement, Transition, history, settlement
 from deepgrid.chain.node import Node, read_chain_id
 from deepgrid.chain.rpc import REQUEST_TIMEOUT_S, Rpc
@@ -25,17 +27,6 @@ from deepgrid.lifecycle.job import Job, Provider
 JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas that nodes grant a call
 PROVIDERS_PER_CALL = 20
 IDS_PER_CALL = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """Figures of the contract: least deposit (wei), platform's cut (percent), times (minutes)."""
-
-    minimum_wei: int
-    cut_percent: int
-    claim_timeout_minutes: int
-    cancellation_fee_minutes: int
-    top_up_slice_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +181,12 @@ class Chain(Node):
         """The figures that bind new jobs."""
         names = ("minimumAmount", "deepsquareCut", "claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin")
         return Constants(*await self._read_many([("MetaScheduler", name) for name in names]))
+
+    async def cut(self) -> Cut:
+        """The platform's cut that binds new assignments, and the one that is announced."""
+        names = ("deepsquareCut", "nextDeepsquareCut")
+        percent, announced = await self._read_many([("MetaScheduler", name) for name in names])
+        return Cut(percent, *announced)
 
     # -- providers ---------------------------------------------------------------------------
 

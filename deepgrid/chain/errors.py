@@ -82,6 +82,20 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "RemainingTimeAboveLimit": ("The job has {remaining} minutes left; a top-up is possible from {limit} on.", ""),
     "NoJob": ("No job is waiting for this provider.", ""),
     "OutOfBounds": ("The list has changed since its last page was read.", "Read it from the start."),
+    "TooManyNodes": ("A provider has at most {most} nodes on chain, not {count}.", "Offer a smaller partition."),
+    "TooManyLabels": ("{count} labels are too many: the chain takes at most {most}.", "Leave some away."),
+    "LabelTooLong": (
+        "A label's key or value has {length} bytes; the chain takes at most {most}.",
+        "Shorten the provider's labels.",
+    ),
+    "ProposalChanged": (
+        "The provider has replaced its proposal meanwhile.",
+        "Look at the new one with `dps provider status`.",
+    ),
+    "ProposalTooRecent": (
+        "The proposal changed lately: it is approved by its hash, or from unix second {notBefore} on.",
+        "Use `dps provider approve`.",
+    ),
     "InvalidNodesCount": ("A provider needs at least one node.", "Correct the hardware."),
     "ArrayLengthMismatch": ("The hardware does not give one figure for each node.", "Correct the hardware."),
     "InvalidTotalCpus": ("The nodes have no CPU.", "Correct the hardware."),
@@ -91,6 +105,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "Banned": ("The provider is banned.", ""),
     "AlreadyDone": ("That is already so.", ""),
     "InvalidConstant": ("{value} is out of range: {least} to {most}.", ""),
+    "CutNotDue": (
+        "No new cut can take effect yet: not before unix second {notBefore} (0: no notice was given).",
+        "Give notice with setDeepsquareCut, or wait.",
+    ),
     "ERC20InsufficientBalance": (
         "{sender} has {balance:credits} credits; {needed:credits} are needed.",
         "Get more credits.",

@@ -10,6 +10,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 NOBODY = "0x" + 40 * "0"
 LONGEST_NAME_BYTES = 32
+MOST_LABELS = 64  # of one job on chain, wanted labels and conditions together
 
 # An operator is two ASCII bytes on chain, padded with zeros.
 OPERATORS = {
@@ -39,8 +40,18 @@ def coded_name(name: str) -> bytes:
     return coded
 
 
+def check_label_count(count: int) -> None:
+    """Raise InputError when a job names more labels and conditions than the contract takes."""
+    if count > MOST_LABELS:
+        raise InputError(
+            f"The job names {count} labels and conditions; at most {MOST_LABELS} fit on chain.",
+            next_step="Ask for fewer with --uses and --affinities.",
+        )
+
+
 def coded_definition(definition: JobDefinition) -> tuple[Any, ...]:
-    """The struct JobDefinition. Raises InputError for an unknown operator."""
+    """The struct JobDefinition. Raises InputError for an unknown operator, or too many labels."""
+    check_label_count(len(definition.uses) + len(definition.affinity))
     unknown = [condition.op for condition in definition.affinity if condition.op not in OPERATORS]
     if unknown:
         raise InputError(f"{unknown[0]!r} is not an operator of affinities.", next_step=f"Use {' '.join(OPERATORS)}.")

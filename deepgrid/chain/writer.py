@@ -104,9 +104,12 @@ class Writer(BatchWriter):
         """Assign a pending job to a provider; fixes its price."""
         return await self._send("MetaScheduler", "metaSchedule", coded_id(job_id), provider)
 
-    async def approve_provider(self, provider: str) -> Receipt:
-        """Put a provider's proposal in force."""
-        return await self._send("ProviderManager", "approve", provider)
+    async def approve_proposal(self, provider: str, looked_at: bytes) -> Receipt:
+        """Put a provider's proposal in force, if it still is the one that was looked at.
+
+        `looked_at` is the `proposal_hash` of that one. Raises ContractError `ProposalChanged` when another one waits.
+        """
+        return await self._send("ProviderManager", "approveProposal", provider, looked_at)
 
     async def remove_provider(self, provider: str) -> Receipt:
         """Take a provider off the list, proposal and approved version alike."""
@@ -129,8 +132,15 @@ class Writer(BatchWriter):
         return await self._send("MetaScheduler", "panicJob", coded_id(job_id), short_error(error))
 
     async def set_constant(self, setter: str, value: int) -> Receipt:
-        """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key)."""
+        """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key).
+
+        `setDeepsquareCut` gives notice only, see `apply_cut`.
+        """
         return await self._send("MetaScheduler", setter, value)
+
+    async def apply_cut(self) -> Receipt:
+        """Put the announced cut of the platform in force, once its notice period is over (anybody's key)."""
+        return await self._send("MetaScheduler", "applyDeepsquareCut")
 
     async def accept_requests(self, accepted: bool) -> Receipt:
         """Let new jobs in, or keep them out; jobs that there are go on (the admin's key)."""

@@ -22,7 +22,7 @@ from deepgrid.lifecycle.actions import (
     Wait,
 )
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.minutes import minutes_begun, started_minutes
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 
@@ -33,13 +33,19 @@ LOST = "the cluster lost the job: neither its queue nor its records know it"
 FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of the cluster did not boot",
           "PREEMPTED": "the cluster preempted the job",
           "REVOKED": "another cluster of the site took the job"}  # fmt: skip
-FAULT_REASONS = {"JobLaunchFailure": "the cluster could not launch the job",
-                 "launch_failed_requeued_held": "the cluster could not launch the job"}  # fmt: skip
+LAUNCH_FAILURES = frozenset({"JobLaunchFailure", "launch_failed_requeued_held"})
+LAUNCH_FAILURE = "the cluster could not launch the job"
+# A job's own account can make Slurm report a failed launch at any time. So one counts as the cluster's only this soon
+# after the start, without a sign that the script ran, and no more often than this for one customer within a day.
+LAUNCH_FAILS_WITHIN_S = 60
+FREE_LAUNCH_FAILURES = 2
+HAD_RUN = "Slurm reports a failed launch, which counts as a run"
+REQUEUED = "the job was queued again after it had started; a job runs once"
 # Slurm's reasons for which a job stays in the queue for ever.
 HOPELESS = {"PartitionTimeLimit": "the cluster's partition does not allow jobs of that length",
             "PartitionNodeLimit": "the cluster's partition does not allow jobs of that size",
             "BadConstraints": "the cluster has no nodes of that kind",
-            "launch_failed_requeued_held": "the cluster could not launch the job"}  # fmt: skip
+            "launch_failed_requeued_held": LAUNCH_FAILURE}  # fmt: skip
 # Slurm's final states that are the job's own end, billed for what ran.
 ENDS = {
     "COMPLETED": (JobStatus.FINISHED, ""),
@@ -68,7 +74,8 @@ class Observation:
 
     `absent_s` is for how many seconds nothing has known the job, None while something does.
     `limit_minutes` is the time limit that this carrier knows it gave the job, None when another one did;
-    `limit_is_final` once Slurm has refused to raise it.
+    `limit_is_final` once Slurm has refused to raise it. `launch_failures` counts the customer's jobs that ended here
+    within a day because they could not be launched, without this one.
     """
 
     key: JobKey
@@ -81,6 +88,7 @@ class Observation:
     limit_minutes: int | None = None
     limit_is_final: bool = False
     grace_s: int = LOST_GRACE_S
+    launch_failures: int = 0
 
     @property
     def alive_at_slurm(self) -> bool:
@@ -95,6 +103,8 @@ def decide(seen: Observation) -> Action:
         return _leave(seen, f"the job is {seen.job.status.words}")
     if seen.slurm.phase is Phase.UNKNOWN:
         return Wait(Awaited.SLURM)
+    if seen.slurm.requeued and seen.alive_at_slurm:
+        return CancelAtSlurm(REQUEUED)
     if seen.job.status is JobStatus.SCHEDULED:
         return _scheduled(seen)
     return _running(seen)
@@ -140,7 +150,7 @@ def _ended_before_running_was_reported(seen: Observation) -> Action:
         if seen.job.has_cancel_request:
             return _cancelled(seen)
         return Refuse(_sentence("the cluster did not start the job", slurm))
-    if _fault(slurm):
+    if _fault(seen):
         return _end(seen)
     return ReportRunning(_elapsed(seen))
 
@@ -179,14 +189,16 @@ def _lost_or_wait(seen: Observation) -> Action:
 
 def _end(seen: Observation) -> Action:
     slurm = seen.slurm
-    fault = _fault(slurm)
-    if fault:
+    if fault := _fault(seen):
         return Settle(JobStatus.FAILED, 0, slurm.exit_status, fault, tombstone=True)  # Slurm may queue it again
     if slurm.started_at is None or slurm.ended_at is None:
         if seen.job.has_cancel_request:
             return _cancelled(seen)
         return Settle(JobStatus.FAILED, 0, slurm.exit_status, _sentence("the cluster never started the job", slurm))
-    minutes = min(started_minutes(slurm.started_at, slurm.ended_at), seen.job.granted_minutes)
+    ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
+    minutes = min(minutes_begun(ran_s), seen.job.granted_minutes)
+    if slurm.requeued:
+        return Settle(JobStatus.FAILED, minutes, slurm.exit_status, REQUEUED, tombstone=True)
     if slurm.state == "CANCELLED":
         # A request that was answered is one, even when a reorganisation takes it from the chain again.
         asked = seen.job.has_cancel_request or slurm.stopped
@@ -195,11 +207,25 @@ def _end(seen: Observation) -> Action:
     if slurm.state not in ENDS:
         return Wait(Awaited.END)
     status, error = ENDS[slurm.state]
+    if slurm.reason in LAUNCH_FAILURES:
+        error = HAD_RUN
     return Settle(status, minutes, slurm.exit_status, error)
 
 
-def _fault(slurm: SlurmJob) -> str:
-    return FAULTS.get(slurm.state, "") or FAULT_REASONS.get(slurm.reason, "")
+def is_free_launch_failure(slurm: SlurmJob, launch_failures: int) -> bool:
+    """Whether Slurm could not launch the job, as far as its own account could not have made it look so for gain."""
+    if slurm.reason not in LAUNCH_FAILURES or slurm.began or slurm.requeued:
+        return False
+    if slurm.started_at is None or slurm.ended_at is None:
+        return True
+    ran_s = slurm.ended_at - slurm.started_at if slurm.ran_s is None else slurm.ran_s
+    return ran_s <= LAUNCH_FAILS_WITHIN_S and launch_failures < FREE_LAUNCH_FAILURES
+
+
+def _fault(seen: Observation) -> str:
+    if is_free_launch_failure(seen.slurm, seen.launch_failures):
+        return LAUNCH_FAILURE
+    return FAULTS.get(seen.slurm.state, "")
 
 
 def _elapsed(seen: Observation) -> int:

@@ -5,4 +5,9 @@ from __future__ import annotations
 
 def started_minutes(started_at: int, ended_at: int) -> int:
     """Minutes begun between two unix times, at least 1: 1 s -> 1, 60 s -> 1, 61 s -> 2."""
-    return max(1, -((started_at - ended_at) // 60))
+    return minutes_begun(ended_at - started_at)
+
+
+def minutes_begun(seconds: int) -> int:
+    """Minutes begun in so many seconds, at least 1."""
+    return max(1, -(-seconds // 60))

@@ -24,6 +24,9 @@ class SlurmJob:
     (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None. `limit_minutes`
     is the time that Slurm gives the job from its start, None when that was not asked or is unlimited. `stopped` tells
     that the supervisor cancelled it, not somebody at the cluster; of an absent one, before it could run.
+
+    Of an ended one, `ran_s` is for how many seconds it ran in all, None where nothing but its start and end is known.
+    `requeued` tells that Slurm queued it again after a start, `began` that its script came past its first lines.
     """
 
     phase: Phase
@@ -35,6 +38,9 @@ class SlurmJob:
     reason: str = ""
     limit_minutes: int | None = None
     stopped: bool = False
+    ran_s: int | None = None
+    requeued: bool = False
+    began: bool = False
 
     @property
     def placed(self) -> bool:

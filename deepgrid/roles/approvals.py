@@ -1,7 +1,7 @@
 """Approves changes of providers that are measurements and nothing else, where the operator wants that.
 
-The contract's `approve(address)` takes whatever waits when it is mined. A proposal is read and judged
-again right before it is approved; what replaces it within those last seconds would slip through.
+A proposal is read and judged again right before it is approved, and approved by the hash of what was judged.
+The contract refuses when another proposal waits by then.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from deepgrid.chain.proposal import proposal_hash
 from deepgrid.errors import ContractError, NotFound
 from deepgrid.roles.operator import OperatorSession
 from deepgrid.scheduling.proposals import Proposal
 
 logger = logging.getLogger(__name__)
 
-# The contract's words for a proposal that somebody dealt with meanwhile.
-NOTHING_WAITS = frozenset({"WaitingApprovalOnly", "Banned"})
+# The contract's words for a proposal that is gone or was replaced meanwhile.
+OVERTAKEN = frozenset({"WaitingApprovalOnly", "Banned", "ProposalChanged"})
 
 
 async def waiting_proposals(session: OperatorSession) -> list[Proposal]:
@@ -32,9 +33,9 @@ async def approve_unless_changed(session: OperatorSession, address: str) -> bool
     if proposal is None or proposal.concern:
         return False
     try:
-        await session.writer.approve_provider(address)
+        await session.writer.approve_proposal(address, proposal_hash(proposal.proposed))
     except ContractError as error:
-        if error.name not in NOTHING_WAITS:
+        if error.name not in OVERTAKEN:
             raise
         logger.info("%s not approved: %s", proposal.name, error.message)
         return False

@@ -26,11 +26,13 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.decide import Attempt, Observation, decide
+from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
+from deepgrid.roles.launch_failures import launch_failures
 from deepgrid.roles.provider import ProviderSession
 from deepgrid.roles.steering import extend_limit
+from deepgrid.roles.terms import why_unacceptable
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_grammar
 from deepgrid.slurm.submit import SubmitRequest
@@ -40,14 +42,11 @@ logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 30.0
 BLOCK_S = 1.0  # between looks for another block
-REFUSED_CUSTOMER = "this cluster takes no jobs of this customer; its provider can say why"
 PROMPT_S = 2.0  # within which a cluster that is well has answered
 # The contract's own words for "somebody was here before": nothing is left to do for this step.
 OVERTAKEN = frozenset(
     {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "MetaScheduledScheduledStatusOnly"}
 )
-
-
 Call = Callable[..., Awaitable[Any]]
 
 
@@ -68,6 +67,7 @@ class Carrier:
         self._limit_is_final = False
         self._seen: SlurmJob = UNKNOWN
         self._ships_output: bool | None = None  # None when another carrier submitted the job
+        self._launch_failures: int | None = None  # asked for once it matters
 
     @property
     def job_id(self) -> int:
@@ -101,9 +101,12 @@ class Carrier:
             self._absent_since = now
         if self._seen.phase in (Phase.RUNNING, Phase.ENDED) and self._ships_output is not False:
             self.session.logs.follow(self.key)
+        if self._launch_failures is None and self._seen.reason in LAUNCH_FAILURES:
+            self._launch_failures = await launch_failures(self.session.chain, job)
         return Observation(
             self.key, self.session.address, job, self._seen, self.session.monitor.cluster_now(), self._attempt,
             None if self._absent_since is None else now - self._absent_since, self._limit_minutes, self._limit_is_final,
+            launch_failures=self._launch_failures or 0,
         )  # fmt: skip
 
     async def act(self, action: Action, call: Call = plainly) -> None:
@@ -137,8 +140,8 @@ class Carrier:
         job = await self._once_it_stays()
         if job is None:
             return None
-        if job.customer in self.session.settings.refused_customers:
-            self._attempt = Attempt(unfit=REFUSED_CUSTOMER)
+        if unacceptable := why_unacceptable(job, self.session.settings):
+            self._attempt = Attempt(unfit=unacceptable)
             return None
         try:
             model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
@@ -235,6 +238,7 @@ class Carrier:
 
     async def refuse(self, reason: str) -> None:
         """Give the job back to the meta-scheduler, and tell the customer why."""
+        logger.warning("job %d is refused: %s", self.key.job_id, reason)
         await self.session.cluster.cancel(self.key)
         await self.session.explain(self.key.job_id, "refused", reason)
         await self._unless_overtaken(self.session.writer.refuse_job(self.key.job_id))

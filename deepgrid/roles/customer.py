@@ -21,7 +21,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Receipt
-from deepgrid.chain.values import LONGEST_NAME_BYTES, coded_name
+from deepgrid.chain.values import LONGEST_NAME_BYTES, check_label_count, coded_name
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError, ContractError, InputError
@@ -90,6 +90,7 @@ def read_order(
     `uses` are texts such as `os=linux`, `affinities` such as `mem>=4000`.
     Raises InputError for whatever is wrong with any of it, for a file with one line a fault.
     """
+    check_label_count(len(uses) + len(affinities))
     loaded = modules.load(file)
     if name is None:
         name = file.stem.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")

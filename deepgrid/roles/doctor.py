@@ -11,6 +11,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import GridError
+from deepgrid.roles.cut import finding
 from deepgrid.roles.provider import ProviderSettings
 from deepgrid.roles.registration import Standing, read_versions
 from deepgrid.services.client import ServicesClient
@@ -31,19 +32,25 @@ async def examine_provider(settings: ProviderSettings) -> list[Finding]:
         book = AddressBook.load(settings.book)
     except GridError as error:
         return [Finding.of("set-up", error), *await _cluster(settings)]
-    parts = (_chain(book, wallet), _services(book, wallet, settings.services_url), _cluster(settings))
+    parts = (
+        _chain(book, wallet, settings.max_cut_percent),
+        _services(book, wallet, settings.services_url),
+        _cluster(settings),
+    )
     return [finding for findings in await asyncio.gather(*parts) for finding in findings]
 
 
-async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
+async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> list[Finding]:
     try:
         async with await Chain.connect(book) as chain:
             head = await chain.head()
             standing = (await read_versions(chain, wallet.address)).standing
             gas = await _gas(chain, wallet.address)
+            cut = finding(await chain.cut(), max_cut_percent)
     except GridError as error:
         return [Finding.of("chain", error)]
-    return [Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}."), _standing(standing), gas]
+    there = Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}.")
+    return [there, _standing(standing), gas, cut]
 
 
 def _standing(standing: Standing) -> Finding:

@@ -58,7 +58,9 @@ class ProviderSettings:
     containers: Containers = field(default_factory=Containers)
     registries: tuple[str, ...] = ()  # those that may be asked about images
     refused_customers: tuple[str, ...] = ()  # wallet addresses with their checksum
+    max_cut_percent: int = 20  # of the platform, above which no job is claimed or run
     claim_stays_s: float = 5.0  # after which no reorganisation is expected to take a claim back
+    trust_customers: bool = False  # whether strangers' jobs run on a cluster that lacks guards
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0  # of health and metrics; 0 for none
 

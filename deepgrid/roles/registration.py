@@ -14,6 +14,7 @@ from deepgrid.benchmark.labels import measured_of, merge
 from deepgrid.chain.client import Chain
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
+from deepgrid.roles.cut import check_before_joining
 from deepgrid.roles.provider import ProviderSession
 
 LOOK_AGAIN_S = 2.0
@@ -108,7 +109,11 @@ async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[
 
 
 async def register(session: ProviderSession) -> Outcome:
-    """All of it: ask Slurm whether it works and what it has, propose what changed."""
+    """All of it: look at the platform's cut, ask Slurm whether it works and what it has, propose what changed.
+
+    Raises ConfigurationError when the cut is above what the provider accepts.
+    """
+    await check_before_joining(session)
     await session.cluster.health()
     return await propose(session, await read_hardware(session))
 

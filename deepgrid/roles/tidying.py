@@ -19,10 +19,10 @@ async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Lefto
     known = [one for one in found if 0 < one.key.job_id <= last]
     if not known:
         return []
-    held = await session.cluster.queue()
+    held = (await session.cluster.queue(session.key(0, 0))).claims
     jobs = {job.id: job for job in await session.chain.jobs(sorted({one.key.job_id for one in known}))}
     now = await session.chain.now()
-    free = [one for one in known if one.key.comment not in held and is_over(one.key, jobs[one.key.job_id])]
+    free = [one for one in known if one.key not in held and is_over(one.key, jobs[one.key.job_id])]
     return [one for one in free if one.storage or is_long_over(one.key, jobs[one.key.job_id], now, keep_days)]
 
 

@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from deepgrid.lifecycle.actions import ReportRunning, Settle
-from deepgrid.lifecycle.decide import Attempt, Observation
+from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.lifecycle.zombies import is_left_over, is_suspect, key_of_comment, put_right_by
+from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by
 from deepgrid.roles.carrier import Carrier
+from deepgrid.roles.launch_failures import launch_failures
 from deepgrid.roles.provider import ProviderSession
+from deepgrid.slurm.commands import Row
 from deepgrid.slurm.conclude import conclude
-from deepgrid.slurm.look import Look
+from deepgrid.slurm.holdings import Holdings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,15 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the first look found: how many claims there are, which are suspect, which Slurm jobs are left over."""
+    """What the first look found: how many claims there are, which are suspect, which Slurm jobs are left over.
+
+    `foreign` are jobs that customers' accounts have without a claim, and so without paying.
+    """
 
     claims: int
     suspects: tuple[Suspect, ...] = ()
     left_over: tuple[JobKey, ...] = ()
+    foreign: tuple[Row, ...] = ()
 
 
 async def look_for_zombies(session: ProviderSession) -> Findings:
@@ -50,14 +56,17 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
         for key, job in jobs.items()
         if is_suspect(job, states[key], submitted=key.comment in look.ids)
     ]
-    return Findings(len(jobs), tuple(suspects), await _left_over(session, look, jobs))
+    held = await session.cluster.queue(session.key(0, 0))
+    return Findings(len(jobs), tuple(suspects), await _left_over(session, held, jobs), _foreign(session, held))
 
 
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
     """The suspects that something is to be done for, a grace after the first look."""
     look, states = await conclude(session.cluster, [suspect.key for suspect in suspects])
     jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
-    seen = [_observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)]
+    seen = [
+        await _observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)
+    ]
     return [one for one in seen if put_right_by(one) is not None]
 
 
@@ -83,36 +92,41 @@ async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
     await session.cluster.cancel(key)
 
 
+async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[int]:
+    """End jobs that belong to no claim, each as its own account; returns the ids that Slurm took."""
+    return await session.cluster.end_foreign(foreign)
+
+
+def _foreign(session: ProviderSession, held: Holdings) -> tuple[Row, ...]:
+    """None where customers are trusted: they may have accounts that they use for other things too."""
+    return () if session.settings.trust_customers else held.foreign
+
+
 async def _claimed(session: ProviderSession) -> list[Job]:
     return await session.chain.jobs(await session.chain.claimed_jobs(session.address))
 
 
-async def _left_over(session: ProviderSession, look: Look, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
-    """Jobs in the queue that this login submitted and whose claim is over; those of others are left alone."""
-    like = session.key(0, 0)
-    unclaimed = {key for row in look.queue if (key := key_of_comment(row.comment, like)) and key not in claims}
-    if not unclaimed:
-        return ()
-    ours = await session.cluster.look(unclaimed)
+async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
+    """Jobs in the queue whose claim is over; those of other grids are left alone."""
     head = await session.chain.head()  # a node that is behind a claim knows nothing of it
     last = await session.chain.job_count(head.number)
     rows = {
         key: row
-        for key in sorted(unclaimed, key=lambda key: key.comment)
-        if key.comment in ours.ids
-        and (row := ours.queued(key))
-        and 0 < key.job_id <= last
-        and key.claimed_at < head.timestamp
+        for key, row in sorted(held.claims.items(), key=lambda item: item[0].comment)
+        if key not in claims and 0 < key.job_id <= last and key.claimed_at < head.timestamp
     }
     jobs = await session.chain.jobs([key.job_id for key in rows], head.number)
     return tuple(key for (key, row), job in zip(rows.items(), jobs, strict=True) if is_left_over(key, job, row))
 
 
-def _observation(
+async def _observation(
     session: ProviderSession, suspect: Suspect, job: Job, now: int, states: dict[JobKey, SlurmJob], grace_s: int
 ) -> Observation:
     """What `decide` is to judge. Slurm took the job once, so there is nothing to submit."""
     absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
+    slurm = states[suspect.key]
+    failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0
     return Observation(
-        suspect.key, session.address, job, states[suspect.key], now, Attempt(), absent_s=absent_s, grace_s=grace_s
-    )
+        suspect.key, session.address, job, slurm, now, Attempt(), absent_s=absent_s, grace_s=grace_s,
+        launch_failures=failures,
+    )  # fmt: skip

@@ -24,11 +24,13 @@ from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
 from deepgrid.services import definitions, logs, messages, notices
+from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
-from deepgrid.services.context import Context, Refusal, Services
+from deepgrid.services.context import Context, Services
 from deepgrid.services.database import Database
 from deepgrid.services.protocol import Domain
+from deepgrid.services.refusal import Refusal
 from deepgrid.services.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ class ServicesSettings:
 
     `database_url` is `sqlite:///FILE` (one process) or `postgresql://...`; it may hold a password.
     `secret_file` holds the key for encryption at rest, made (0600) when there is none.
+    `tls_cert` and `tls_key` are PEM files. `trusted_proxies` are addresses or networks whose X-Forwarded-For counts.
+    `allow_plain_http` lets the services listen without TLS at an address that other machines reach.
     """
 
     database_url: str = field(repr=False)
@@ -50,6 +54,11 @@ class ServicesSettings:
     max_log_bytes: int = 64 * 1024 * 1024
     retention: Retention = field(default_factory=Retention)
     clean_up_every_s: float = 60.0
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    trusted_proxies: tuple[str, ...] = ()
+    allow_plain_http: bool = False
+    limits: Limits = field(default_factory=Limits)
 
 
 @contextlib.asynccontextmanager
@@ -62,7 +71,10 @@ async def open_services(
     """
     vault = Vault.open(settings.secret_file)
     database = Database(settings.database_url)
-    context = Context(domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes)
+    context = Context(
+        domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
+        Admission(settings.limits), ScriptChecks(settings.limits),
+    )  # fmt: skip
     try:
         await database.create_tables()
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
@@ -79,6 +91,7 @@ def create_app(context: Context) -> FastAPI:
     """The application on an open store."""
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
+    app.add_middleware(Gate, admission=context.admission)
     for router in (definitions.router, logs.router, notices.router):
         app.include_router(router)
     app.add_api_route("/v1/health", health)
@@ -104,8 +117,7 @@ def _answer(status: int, sentence: str, **further: int) -> JSONResponse:
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Refusal)
     answer = _answer(error.status, error.sentence, **error.further)
-    if error.hang_up:
-        answer.headers["Connection"] = "close"
+    answer.headers.update(error.headers())
     return answer
 
 

@@ -1,4 +1,8 @@
-"""Who sends a request: reads the body within its limit, checks the signature, uses up the nonce."""
+"""Who sends a request: reads the body within its limit, checks the signature, uses up the nonce.
+
+A signature proves who asks, not that the asker may: anybody can make a key. So each handler first calls
+`look_up` before it asks the chain, then decides, and then calls `accept`, which is the first to store something.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +16,44 @@ from sqlalchemy.exc import IntegrityError
 from starlette.requests import ClientDisconnect
 
 from deepgrid.services import messages
-from deepgrid.services.context import Refusal, Services
+from deepgrid.services.context import Context, Services
 from deepgrid.services.database import UsedNonce
-from deepgrid.services.protocol import BadRequestSignature, Verified, verify
-
-BODY_WITHIN_S = 30.0
+from deepgrid.services.protocol import BadRequestSignature, Verified, require_form, verify
+from deepgrid.services.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
     """A request that is authentic: its signer's address (with checksum) and its body."""
 
-    address: str
     body: bytes = field(repr=False)
+    source: str
+    _verified: Verified
+    _context: Context = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        return self._verified.address
+
+    def look_up(self) -> None:
+        """Call before the chain is asked for this signer. Refuses with 429 strangers who ask too often."""
+        self._context.admission.look_up(self.source, self.address)
+
+    async def accept(self) -> None:
+        """Call once the signer is authorised: uses up the nonce. Refuses with 401 a request that was so before."""
+        await _use_up(self._context, self._verified)
+        self._context.admission.accept(self.address)
 
 
 def signed(body_limit: int) -> Callable[..., Awaitable[Signed]]:
     """Dependency: the signed request with a body of at most `body_limit` bytes."""
 
     async def authenticate(request: Request, context: Services) -> Signed:
-        body = await _body(request, body_limit)
+        try:
+            require_form(request.headers, context.clock())  # what is wrong anyhow is refused without its body
+        except BadRequestSignature as fault:
+            raise Refusal(401, str(fault)) from None
+        body = await _body(request, body_limit, context.admission.limits.body_within_s)
         path = request.scope["raw_path"].decode("latin-1")
         if request.scope["query_string"]:
             path += "?" + request.scope["query_string"].decode("latin-1")
@@ -39,8 +61,8 @@ def signed(body_limit: int) -> Callable[..., Awaitable[Signed]]:
             verified = verify(context.domain, request.method, path, body, request.headers, context.clock())
         except BadRequestSignature as fault:
             raise Refusal(401, str(fault)) from None
-        await _use_up(context, verified)
-        return Signed(verified.address, body)
+        context.admission.verified(verified)
+        return Signed(body, request.scope["state"]["source"], verified, context)
 
     return authenticate
 
@@ -51,20 +73,20 @@ SignedUpload = Annotated[Signed, Depends(signed(messages.MAX_UPLOAD_BODY_BYTES))
 SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
 
 
-async def _body(request: Request, limit: int) -> bytes:
+async def _body(request: Request, limit: int, within_s: float) -> bytes:
     """The body, refused as soon as it is known to exceed the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
         raise _too_large(limit)
     received = bytearray()
     try:
-        async with asyncio.timeout(BODY_WITHIN_S):
+        async with asyncio.timeout(within_s):
             async for piece in request.stream():
                 received += piece
                 if len(received) > limit:
                     raise _too_large(limit, hang_up=True)
     except TimeoutError:
-        raise Refusal(408, f"the body did not arrive within {BODY_WITHIN_S:.0f} s", hang_up=True) from None
+        raise Refusal(408, f"the body did not arrive within {within_s:.0f} s", hang_up=True) from None
     except ClientDisconnect:
         raise Refusal(400, "the connection was closed before the body's end") from None
     return bytes(received)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from deepgrid.chain.client import Constants
 from deepgrid.lifecycle.job import Job
 
 
@@ -25,6 +26,10 @@ class ChainView(Protocol):
 
     async def has_role(self, role: str, address: str) -> bool:
         """Whether `address` has the role at the MetaScheduler."""
+        ...
+
+    async def constants(self) -> Constants:
+        """The figures that bind new jobs."""
         ...
 
     async def balance(self, address: str) -> int:

@@ -7,7 +7,10 @@ finds wrong in the request.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -22,6 +25,7 @@ from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import AccessDenied, ConfigurationError, GridError, InputError, NotFound, ServiceError
+from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages
 from deepgrid.services.messages import Message, Notice, Release
 from deepgrid.services.protocol import Domain, sign
@@ -35,7 +39,9 @@ TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 CLOCK_SLACK_S = 30.0
 MOST_AHEAD_S = 86400.0  # a service in wrong hands gets no signatures that are good for longer
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+UPLOADS_AT_ONCE = 16
+UPLOAD_PATIENCE_S = 300.0  # while the service asks to try again later
+LONGEST_PAUSE_S = 30.0
 
 M = TypeVar("M", bound=Message)
 
@@ -68,14 +74,24 @@ class ServicesClient:
         verifying_contract: str,
         *,
         timeout_s: float = TIMEOUT_S,
+        upload_patience_s: float = UPLOAD_PATIENCE_S,
     ) -> None:
+        """Raises ConfigurationError for a URL that would send secrets in clear text."""
         self._base = base_url.rstrip("/")
         self._account = account
         self._domain = Domain(chain_id, verifying_contract)
+        if fault := fault_of(base_url):
+            raise ConfigurationError(
+                f"The services' URL {base_url.partition('@')[2] or base_url} {fault}.",
+                next_step="Correct the URL in the address book or the provider block.",
+            )
         where = urlsplit(base_url)
-        at_home = where.hostname in LOOPBACK  # a proxy of the environment has no business there
-        secure = where.scheme == "https"  # else the certificates, 0.1 s of reading, are for nothing
-        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=secure)
+        at_home = is_loopback(where.hostname or "")  # a proxy of the environment has no business there
+        # SSL_CERT_FILE may name an authority of one's own; to read certificates for http is 0.1 s for nothing
+        verify = httpx.create_ssl_context() if where.scheme == "https" else False
+        self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
+        self._upload_patience_s = upload_patience_s
+        self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=verify)
         self._ahead_s = 0.0  # of our clock, the service's
 
     @classmethod
@@ -106,12 +122,27 @@ class ServicesClient:
             )
 
     async def upload(self, job: Job) -> str:
-        """Store a definition; returns its location hash, with a salt that is new each time."""
+        """Store a definition; returns its location hash, with a salt that is new each time.
+
+        Where uploads wait for one another, the upload is tried again for some minutes.
+        """
         salt, content = secrets.token_bytes(32), canonical(job)
         name = location_hash(salt, content)
         body = messages.Upload(salt=salt.hex(), definition=content.decode())
-        await self._call("PUT", f"/v1/definitions/{name}", body)
+        async with self._uploads:
+            await self._put_patiently(f"/v1/definitions/{name}", body.model_dump_json().encode())
         return name
+
+    async def _put_patiently(self, path: str, body: bytes) -> None:
+        """Repeat the request while the service says when to come back."""
+        deadline = time.monotonic() + self._upload_patience_s
+        while True:
+            answer = await self._send("PUT", path, body)
+            pause_s = _pause_s(answer)
+            if pause_s is None or time.monotonic() + pause_s > deadline:
+                _checked(answer)
+                return
+            await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # not all at the same time
 
     async def fetch_definition(self, job_id: int, location_hash: str) -> Job:
         """The definition of a job that this account has claimed, verified against the hash on chain.
@@ -252,6 +283,14 @@ def _checked(answer: _Answer) -> bytes:
     if 200 <= answer.status < 300:
         return answer.content
     raise _error(answer)
+
+
+def _pause_s(answer: _Answer) -> float | None:
+    """How long the service asks to wait before the same request is sent again; None if it does not."""
+    asked = answer.headers.get("Retry-After", "")
+    if answer.status not in (429, 503) or not re.fullmatch("[0-9]{1,6}", asked):
+        return None
+    return min(max(float(asked), 0.5), LONGEST_PAUSE_S)
 
 
 def _fault(answer: _Answer) -> messages.Fault:

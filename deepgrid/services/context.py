@@ -12,23 +12,16 @@ from fastapi import Depends, Path, Request
 
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
+from deepgrid.services.admission import Admission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
 from deepgrid.services.protocol import Domain
+from deepgrid.services.refusal import Refusal
 from deepgrid.services.vault import Vault
 
+MINIMUM_FOR_S = 60
+
 JobId = Annotated[int, Path(ge=1, lt=2**63)]
-
-
-class Refusal(Exception):
-    """An answer other than success: status, a sentence, and further fields of the body.
-
-    `hang_up` closes the connection instead of taking the rest of an endless body.
-    """
-
-    def __init__(self, status: int, sentence: str, *, hang_up: bool = False, **further: int) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence, self.hang_up, self.further = status, sentence, hang_up, further
 
 
 class Changes:
@@ -64,8 +57,10 @@ class Context:
     vault: Vault
     clock: Callable[[], int]
     max_log_bytes: int
+    admission: Admission
+    checks: ScriptChecks
     changes: Changes = field(default_factory=Changes)
-    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    _minimum: tuple[int, int] | None = None  # the contract's, and until when it is taken for right
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""
@@ -75,6 +70,16 @@ class Context:
             raise Refusal(404, f"there is no job {job_id}") from None
         except ChainError:
             raise chain_is_silent() from None
+
+    async def minimum_wei(self) -> int:
+        """The least that a job locks, at most a minute old. Refuses with 503."""
+        if self._minimum is None or self._minimum[1] < self.clock():
+            try:
+                found = (await self.chain.constants()).minimum_wei
+            except ChainError:
+                raise chain_is_silent() from None
+            self._minimum = (found, self.clock() + MINIMUM_FOR_S)
+        return self._minimum[0]
 
 
 def chain_is_silent() -> Refusal:

@@ -6,7 +6,6 @@ asking provider, that the job names this definition, and that the job's customer
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import ecies
@@ -17,15 +16,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.services.authentication import SignedEmpty, SignedSmall, SignedUpload
-from deepgrid.services.context import Context, JobId, Refusal, Services, chain_is_silent
+from deepgrid.services.context import Context, JobId, Services, chain_is_silent
 from deepgrid.services.database import Definition, ReleaseRecord, Use
 from deepgrid.services.messages import LocationHash, Release, Released, ReleaseRequest, Releases, Upload
-from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job, from_canonical, location_hash
+from deepgrid.services.refusal import Refusal
+from deepgrid.workflow import location_hash
 
 MOST_DEFINITIONS = 5000  # of one customer at a time
+MOST_RELEASES = 1000  # told in one answer
+MOST_RELEASES_OF_JOB = 20  # recorded for one provider
 
 router = APIRouter()
 HashInPath = Annotated[LocationHash, Path()]
@@ -39,11 +39,12 @@ async def upload(name: HashInPath, request: SignedUpload, context: Services) -> 
     salt = bytes.fromhex(message.salt)
     if location_hash(salt, content) != name:
         raise Refusal(422, "the location hash is not that of salt and definition")
+    request.look_up()
     await _require_credits(context, request.address)
-    job = from_canonical(content)
-    await _check(context, job)
+    await request.accept()
+    verdict = await context.checks.check(request.address, content)
     async with context.database.write() as session:
-        await _store(context, session, name, request.address, salt + content, job)
+        await _store(context, session, name, request.address, salt + content, verdict.enable_logging)
     return Response(status_code=204)
 
 
@@ -51,18 +52,19 @@ async def upload(name: HashInPath, request: SignedUpload, context: Services) -> 
 async def release(job_id: JobId, request: SignedSmall, context: Services) -> Released:
     """Hand the job's definition to its provider, encrypted to the key in the request."""
     message = ReleaseRequest.model_validate_json(request.body)
+    request.look_up()
     job = await _job_at(context, job_id, request.address)
     if job.definition.batch_location_hash != message.location_hash:
         raise Refusal(403, "the job names another definition")
+    await request.accept()
     async with context.database.read() as session:
         row = await session.get(Definition, message.location_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
     answer = _sealed_for(message.public_key, _opened(context, message.location_hash, row.sealed))
     async with context.database.write() as session:
-        record = {"location_hash": message.location_hash, "job_id": job_id}
-        session.add(ReleaseRecord(**record, provider=request.address, at=context.clock()))
-        await session.merge(Use(**record))
+        await _record(session, message.location_hash, job_id, request.address, context.clock())
+        await session.merge(Use(location_hash=message.location_hash, job_id=job_id))
     return Released(sealed=answer.hex())
 
 
@@ -73,29 +75,26 @@ async def releases(name: HashInPath, request: SignedEmpty, context: Services) ->
         row = await session.get(Definition, name)
         if row is None or row.uploader != request.address:
             raise Refusal(404, "you have uploaded no definition under this hash")
+    await request.accept()
+    async with context.database.read() as session:
         wanted = select(ReleaseRecord).where(ReleaseRecord.location_hash == name).order_by(ReleaseRecord.id)
-        found = (await session.scalars(wanted)).all()
+        found = (await session.scalars(wanted.limit(MOST_RELEASES))).all()
     return Releases(releases=[Release(provider=r.provider, job_id=r.job_id, at=r.at) for r in found])
 
 
 async def _require_credits(context: Context, address: str) -> None:
     """Storage and checking cost the operator: only who could submit a job may use them."""
+    least = max(1, await context.minimum_wei())
     try:
-        if await context.chain.balance(address) == 0:
-            raise Refusal(403, f"{address} holds no credits")
+        if await context.chain.balance(address) < least:
+            raise Refusal(403, f"{address} holds fewer credits than a job has to lock")
     except ChainError:
         raise chain_is_silent() from None
 
 
-async def _check(context: Context, job: Job) -> None:
-    """The scripts that it becomes, whichever way a provider runs containers: one script when it has none."""
-    scripts = {render(job, StoragePaths(), containers) for containers in (Containers(), Containers(pyxis=True))}
-    async with context.checking:  # one at a time: shellcheck can take half a GB
-        for script in scripts:
-            await asyncio.to_thread(check_script, script)
-
-
-async def _store(context: Context, session: AsyncSession, name: str, uploader: str, content: bytes, job: Job) -> None:
+async def _store(
+    context: Context, session: AsyncSession, name: str, uploader: str, content: bytes, enable_logging: bool
+) -> None:
     row = await session.get(Definition, name, with_for_update=True)
     if row is not None and row.uploader != uploader:
         raise Refusal(403, "somebody else uploaded this definition")
@@ -104,9 +103,19 @@ async def _store(context: Context, session: AsyncSession, name: str, uploader: s
         if (await session.scalar(own) or 0) >= MOST_DEFINITIONS:
             raise Refusal(429, f"you have {MOST_DEFINITIONS} definitions stored already")
     if row is None:
-        row = Definition(location_hash=name, uploader=uploader, enable_logging=job.enable_logging)
+        row = Definition(location_hash=name, uploader=uploader, enable_logging=enable_logging)
         session.add(row)
     row.sealed, row.uploaded_at, row.cold_seen_at = context.vault.seal(content), context.clock(), None
+
+
+async def _record(session: AsyncSession, name: str, job_id: int, provider: str, now: int) -> None:
+    """Note a release. Of very many for one job to one provider the last record stands for all further ones."""
+    record = {"location_hash": name, "job_id": job_id, "provider": provider}
+    known = (await session.scalars(select(ReleaseRecord).filter_by(**record).order_by(ReleaseRecord.id))).all()
+    if len(known) < MOST_RELEASES_OF_JOB:
+        session.add(ReleaseRecord(**record, at=now))
+    else:
+        known[-1].at = now
 
 
 async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,9 +18,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.authentication import SignedChunk, SignedEmpty
-from deepgrid.services.context import Context, JobId, Refusal, Services
+from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.database import Definition, Log, LogChunk
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
+from deepgrid.services.refusal import Refusal
 
 LOOK_AGAIN_S = 2.0  # while a reader waits: for chunks that another process took, and for the job's end
 LATE_OUTPUT_S = 30  # a provider ships what is left after it reported the end
@@ -50,9 +52,11 @@ async def append(
     job_id: JobId, request: SignedChunk, context: Services, offset: Offset, final: bool = False
 ) -> Appended:
     """Append output from `offset` on; what is there already is skipped, a gap is refused with 409."""
+    request.look_up()
     job = await context.job(job_id)
     if job.provider != request.address or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
         raise Refusal(403, f"job {job_id} is not a job of {request.address}")
+    await request.accept()
     async with context.database.write() as session:
         size = await _append(context, session, job, offset, request.body, final)
     context.changes.announce(job_id)
@@ -68,20 +72,46 @@ async def read(
     wait: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0,
 ) -> Response:
     """Output from `offset` on; where there is none yet, waits up to `wait` seconds for some, or for the end."""
+    request.look_up()
+    excerpt = await _look(context, job_id, request.address, offset)
+    await request.accept()
+    if wait and not (excerpt.data or excerpt.final):
+        with _followers(context, request.source, job_id):
+            excerpt = await _wait(context, job_id, request.address, offset, wait)
+    return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
+
+
+async def _look(context: Context, job_id: int, reader: str, offset: int) -> Excerpt:
+    """What is there now, for the job's customer."""
+    job = await context.job(job_id)
+    if job.customer != reader:
+        raise Refusal(403, f"only its customer reads the log of job {job_id}")
+    return await _excerpt(context, job, offset)
+
+
+async def _wait(context: Context, job_id: int, reader: str, offset: int, wait_s: float) -> Excerpt:
+    """What is there once there is something, or the time is over."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait
+    deadline = loop.time() + wait_s
     with context.changes.watch(job_id) as changed:
         while True:
             changed.clear()
-            job = await context.job(job_id)
-            if job.customer != request.address:
-                raise Refusal(403, f"only its customer reads the log of job {job_id}")
-            excerpt = await _excerpt(context, job, offset)
+            excerpt = await _look(context, job_id, reader, offset)
             left = deadline - loop.time()
             if excerpt.data or excerpt.final or left <= 0:
-                return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
+                return excerpt
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), min(left, LOOK_AGAIN_S))
+
+
+@contextlib.contextmanager
+def _followers(context: Context, source: str, job_id: int) -> Iterator[None]:
+    """Counts a reader who waits. Refuses with 429 where too many do."""
+    admission = context.admission
+    with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(str(job_id)) as other:
+        if not (one and other):
+            raise Refusal(429, f"too many wait for the output of job {job_id}, or at your address", retry_after_s=2)
+        yield
 
 
 async def _append(context: Context, session: AsyncSession, job: Job, offset: int, data: bytes, final: bool) -> int:

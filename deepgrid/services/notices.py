@@ -8,9 +8,10 @@ from sqlalchemy import delete, select
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.authentication import SignedSmall
-from deepgrid.services.context import Context, JobId, Refusal, Services, chain_is_silent
+from deepgrid.services.context import Context, JobId, Services, chain_is_silent
 from deepgrid.services.database import NoticeRecord
 from deepgrid.services.messages import Notice, Notices, NoticeText
+from deepgrid.services.refusal import Refusal
 
 MOST_NOTICES = 100  # of one job; the oldest go first
 SCHEDULER_ROLE = "METASCHEDULER_ROLE"
@@ -22,9 +23,11 @@ router = APIRouter()
 async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
     """Add a notice, unless the author's last one on this job said the same."""
     notice = NoticeText.model_validate_json(request.body)
+    request.look_up()
     job = await context.job(job_id)
     if not await _may_speak(context, job, request.address):
         raise Refusal(403, f"{request.address} has no part in job {job_id}")
+    await request.accept()
     async with context.database.write() as session:
         of_job = select(NoticeRecord).where(NoticeRecord.job_id == job_id)
         standing = (await session.scalars(of_job.order_by(NoticeRecord.id.desc()).limit(MOST_NOTICES))).all()

@@ -85,8 +85,22 @@ def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: by
     }
 
 
+def require_form(headers: Mapping[str, str], now: int) -> None:
+    """Raise BadRequestSignature for headers that no body could make right: one is missing, malformed or too old."""
+    _parsed_headers(headers, now)
+
+
 def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping[str, str], now: int) -> Verified:
     """Who signed this request. Raises BadRequestSignature; the nonce is the caller's to check."""
+    address, issued_at, nonce, signature = _parsed_headers(headers, now)
+    signer = _signer(_message(domain, method, path, body, issued_at, nonce), signature)
+    if signer != to_checksum_address(address):
+        raise BadRequestSignature("the signature is not that of the address, for this request, grid and chain")
+    return Verified(signer, nonce, issued_at + 2 * WINDOW_S)
+
+
+def _parsed_headers(headers: Mapping[str, str], now: int) -> tuple[str, int, bytes, bytes]:
+    """Address, time, nonce and signature, as far as they can be judged without the body."""
     address = _header(headers, ADDRESS_HEADER)
     issued_at = int(_header(headers, ISSUED_AT_HEADER, _TIME))
     nonce = bytes.fromhex(_header(headers, NONCE_HEADER, _NONCE)[2:])
@@ -95,10 +109,8 @@ def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping
         raise BadRequestSignature(f"the request's time is {abs(now - issued_at)} s off the service's clock")
     if not is_address(address):
         raise BadRequestSignature(f"{ADDRESS_HEADER} is not an address")
-    signer = _signer(_message(domain, method, path, body, issued_at, nonce), signature)
-    if signer != to_checksum_address(address):
-        raise BadRequestSignature("the signature is not that of the address, for this request, grid and chain")
-    return Verified(signer, nonce, issued_at + 2 * WINDOW_S)
+    _require_canonical(signature)
+    return address, issued_at, nonce, signature
 
 
 def _message(domain: Domain, method: str, path: str, body: bytes, issued_at: int, nonce: bytes) -> SignableMessage:
@@ -107,14 +119,18 @@ def _message(domain: Domain, method: str, path: str, body: bytes, issued_at: int
 
 
 def _signer(message: SignableMessage, signature: bytes) -> str:
-    """Address of the signer. The twin of a signature with the other s is refused, it is not its owner's."""
-    r, s, v = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big"), signature[64]
-    if not (0 < r < _CURVE_ORDER and 0 < s <= _CURVE_ORDER // 2 and v in (27, 28)):
-        raise BadRequestSignature("the signature is malformed")
+    """Address of the signer."""
     try:
         return str(Account.recover_message(message, signature=signature))
     except (BadSignature, ValidationError, ValueError):
         raise BadRequestSignature("the signature is malformed") from None
+
+
+def _require_canonical(signature: bytes) -> None:
+    """The twin of a signature with the other s is refused, it is not its owner's."""
+    r, s, v = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big"), signature[64]
+    if not (0 < r < _CURVE_ORDER and 0 < s <= _CURVE_ORDER // 2 and v in (27, 28)):
+        raise BadRequestSignature("the signature is malformed")
 
 
 def _header(headers: Mapping[str, str], name: str, form: re.Pattern[str] | None = None) -> str:

@@ -7,6 +7,8 @@ import contextlib
 import logging
 import signal
 import socket
+import ssl
+import stat
 from collections.abc import AsyncIterator, Iterator
 
 import uvicorn
@@ -15,12 +17,15 @@ from fastapi import FastAPI
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
+from deepgrid.secure_url import is_loopback
+from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
+from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.protocol import Domain
 from deepgrid.services.script_check import require_shellcheck
 
-KEEP_ALIVE_S = 60  # longer than clients keep a connection (httpx: 5 s), or a request meets one that is being closed
 STOP_WITHIN_S = 3  # readers that wait for a log are cut off then; they ask again
+BACKLOG = 512
 
 logger = logging.getLogger(__name__)
 
@@ -28,17 +33,20 @@ logger = logging.getLogger(__name__)
 async def serve(settings: ServicesSettings) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 
-    Raises ConfigurationError (the book, the database, the secret file, the port, no shellcheck) and ChainError.
+    Raises ConfigurationError (the book, the database, the secret file, the port, the certificate, clear text to the
+    outside, no shellcheck) and ChainError.
     """
     require_shellcheck()
+    _require_secrecy(settings)
     book = AddressBook.load(settings.book)
+    allow_more_files(settings.limits.connections)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     chain = await Chain.connect(book)
     try:
         domain = Domain(book.chain_id, book.meta_scheduler)
-        async with open_services(settings, domain, chain) as app, listening(app, settings.host, settings.port) as url:
+        async with open_services(settings, domain, chain) as app, listening(app, settings) as url:
             logger.info("the services listen at %s", url)
             await stop.wait()
     finally:
@@ -46,33 +54,128 @@ async def serve(settings: ServicesSettings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def listening(app: FastAPI, host: str, port: int) -> AsyncIterator[str]:
+async def listening(app: FastAPI, settings: ServicesSettings) -> AsyncIterator[str]:
     """Serve `app` while the context lasts; gives its URL. Port 0 takes a free one."""
-    listener = _bound(host, port)
+    proxies, limits, host = Proxies(settings.trusted_proxies), settings.limits, settings.host
     config = uvicorn.Config(
-        app, lifespan="off", log_config=None, server_header=False, timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=STOP_WITHIN_S,
+        app, lifespan="off", log_config=None, server_header=False, ws="none",
+        proxy_headers=bool(proxies.names), forwarded_allow_ips=proxies.names,
+        timeout_keep_alive=limits.keep_alive_s, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
-    server = _Server(config)
+    config.load()
+    config.ssl = _tls_of(settings)
+    listener = _bound(host, settings.port)
+    server = _Server(config, Connections(limits, proxies), limits)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+    scheme = "https" if config.ssl else "http"
     try:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         await serving
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which would end the process before its store is closed."""
+    """uvicorn that takes connections within bounds, also those still in their TLS handshake.
+
+    Its signal handlers are left out: they would end the process before its store is closed.
+    """
+
+    def __init__(self, config: uvicorn.Config, connections: Connections, limits: Limits) -> None:
+        super().__init__(config)
+        self._open = connections
+        self._limits = limits
+        self._accepting: list[asyncio.Task[None]] = []
+        self._opening: set[asyncio.Task[None]] = set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=[])
+        self._accepting = [asyncio.create_task(self._accept(listener)) for listener in sockets or []]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for task in (*self._accepting, *self._opening):
+            task.cancel()
+        await asyncio.gather(*self._accepting, *self._opening, return_exceptions=True)
+        await super().shutdown(sockets)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, peer = await loop.sock_accept(listener)
+            except OSError as error:  # the peer is gone already, or too many files are open
+                logger.warning("a connection could not be taken: %s", error.strerror)
+                await asyncio.sleep(0.1)
+                continue
+            connection = self._open.enter(peer[0])
+            if connection is None:
+                accepted.close()
+                continue
+            task = loop.create_task(self._talk(accepted, connection))
+            connection.close = task.cancel
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _talk(self, accepted: socket.socket, connection: Connection) -> None:
+        """Hand the connection to its protocol, after the TLS handshake if there is one."""
+        timeouts = {"ssl_handshake_timeout": self._limits.head_within_s} if self.config.ssl else {}
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._protocol(connection), accepted, ssl=self.config.ssl, **timeouts
+            )
+        except (OSError, asyncio.CancelledError) as error:  # OSError: the handshake failed or took too long
+            self._open.leave(connection)
+            accepted.close()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+
+    def _protocol(self, connection: Connection) -> GuardedProtocol:
+        return GuardedProtocol(
+            connection, lambda: self._open.leave(connection), self._limits,
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state,
+        )  # fmt: skip
+
 
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=512)
+        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise ConfigurationError(f"The services cannot listen at {host}:{port}: {error.strerror}.") from None
+    listener.setblocking(False)
+    return listener
+
+
+def _require_secrecy(settings: ServicesSettings) -> None:
+    """Definitions hold secrets: they are not taken in clear text from other machines."""
+    if settings.tls_cert or settings.trusted_proxies or settings.allow_plain_http or is_loopback(settings.host):
+        return
+    raise ConfigurationError(
+        f"At {settings.host} the services would take secrets in clear text.",
+        next_step="Give --tls-cert and --tls-key, or --trusted-proxy for a proxy that does TLS in front.",
+    )
+
+
+def _tls_of(settings: ServicesSettings) -> ssl.SSLContext | None:
+    """The TLS context of the settings' certificate; None without one. Raises ConfigurationError."""
+    certificate, key = settings.tls_cert, settings.tls_key
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigurationError(
+            "TLS needs both a certificate and its key.", next_step="Give --tls-cert and --tls-key."
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        if key.stat().st_mode & stat.S_IRWXO:
+            raise ConfigurationError(f"Others may read the TLS key {key}.", next_step=f"Run `chmod o= {key}`.")
+        context.load_cert_chain(certificate, key, password="")  # an encrypted key is refused, not asked for
+    except OSError as error:  # ssl.SSLError is one
+        reason = error.strerror or "it is not a PEM certificate with its key"
+        raise ConfigurationError(f"The TLS certificate {certificate} and key {key} cannot be used: {reason}.") from None
+    return context

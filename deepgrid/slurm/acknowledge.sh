@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # folder is set for common.sh, uid by read
-# The first record of each claim's end is kept with its job, the spool is freed; POSIX sh, run on the login node.
+# The records of each claim's runs are kept with its job, the spool is freed; POSIX sh, run on the login node.
 # common.sh stands before this.
 # Arguments: ROOT TERM; standard input: "FOLDER NAME COMMENT", a claim a line. Answers one line, a word and its text.
 # For all claims together what does not change anything, as there are many; each record is moved under its claim's lock.
@@ -29,7 +29,11 @@ keep() {
   exec 9> "$2/lock" && flock -w 20 9 || return 1
   read -r _ uid < "$2/account"
   is_its "$1" "$3" "$uid" || return 0
-  if [ -s "$2/record" ]; then rm -f "$1"; else mv "$1" "$2/record"; fi
+  # All of them: a job that was queued again has a record for each of its runs. One that is there twice counts once.
+  {
+    if [ -s "$2/record" ]; then cat "$2/record"; fi
+    cat "$1" && echo
+  } > "$2/record.new" && sync "$2/record.new" && mv "$2/record.new" "$2/record" && rm -f "$1"
 }
 
 cd "$root/spool" || answer later "the login node cannot read $root/spool"

@@ -25,7 +25,7 @@ LATE_S = 120.0  # Slurm ends jobs some time after their limit
 END = "deepgrid-end"
 LAST_LINES, LAST_CHARACTERS = 4, 400
 
-_BATCH = read_script("common.sh", "account.sh", "batch.sh")
+_BATCH = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "batch.sh")
 
 
 class BatchJobs:

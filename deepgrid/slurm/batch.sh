@@ -1,21 +1,23 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The supervisor's own batch jobs, which belong to no claim; POSIX sh, run on the login node.
 # Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text; `output` the
-# output. account.sh stands before this.
+# output. identity.sh, ledger.sh and account.sh stand
+# before this.
 #
 # ROOT/batch/NAME belongs to the supervisor, and there is one job a name. Its folder there has a name that none had
 # before, or the last words of a predecessor would land in its output. It can write output.log and run/ only.
 set -u
-verb=$1 name=$3 home=$2/batch/$3 account=$4 become=$5
+verb=$1 root=$2 name=$3 home=$2/batch/$3 account=$4 become=$5
 shift 5
 know_account "$account" || answer refused "$complaint"
 
 # end_all: cancel whatever Slurm has of this name.
 end_all() {
-  ids=$(timeout 20 squeue -h -a -u "$uid" -n "$name" -o %A < /dev/null 2>&1) ||
-    answer later "$(printf '%s\n' "$ids" | head -n 1)"
+  rows=$(timeout 20 squeue -h -a -u "$uid" -n "$name" -o %A < /dev/null 2>&1) ||
+    answer later "$(printf '%s\n' "$rows" | head -n 1)"
+  found=$(printf '%s\n' "$rows" | ids)
   # shellcheck disable=SC2086 # one argument an id
-  [ -z "$ids" ] || message=$(as_user timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
+  [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
 }
 
 # clear_out: no file is left. What is in run/ is the account's to remove.
@@ -44,7 +46,10 @@ submit() {
   id=${id%%;*} # another cluster's name may follow
   case $id in
     '' | *[!0-9]*) ;;
-    *) answer submitted "$id" ;;
+    *)
+      enter "$id" "batch-$name" "$uid" || answer later "the login node could not write $root/ledger"
+      answer submitted "$id"
+      ;;
   esac
   message=$(sed -n 's/^sbatch: //; s/^error: //; s/^fatal: //; /./{p;q}' "$folder/complaint")
   case $status in
@@ -56,7 +61,7 @@ submit() {
 
 # state ID: the word of Slurm for the job, LOST when neither the queue nor accounting has it.
 state() {
-  if rows=$(timeout 20 squeue -h -a -t all -j "$1" -o '%T|%j' < /dev/null 2>&1); then
+  if rows=$(timeout 20 squeue -h -a -t all -u "$uid" -n "$name" -j "$1" -o %T < /dev/null 2>&1); then
     :
   else
     case $rows in
@@ -64,12 +69,12 @@ state() {
       *) answer later "$(printf '%s\n' "$rows" | head -n 1)" ;;
     esac
   fi
-  [ -n "$rows" ] || rows=$(timeout 20 sacct -n -P -X -j "$1" -o State,JobName < /dev/null 2>&1) ||
+  [ -n "$rows" ] || rows=$(timeout 20 sacct -n -P -X -u "$uid" --name "$name" -j "$1" -o State < /dev/null 2>&1) ||
     case $rows in
       *'storage is disabled'*) rows='' ;;
       *) answer later "$(printf '%s\n' "$rows" | head -n 1)" ;;
     esac
-  word=$(printf '%s\n' "$rows" | sed -n "s/[ |].*$name\$//p" | head -n 1)
+  word=$(printf '%s\n' "$rows" | grep -oE '^[A-Z_]+' | head -n 1)
   answer state "${word:-LOST}"
 }
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
-from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import submit as protocol
 from deepgrid.slurm.batch import BatchJobs
-from deepgrid.slurm.commands import OUR_COMMENTS, Remembered, Row, Sacct, Sinfo, Squeue, first_complaint, is_silence
+from deepgrid.slurm.commands import Row, Sacct, Sinfo, Squeue, first_complaint, is_id, is_silence
+from deepgrid.slurm.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.leftovers import Leftovers
 from deepgrid.slurm.login import LoginSettings, Runner
-from deepgrid.slurm.look import Look, as_job, look_command, look_input, parse_look
+from deepgrid.slurm.look import Look, look_command, look_input, parse_look
 from deepgrid.slurm.scripts import call, read_script, whole_answer
 from deepgrid.slurm.sightings import Sightings
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
@@ -34,6 +34,8 @@ ACKNOWLEDGED_AT_ONCE = 100
 
 _OUTPUT = read_script("output.sh")
 _ACKNOWLEDGE = read_script("common.sh", "acknowledge.sh")
+_LEDGER = read_script("ledger_lookup.sh")
+_END_FOREIGN = read_script("common.sh", "account.sh", "end_foreign.sh")
 
 
 class Cluster:
@@ -116,10 +118,22 @@ class Cluster:
         done = await self._login.run(look)
         return [line.removeprefix("comment=") for line in done.text.splitlines()]
 
-    async def queue(self) -> dict[str, SlurmJob]:
-        """All jobs in the queue that are called like those of a grid, by comment."""
+    async def queue(self, like: JobKey) -> Holdings:
+        """What the whole queue holds of claims of `like`'s grid, and of customers' jobs that belong to no claim."""
         rows = Squeue.parse(await self._ask(Squeue.argv()))
-        return {row.comment: as_job(row) for row in rows if row.comment.startswith(OUR_COMMENTS)}
+        return holdings(rows, await self.ledger(row.slurm_id for row in rows), like)
+
+    async def ledger(self, slurm_ids: Iterable[int]) -> Ledger:
+        """Which claims these Slurm ids were given to, and which accounts ever had a claim."""
+        stdin = "".join(f"{slurm_id}\n" for slurm_id in sorted(set(slurm_ids))).encode()
+        return parse_ledger(await self._login.run(call(_LEDGER, self.settings.grid_root), stdin=stdin))
+
+    async def end_foreign(self, rows: Iterable[Row]) -> list[int]:
+        """End jobs of customers' accounts that belong to no claim; returns the ids that Slurm took."""
+        stdin = "".join(f"{row.slurm_id} {row.user}\n" for row in rows).encode()
+        done = await self._login.run(call(_END_FOREIGN, self.settings.become.value), stdin=stdin)
+        words = [line.split(" ") for line in whole_answer(done)]
+        return [int(word[1]) for word in words if len(word) == 2 and is_id(word[1])]
 
     async def look(self, keys: Iterable[JobKey]) -> Look:
         """Queue and spool in one command, however many jobs there are."""
@@ -147,7 +161,7 @@ class Cluster:
 
     async def remembered(self) -> list[Row]:
         """All jobs that the controller knows, those too that ended a few minutes ago."""
-        return Remembered.parse(await self._ask(Remembered.argv()))
+        return Squeue.parse(await self._ask(Squeue.argv(ended=True)))
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
         """What each job wrote from its offset on, at most `limit` bytes a job; jobs with nothing new are left out."""

@@ -32,6 +32,9 @@ _BY_NUMBER = (
     "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
 )  # fmt: skip
 FINAL = frozenset({*_BY_NUMBER[3:], "REVOKED"})
+# A run that ended because the job was queued again, by its owner or an administrator; such a record has an end.
+REQUEUED = "REQUEUED"
+_REQUEUE_FLAG = 0x400
 # Reason of a record that ends a job which a controller without its state has forgotten.
 FORGOTTEN = "forgotten"
 
@@ -57,72 +60,62 @@ def wait_status(code: int, signal: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One job as one source shows it. `slurm_id`, `user`, `name` and `comment` say whose it is.
+    """One job, or one run of it, as one source shows it. `slurm_id` and `user`, the account's numeric id, say whose.
 
-    `user` is the Unix account's numeric id; `comment` is empty where accounting keeps none.
-    Times are unix seconds or None; `started_at` is None for a job that never started. Only the queue tells
-    `limit_minutes`.
+    Times are unix seconds or None; `started_at` is None for a job that never started. `restarts` counts how often
+    Slurm queued the job again before this run. Only completion records hold `name` and `comment`, as their hook keeps
+    each on a line of its own; queue and accounting are never asked for text that a user can choose.
     """
 
     slurm_id: int
     user: str
-    name: str
-    comment: str
     state: str
     started_at: int | None = None
     ended_at: int | None = None
     exit_status: int = 0
     reason: str = ""
     limit_minutes: int | None = None
+    restarts: int = 0
+    name: str = ""
+    comment: str = ""
 
 
 class Squeue:
-    """The queue, all accounts and partitions."""
+    """The controller's jobs of all accounts and partitions; with `ended`, also those that ended within MinJobAge."""
 
-    # The comment comes last: it is the only field that may hold a bar.
-    FORMAT = "%A|%U|%T|%S|%r|%l|%j|%k"
-
-    @classmethod
-    def argv(cls) -> list[str]:
-        return ["squeue", "-h", "-a", "-o", cls.FORMAT]
-
-    @staticmethod
-    def parse(text: str) -> list[Row]:
-        rows = []
-        for slurm_id, user, state, start, reason, limit, name, comment in _columns(text, 8):
-            started_at = _seconds(start) if phase_of(state) is Phase.RUNNING else None  # else it is a forecast
-            reason, minutes = "" if reason == "None" else reason, limit_minutes(limit)
-            row = Row(int(slurm_id), user, name, comment, state, started_at, reason=reason, limit_minutes=minutes)
-            rows.append(row)
-        return rows
-
-
-class Remembered:
-    """What the controller still knows of all jobs, ended ones too: as long as its MinJobAge."""
-
-    FIELDS = ("jobid", "userid", "state", "starttime", "endtime", "exit_code", "nodelist", "name", "comment")
+    FIELDS = (
+        "jobid", "userid", "state", "starttime", "endtime", "exit_code", "timelimit", "restartcnt", "nodelist",
+        "reason",
+    )  # fmt: skip
 
     @classmethod
-    def argv(cls) -> list[str]:
+    def argv(cls, *, ended: bool = False) -> list[str]:
         columns = ",".join(f"{field}:|" for field in cls.FIELDS)
-        return [*IN_OUR_TIME, "squeue", "-h", "-a", "-t", "all", "-O", columns]
+        return [*IN_OUR_TIME, "squeue", "-h", "-a", *(("-t", "all") if ended else ()), "-O", columns]
 
     @classmethod
     def parse(cls, text: str) -> list[Row]:
         rows = []
-        for slurm_id, user, state, start, end, raw, nodes, name, comment in _columns(text, len(cls.FIELDS)):
-            started_at = _seconds(start) if nodes else None
+        for slurm_id, user, state, start, end, raw, limit, restarts, nodes, reason in _columns(text, len(cls.FIELDS)):
+            started_at = _seconds(start) if nodes and phase_of(state) is not Phase.QUEUED else None  # else a forecast
             ended_at = _seconds(end) if state in FINAL else None  # else it is a forecast
-            exit_status, reason = _death(_number(raw) or 0)
-            comment = comment.removesuffix("|")
-            rows.append(Row(int(slurm_id), user, name, comment, state, started_at, ended_at, exit_status, reason))
+            exit_status, death = _death(_number(raw) or 0)
+            said = reason.removesuffix("|")
+            why = death if state in FINAL else "" if said == "None" else said
+            rows.append(Row(
+                int(slurm_id), user, state, started_at, ended_at, exit_status, why,
+                None if state in FINAL else limit_minutes(limit), _number(restarts) or 0,
+            ))  # fmt: skip
         return rows
 
 
 class Sacct:
-    """Accounting of all accounts, every record of each job: Slurm reuses ids, and jobs can run twice."""
+    """Accounting of all accounts, every record of each job: Slurm reuses ids, and jobs can run twice.
 
-    FIELDS = "JobIDRaw,UID,State,ExitCode,Start,End,NodeList,JobName,Comment"
+    The comment is not asked for: a job's account may change it there at any time (`sacctmgr modify job`).
+    """
+
+    FIELDS = "JobIDRaw,UID,State,ExitCode,Start,End,NodeList"
     DISABLED = "storage is disabled"
 
     @classmethod
@@ -135,14 +128,13 @@ class Sacct:
     @staticmethod
     def parse(text: str) -> list[Row]:
         rows = []
-        for slurm_id, user, state, code, start, end, nodes, name, comment in _columns(text, 9):
-            # Whoever cancels is named, "CANCELLED by 0"; what has neither that nor its comment was not cancelled.
-            reason = FORGOTTEN if state == "CANCELLED" and not comment else ""
+        for slurm_id, user, state, code, start, end, nodes in _columns(text, 7):
+            # Whoever cancels is named, "CANCELLED by 0"; without a name the controller had lost the job.
+            reason = FORGOTTEN if state == "CANCELLED" else ""
             state = state.split()[0] if state else ""
             started_at = None if nodes in ("", "None assigned") else _seconds(start)
             exit_status = wait_status(*_pair(code))
-            row = Row(int(slurm_id), user, name, comment, state, started_at, _seconds(end), exit_status, reason)
-            rows.append(row)
+            rows.append(Row(int(slurm_id), user, state, started_at, _seconds(end), exit_status, reason))
         return rows
 
 
@@ -157,14 +149,13 @@ class Completions:
             number, state, raw = (_number(field.get(k)) for k in ("job_id", "job_state", "exit_code"))
             if number is None or state is None:
                 continue
-            state &= 0xFF  # above are flags: completing, resizing ...
             exit_status, reason = _death(raw or 0)
             started = field.get("nodes", "") not in ("", "nil", "(null)", "None assigned")
             rows.append(Row(
-                number, field.get("user_id", ""), field.get("name", ""), field.get("comment", ""),
-                _BY_NUMBER[state] if state < len(_BY_NUMBER) else f"STATE_{state}",
+                number, field.get("user_id", ""), _state(state),
                 _seconds(field.get("start_time", "")) if started else None, _seconds(field.get("end_time", "")),
-                exit_status, reason,
+                exit_status, reason, restarts=_number(field.get("restart_cnt")) or 0,
+                name=field.get("name", ""), comment=field.get("comment", ""),
             ))  # fmt: skip
         return rows
 
@@ -232,11 +223,24 @@ def is_silence(complaint: str) -> bool:
 
 
 def _columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[str]]:
-    """Rows of `count` columns; with `numeric`, only those that begin with a number."""
-    for line in text.splitlines():
+    """Rows of `count` columns; with `numeric`, only those that begin with the ids of a job and of an account."""
+    for line in text.split("\n"):
         row = [column.strip() for column in line.split("|", count - 1)]
-        if len(row) == count and (not numeric or row[0].isdigit()):
+        if len(row) == count and (not numeric or (is_id(row[0]) and is_id(row[1]))):
             yield row
+
+
+def is_id(text: str) -> bool:
+    """Whether this is the id of a job or an account, and nothing else."""
+    return re.fullmatch(r"[0-9]{1,10}", text) is not None
+
+
+def _state(number: int) -> str:
+    """Slurm's word for the number in a completion record; its upper bits are flags: completing, resizing ..."""
+    base = number & 0xFF
+    if base == 0 and number & _REQUEUE_FLAG:
+        return REQUEUED
+    return _BY_NUMBER[base] if base < len(_BY_NUMBER) else f"STATE_{base}"
 
 
 def _death(raw: int) -> tuple[int, str]:

@@ -41,8 +41,14 @@ async def conclude_missing(
     asked = [key for key in missing if look.was_tried(key)]
     try:
         remembered = await cluster.remembered() if asked else []
-        asked = [key for key in asked if look.records_of(key, remembered).end is None]
+        asked = [key for key in asked if _leaves_open(look, key, remembered)]
         accounted = await cluster.accounting_of(asked)
     except SlurmError as error:
         silence, missing = error, [key for key in missing if key not in asked]
     return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic()), silence
+
+
+def _leaves_open(look: Look, key: JobKey, remembered: Sequence[Row]) -> bool:
+    """Whether accounting may know more: the controller remembers no end, or only the last of several runs."""
+    end = look.records_of(key, remembered).end
+    return end is None or end.requeued

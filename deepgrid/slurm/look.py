@@ -1,27 +1,46 @@
 """One look at the cluster, and what follows from it for one claim. Pure: text in, values out.
 
-Whose job a row is: name, comment and Unix account must be the claim's, the account on record since before it was
-submitted, and its Slurm id the one that the submit protocol recorded, where it did (Slurm can hand out an id twice).
-A claim without an account was never submitted; one that sbatch refused has no job, although Slurm keeps a record of
-the refusal; nor is a start that the script's guard refused a run.
+Whose job a row is: its Slurm id is the one that the submit protocol recorded for the claim, its Unix account the one on
+record since before it was submitted. A completion record must hold the claim's name and comment besides; where the id
+was never recorded it is found by them. A claim without an account was never submitted; one that sbatch refused has no
+job, although Slurm keeps a record of the refusal; one whose id was handed out again has no job either.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.channel import CommandResult
-from deepgrid.slurm.commands import FINAL, FORGOTTEN, Completions, Row, Squeue, first_complaint, phase_of
+from deepgrid.slurm.commands import (
+    FORGOTTEN,
+    REQUEUED,
+    Completions,
+    Row,
+    Squeue,
+    first_complaint,
+    is_id,
+    phase_of,
+)
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.runs import (
+    NO_MARKS,
+    Marks,
+    Seen,
+    first_end,
+    is_refused_start,
+    runs_of,
+    seconds_in,
+    spans,
+    was_requeued,
+)
 from deepgrid.slurm.scripts import call, read_script, whole_answer
-from deepgrid.slurm.starts import NO_MARKS, Marks, is_refused_start
 
-_LOOK = read_script("look.sh")
+_LOOK = read_script("identity.sh", "look.sh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +53,13 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The queue and the spool at one moment, unix second `clock` of the login node; the grid's jobs of any account.
+    """The queue and the spool at one moment, unix second `clock` of the login node.
 
+    `queue` has the rows of the watched claims, `held` how many jobs of anybody the whole queue holds.
     `whole` is False where spool or folders of jobs could not be read: then what is not seen is not absent.
     By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `marks` what
-    starts left behind, `gone` the claims of which nothing is kept, or nothing yet.
+    starts left behind, `gone` the claims of which nothing is kept, or nothing yet, `reissued` those whose id is another
+    claim's by now.
     """
 
     queue: tuple[Row, ...]
@@ -50,6 +71,8 @@ class Look:
     marks: dict[str, Marks] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
     whole: bool = True
+    held: int = 0
+    reissued: frozenset[str] = frozenset()
 
     def was_tried(self, key: JobKey) -> bool:
         """Whether the claim was ever handed to Slurm; nothing can know a job of another one."""
@@ -58,67 +81,90 @@ class Look:
     def queued(self, key: JobKey) -> SlurmJob | None:
         """The claim's job in the queue."""
         rows = self._of(key, self.queue)
-        return as_job(rows[0]) if rows else None
+        if not rows:
+            return None
+        requeued = was_requeued((*rows, *self._recorded(key)))
+        return as_job(rows[0], requeued=requeued, began=self.marks_of(key).started is not None)
 
-    def ended(self, key: JobKey) -> SlurmJob | None:
-        """The claim's end by the completion hook: the first final record."""
-        return self._end(key, self._runs(key, self._of(key, self.completions)))
+    def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
+        """The claim's end by the completion hook: the first final record, and how long it ran by all of them."""
+        return self._end(key, self._recorded(key), seen)
 
-    def records_of(self, key: JobKey, rows: Iterable[Row]) -> Records:
+    def records_of(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> Records:
         """What rows of accounting or memory tell of the claim, but for what is no run of it."""
-        known = [row for row in self._runs(key, self._own(key, rows)) if row.reason != FORGOTTEN]
-        end = self._end(key, known)
-        return Records(end, () if end else tuple(known))
+        known = [row for row in self._of(key, rows) if row.reason != FORGOTTEN]
+        if end := self._end(key, known, seen):
+            return Records(end)
+        return Records(None, tuple(runs_of(known, self.marks_of(key), seen)))
 
-    def refused_start(self, key: JobKey, rows: Iterable[Row]) -> bool:
+    def refused_start(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> bool:
         """Whether the guard stopped a start of this claim, by the spool or by these rows."""
-        marks = self.marks.get(key.comment, NO_MARKS)
-        return any(is_refused_start(row, marks) for row in (*self._of(key, self.completions), *self._own(key, rows)))
+        known = [*self._recorded(key), *self._of(key, rows)]
+        return any(is_refused_start(row, self.marks_of(key), known, seen) for row in known)
 
     def barred(self, key: JobKey) -> bool:
         """Whether a tombstone stands and the script never came past its guard: nothing of the claim has run."""
-        marks = self.marks.get(key.comment, NO_MARKS)
+        marks = self.marks_of(key)
         return marks.tombstone is not None and marks.started is None
 
-    def _end(self, key: JobKey, rows: Iterable[Row]) -> SlurmJob | None:
-        end, tombstone = first_end(rows), self.marks.get(key.comment, NO_MARKS).tombstone
-        return replace(end, stopped=True) if end and end.state == "CANCELLED" and tombstone is not None else end
+    def marks_of(self, key: JobKey) -> Marks:
+        return self.marks.get(key.comment, NO_MARKS)
 
-    def _own(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
-        return self._of(key, rows, blank_comment=True)
+    def _end(self, key: JobKey, rows: Sequence[Row], seen: Seen | None) -> SlurmJob | None:
+        """The first end of a run. A job that was queued again and only refused to start ended before, when requeued."""
+        marks = self.marks_of(key)
+        runs = runs_of(rows, marks, seen)
+        end = first_end(runs)
+        if end is None:
+            end = first_end(row for row in rows if row.restarts > 0)
+        if end is None:
+            return None
+        found = spans([*runs, end], seen)
+        return as_job(
+            end,
+            requeued=was_requeued(rows),
+            began=marks.started is not None,
+            stopped=end.state == "CANCELLED" and marks.tombstone is not None,
+            ran_s=seconds_in(found) if found else None,
+            started_at=min((start for start, _ in found), default=end.started_at),
+        )
 
-    def _runs(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
-        marks = self.marks.get(key.comment, NO_MARKS)
-        return [row for row in rows if not is_refused_start(row, marks)]
-
-    def _of(self, key: JobKey, rows: Iterable[Row], *, blank_comment: bool = False) -> list[Row]:
+    def _recorded(self, key: JobKey) -> list[Row]:
+        """The claim's completion records."""
         slurm_id = self.ids.get(key.comment)
         if slurm_id is None and key.comment in self.refused:
             return []
-        return sorted(
-            (
-                row
-                for row in rows
-                if row.name == key.name
-                and row.user == self.users.get(key.comment)
-                and (row.comment == key.comment or (blank_comment and not row.comment and row.slurm_id == slurm_id))
-                and slurm_id in (None, row.slurm_id)
-            ),
-            key=lambda row: row.slurm_id,
-        )
+        return [
+            row
+            for row in self.completions
+            if row.comment == key.comment
+            and row.name == key.name
+            and row.user == self.users.get(key.comment)
+            and slurm_id in (None, row.slurm_id)
+        ]
+
+    def _of(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
+        """The rows of the claim's job, by its id on record and its account."""
+        if key.comment in self.reissued:
+            return []
+        slurm_id, user = self.ids.get(key.comment), self.users.get(key.comment)
+        return [row for row in rows if row.slurm_id == slurm_id and row.user == user]
 
 
-def first_end(rows: Iterable[Row]) -> SlurmJob | None:
-    """The earliest record of a final state with a known end: later ones are of a second start or of a correction."""
-    ends = [row for row in rows if row.state in FINAL and row.ended_at is not None]
-    return as_job(min(ends, key=lambda row: row.ended_at or 0)) if ends else None
-
-
-def as_job(row: Row) -> SlurmJob:
-    """A row as the lifecycle sees it."""
+def as_job(
+    row: Row,
+    *,
+    requeued: bool = False,
+    began: bool = False,
+    stopped: bool = False,
+    ran_s: int | None = None,
+    started_at: int | None = None,
+) -> SlurmJob:
+    """A row as the lifecycle sees it; `started_at` is the claim's first start where that is not the row's."""
+    phase = Phase.ENDED if row.state == REQUEUED and row.ended_at is not None else phase_of(row.state)
     return SlurmJob(
-        phase_of(row.state), row.slurm_id, row.state, row.started_at, row.ended_at, row.exit_status, row.reason,
-        row.limit_minutes,
+        phase, row.slurm_id, row.state, started_at or row.started_at, row.ended_at, row.exit_status, row.reason,
+        row.limit_minutes, stopped, ran_s, requeued, began,
     )  # fmt: skip
 
 
@@ -137,7 +183,7 @@ def parse_look(done: CommandResult) -> Look:
     queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}
-    ids, refused, gone, marks, times, clock = {}, set(), set(), {}, {}, 0
+    ids, states, gone, marks, times, clock, held = {}, {}, set(), {}, {}, 0, 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -150,21 +196,25 @@ def parse_look(done: CommandResult) -> Look:
                 clock = int(seconds)
             case ["marks", found]:
                 times = _times(_decoded(found))
-            case ["job", comment, slurm_id, was_refused, user, folder]:
-                if user.isdigit():
+            case ["held", jobs] if jobs.isdigit():
+                held = int(jobs)
+            case ["job", comment, slurm_id, state, user, folder]:
+                if is_id(user):
                     users[comment] = user
-                if slurm_id.isdigit():
+                if is_id(slurm_id):
                     ids[comment] = int(slurm_id)
-                if was_refused == "yes":
-                    refused.add(comment)
+                states[comment] = state
                 if user == "gone":
                     gone.add(comment)
                 marks[comment] = Marks(times.get(f"{folder}/run/started"), times.get(f"{folder}/tombstone"))
     if queue is None:
         raise SlurmUnreachable("The login node gave an answer without a queue.")
     whole = ["unread"] not in lines
+    refused, reissued = (
+        frozenset(c for c, state in states.items() if state == word) for word in ("refused", "reissued")
+    )
     return Look(
-        tuple(queue), tuple(completions), users, ids, frozenset(refused), clock, marks, frozenset(gone), whole
+        tuple(queue), tuple(completions), users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued
     )  # fmt: skip
 
 

@@ -1,19 +1,59 @@
 # shellcheck shell=sh
-# One look at all watched jobs; POSIX sh, run on the login node. Changes nothing.
+# One look at all watched jobs; POSIX sh, run on the login node. Changes nothing. identity.sh stands before this.
 # Arguments: ROOT, then the squeue command; standard input: "FOLDER COMMENT", one watched job a line.
 # Answers lines of words, texts in base64, and `end` last, so that half an answer is told from a whole one.
 set -u
-export LC_ALL=C SLURM_TIME_FORMAT=%s
+export SLURM_TIME_FORMAT=%s
 root=$1
 shift
 watched=$(cat)
+IN_DOUBT_S=5 # after which sbatch has answered, where it does
+
+# ids_of_all: standard input's lines that are ids.
+ids_of_all() { grep -xE '[0-9]{1,10}'; }
+
+# facts: a line "job COMMENT ID STATE UID FOLDER" for each claim of standard input; STATE is submitted, refused, or
+# reissued where another claim has the id by now.
+facts() {
+  while read -r folder comment; do
+    place=$root/jobs/$folder id='' state=submitted uid=''
+    if [ -s "$place/account" ]; then read -r _ uid < "$place/account"; fi
+    if [ -s "$place/id" ]; then
+      read -r id < "$place/id"
+    elif [ -s "$place/intent" ] && [ -n "$uid" ]; then
+      id=$(in_doubt "$place" "$folder" "$comment" "$uid")
+    fi
+    if [ -s "$place/refused" ]; then state=refused; fi
+    if [ -e "$place/reissued" ]; then state=reissued; fi
+    [ -d "$place" ] || uid=gone
+    printf 'job %s %s %s %s %s\n' "$comment" "${id:--}" "$state" "${uid:--}" "$folder"
+  done
+}
+
+# in_doubt PLACE FOLDER COMMENT UID: the id of a job whose sbatch never answered; the next submission records it.
+in_doubt() {
+  [ ! -s "$1/refused" ] || return 0
+  age=$(($(date +%s) - $(cat "$1/intent")))
+  [ "${age#-}" -ge "$IN_DOUBT_S" ] || return 0
+  number=${2%-*}
+  found=$(queued_as "$4" "$(printf '0x%064x' "${number##*-}")" "$3") || return 0
+  printf '%s\n' "$found" | head -n 1
+}
 
 # Times in queue and spool are by this cluster's clocks, whatever the asker's says.
 printf 'clock %s\n' "$(date +%s)"
 # The queue before the spool: a job that leaves the one between the two looks is in the other.
 rows=$(timeout 20 "$@" < /dev/null 2>&1)
 status=$?
-[ "$status" -ne 0 ] || rows=$(printf '%s\n' "$rows" | grep -F '|deepgrid:')
+claims=$(printf '%s\n' "$watched" | facts)
+if [ "$status" -eq 0 ]; then
+  echo "held $(printf '%s\n' "$rows" | grep -c .)"
+  # Of all jobs of the site only those whose ids are wanted.
+  rows=$({
+    printf '%s\n' "$claims" | cut -d ' ' -f 3 | ids_of_all
+    printf '%s\n' "$rows"
+  } | awk -F '|' 'NF == 1 { wanted[$1]; next } $1 in wanted')
+fi
 printf 'queue %s %s\n' "$status" "$(printf '%s\n' "$rows" | base64 -w0)"
 
 if [ -n "$watched" ]; then
@@ -32,13 +72,9 @@ if [ -n "$watched" ]; then
     echo "$root/jobs/$folder/run/started $root/jobs/$folder/tombstone"
   done | xargs stat -c '%Z %n' 2> /dev/null)
   printf 'marks %s\n' "$(printf '%s\n' "$marks" | base64 -w0)"
-  printf '%s\n' "$watched" | while read -r folder comment; do
-    id='' refused=no uid=''
-    if [ -s "$root/jobs/$folder/id" ]; then read -r id < "$root/jobs/$folder/id"; fi
-    if [ -s "$root/jobs/$folder/refused" ]; then refused=yes; fi
-    if [ -s "$root/jobs/$folder/account" ]; then read -r _ uid < "$root/jobs/$folder/account"; fi
-    [ -d "$root/jobs/$folder" ] || uid=gone
-    printf 'job %s %s %s %s %s\n' "$comment" "${id:--}" "$refused" "${uid:--}" "$folder"
+  printf '%s\n' "$claims" | grep . | while read -r line; do
+    folder=${line##* }
+    printf '%s\n' "$line"
     if [ -s "$root/jobs/$folder/record" ]; then printf 'record %s\n' "$(base64 -w0 "$root/jobs/$folder/record")"; fi
   done
 fi

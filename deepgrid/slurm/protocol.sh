@@ -1,11 +1,11 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
 # The side effects on one claim's job, each under the lock of the job's folder; POSIX sh, run on the login node.
 # Arguments: VERB ROOT FOLDER NAME COMMENT TERM, then those of the verb. Answers one line: a word and its text.
-# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty. account.sh stands before this.
+# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty. identity.sh, ledger.sh and account.sh stand before this.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, account (name and id, before anything was tried), intent
-# (when sbatch was first tried), id, refused (sbatch said no), limit (minutes it was given), tombstone (must not run),
-# record (of its end). Jobs can write output.log and run/ only.
+# (when sbatch was first tried), id, reissued (that id is another claim's by now), refused (sbatch said no), limit
+# (minutes it was given), tombstone (must not run), record (of its runs). Jobs can write output.log and run/ only.
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
 verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 term=$6
@@ -16,13 +16,7 @@ shift 6
 # queued [OPTION...]: those in the queue; with `-t all` also those that ended a short while ago.
 queued() {
   [ -n "$uid" ] || return 0
-  rows=$(timeout 20 squeue -h -a -u "$uid" -n "$name" "$@" -o '%A|%k' < /dev/null 2>&1) || {
-    printf '%s\n' "$rows" | head -n 1
-    return 1
-  }
-  printf '%s\n' "$rows" | while IFS='|' read -r id text; do
-    if [ "$text" = "$comment" ]; then echo "$id"; fi
-  done
+  queued_as "$uid" "$name" "$comment" "$@"
 }
 
 records() {
@@ -34,13 +28,17 @@ records() {
 
 accounted() {
   since=$(date -d "@$(($(cat "$folder/intent") - 86400))" +%FT%T)
-  rows=$(timeout 20 sacct -n -P -X -a -D -u "$uid" --name "$name" -S "$since" -o JobIDRaw,Comment < /dev/null 2>&1) || {
+  rows=$(timeout 20 sacct -n -P -X -a -D -u "$uid" --name "$name" -S "$since" -o JobIDRaw < /dev/null 2>&1) || {
     case $rows in *'storage is disabled'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  printf '%s\n' "$rows" | while IFS='|' read -r id text; do
-    if [ "$text" = "$comment" ]; then echo "$id"; fi
+  for candidate in $(printf '%s\n' "$rows" | sort -u | ids); do
+    rows=$(timeout 20 sacct -n -P -X -a -D -j "$candidate" -S "$since" -o Comment < /dev/null 2>&1) || {
+      printf '%s\n' "$rows" | head -n 1
+      return 1
+    }
+    if printf '%s\n' "$rows" | grep -qxF -- "$comment"; then echo "$candidate"; fi
   done
 }
 
@@ -72,10 +70,7 @@ submit() {
   choose_account "$account"
   if [ -s "$folder/intent" ]; then
     find_job
-    if [ -n "$found" ]; then
-      put id "$found"
-      answer adopted "$found"
-    fi
+    [ -z "$found" ] || own "$found" adopted
     age=$(($(date +%s) - $(cat "$folder/intent")))
     [ "${age#-}" -ge "$patience" ] || # another login node's clock may be some seconds behind
       answer later "an attempt made $age s ago may still reach Slurm"
@@ -89,8 +84,14 @@ submit() {
   case $id in
     '' | *[!0-9]*) complain "$status" ;;
   esac
-  put id "$id"
-  answer submitted "$id"
+  own "$id" submitted
+}
+
+# own ID ANSWER: Slurm's job of this id is the claim's.
+own() {
+  enter "$1" "${folder##*/}" "$uid" || answer later "the login node could not write $root/ledger"
+  put id "$1"
+  answer "$2" "$1"
 }
 
 # complain STATUS: sbatch gave no id. Its refusals are final and leave no way to start; anything else is looked into later.
@@ -117,19 +118,19 @@ refuse() {
 # tombstone: nothing of this claim starts from now on, and what waits or runs is cancelled.
 tombstone() {
   [ -e "$folder/tombstone" ] || put tombstone "$(date +%s)"
-  ids=$(queued) || answer later "$ids"
+  found=$(queued) || answer later "$found"
   # shellcheck disable=SC2086 # one argument an id
-  [ -z "$ids" ] || message=$(as_user timeout 20 scancel $ids < /dev/null 2>&1) || answer later "$message"
-  answer cancelled "$ids"
+  [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
+  answer cancelled
 }
 
 # limit MINUTES: the job's time limit, counted from its start, unless it was given that much before: who asks late must
 # not take back what was given meanwhile. A job that is gone needs none.
 limit() {
   [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
-  ids=$(queued) || answer later "$ids"
-  [ -n "$ids" ] || answer absent
-  for id in $ids; do
+  found=$(queued) || answer later "$found"
+  [ -n "$found" ] || answer absent
+  for id in $found; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
       *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;
       *denied* | *'not permitted'* | *'Invalid user id'*) answer refused "$message" ;;

@@ -22,8 +22,8 @@ from deepgrid.slurm.submit import INTENT_PATIENCE_S, job_folder, parse_answer, p
 
 FREED_WITHIN_S = 30.0
 NODE_WITHIN_S = 30.0
-# In sbatch's place: notes that it ran, takes its time, so that two at once would meet, and prints an id.
-NOTE = 'printf x >> "$1"; sleep 1; echo 1'
+# In sbatch's place: notes that it ran, takes its time, so that two at once would meet, prints an id of no job.
+NOTE = 'printf x >> "$1"; sleep 1; echo 0'
 STEP = "Put grid_root on a file system whose locks hold for all who use it (NFS: version 4), or on another one."
 
 

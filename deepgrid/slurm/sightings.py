@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.slurm.commands import Row, is_known
+from deepgrid.slurm.commands import REQUEUED, Row, is_known
 from deepgrid.slurm.look import Look
+from deepgrid.slurm.runs import Seen
 
 EMPTIED_S = 60.0  # for which an empty queue proves nothing about what it held
 RUNAWAY_S = 900.0  # for which accounting alone keeps a job from being absent
@@ -35,9 +36,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Sighting:
-    """What earlier looks saw of a claim; times by the monotonic clock, in seconds."""
+    """What earlier looks saw of a claim; times by the monotonic clock, in seconds, but for those of `ran`."""
 
     touched_at: float
+    ran: dict[int, int] = field(default_factory=dict)  # by the cluster's clock, see `Seen`
     alive_at: float | None = None
     unfinished_since: float | None = None
     forgotten: bool = False
@@ -58,14 +60,17 @@ class Sightings:
         self._seen = {key: seen for key, seen in self._seen.items() if now - seen.touched_at < KEEP_S}
         found: dict[JobKey, SlurmJob] = {}
         for key in keys:
-            job = look.ended(key) or look.queued(key)
+            end, queued = look.ended(key, self._ran(key)), look.queued(key)
+            # A job that was queued again has records, and may run once more.
+            job = queued if queued is not None and (end is None or end.state == REQUEUED) else end
             if job is None:
                 continue
             found[key] = job
             if job.phase is Phase.ENDED:
-                self._seen.pop(key, None)
                 continue
             seen = self._sighting(key, now)
+            if job.phase is Phase.RUNNING and job.started_at is not None:
+                seen.ran[job.started_at] = max(look.clock, job.started_at)
             seen.alive_at, seen.unfinished_since, seen.forgotten = now, None, False
             self._note_state(key, job.state, now)
         return found
@@ -83,16 +88,16 @@ class Sightings:
     def _recorded(
         self, look: Look, key: JobKey, remembered: Sequence[Row], accounted: Sequence[Row], now: float
     ) -> SlurmJob:
-        by_memory, by_accounting = look.records_of(key, remembered), look.records_of(key, accounted)
-        if end := by_memory.end or by_accounting.end:
-            self._seen.pop(key, None)
+        ran = self._ran(key)
+        rows, by_memory = (*remembered, *accounted), look.records_of(key, remembered, ran)
+        if end := look.records_of(key, rows, ran).end:
             return end
         if not look.whole:
             return UNREAD
-        refused = look.refused_start(key, (*remembered, *accounted))
+        refused = look.refused_start(key, rows, ran)
         if refused and look.barred(key):  # whatever accounting, which is late, may call it
             return replace(REFUSED_START, stopped=True)
-        if unfinished := by_memory.unfinished or by_accounting.unfinished:
+        if unfinished := by_memory.unfinished or look.records_of(key, accounted, ran).unfinished:
             self._note_state(key, unfinished[0].state, now)
             return self._unfinished(look, key, now, is_remembered=bool(by_memory.unfinished))
         if refused:
@@ -113,6 +118,10 @@ class Sightings:
         seen.touched_at = now
         return seen
 
+    def _ran(self, key: JobKey) -> Seen:
+        seen = self._seen.get(key)
+        return dict(seen.ran) if seen else {}
+
     def _note_state(self, key: JobKey, state: str, now: float) -> None:
         """Log a state that this code has never heard of, once a claim and state."""
         seen = self._sighting(key, now)
@@ -123,4 +132,4 @@ class Sightings:
 
 def _emptied(look: Look, seen: _Sighting, now: float) -> bool:
     """Whether the whole queue is empty, and held the claim a moment ago."""
-    return not look.queue and seen.was_alive(now, EMPTIED_S)
+    return not look.held and seen.was_alive(now, EMPTIED_S)

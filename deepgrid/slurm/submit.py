@@ -17,12 +17,12 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import SILENCE
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.runs import GUARD_STATUS
 from deepgrid.slurm.scripts import call, read_script
-from deepgrid.slurm.starts import GUARD_STATUS
 
 INTENT_PATIENCE_S = 60
 
-_PROTOCOL = read_script("common.sh", "account.sh", "protocol.sh")
+_PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "protocol.sh")
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 

@@ -1,4 +1,4 @@
-"""`python -m deployments.onemachine demo|up|down|status`: what `./run` hands over to."""
+"""`python -m deployments.onemachine demo|up|admit|down|status`: what `./run` hands over to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import Grid
 from deployments.onemachine.measuring import measure
 from deployments.onemachine.timetable import timetable
-from deployments.onemachine.view import table
+from deployments.onemachine.view import login_words, table
 
 STATE_VARIABLE = "DEEPGRID_STATE"
 FOREIGN = ("PREFECT_", "SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "PG", "DEEPGRID_", "MYSQL_")
@@ -25,6 +25,8 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("up", "down", "status"):
         commands.add_parser(name)
+    admit_options = commands.add_parser("admit")
+    admit_options.add_argument("address", help="a customer's wallet address")
     demo_options = commands.add_parser("demo")
     demo_options.add_argument("--exit", action="store_true", help="end with the job instead of staying up")
     options = parser.parse_args()
@@ -33,6 +35,8 @@ def main() -> int:
     try:
         if options.command == "demo":
             return demo(grid, bring_up, end_at_once=options.exit)
+        if options.command == "admit":
+            return admit(grid, options.address)
         return {"up": up, "down": down, "status": status}[options.command](grid)
     except GridError as error:
         print(f"run: {error}", file=sys.stderr)
@@ -46,8 +50,8 @@ def up(grid: Grid) -> int:
     """Start what does not run yet, have unknown clusters measured, and say how to use it all."""
     bring_up(grid)
     measure(grid, lambda line: print(line, flush=True))
-    show(table(grid.rows()), timetable(grid.prefect.port))
-    print(f"\nPrefect UI: {grid.prefect.ui_url}\nAs the grid's customer:\n  source {grid.state}/customer.env")
+    show(table(grid.rows()), timetable(grid.prefect))
+    print(f"\n{login_words(grid.prefect)}\nAs the grid's customer:\n  source {grid.state}/customer.env")
     print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
     return 0
 
@@ -67,11 +71,18 @@ def down(grid: Grid) -> int:
     return 0
 
 
+def admit(grid: Grid, address: str) -> int:
+    """Give one more customer accounts on the clusters."""
+    names = grid.customer_accounts(address)
+    print("\n".join(names) if names else "This grid trusts its customers: all jobs share one Unix account.")
+    return 0
+
+
 def status(grid: Grid) -> int:
     """Show what runs; 1 when the grid is not up or something of it died."""
     rows = grid.rows()
     if rows:
-        show(table(rows), timetable(grid.prefect.port))
+        show(table(rows), timetable(grid.prefect), login_words(grid.prefect))
     is_up = grid.is_up()
     print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
     return 0 if is_up else 1

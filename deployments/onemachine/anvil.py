@@ -1,14 +1,21 @@
-"""The grid's own chain: anvil with one block a second and its state in a file."""
+"""The grid's own chain: anvil with one block a second and its state in a file, behind a filter of methods.
+
+A development node obeys whoever reaches it, so anvil serves a unix socket in a private folder. `node_filter` stands on
+the RPC port.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
+from deployments.onemachine.node_socket import NodeSocket, answers_on
+from deployments.onemachine.private_files import make_private_folder
 from deployments.onemachine.probes import HOST, answers_rpc
 from deployments.onemachine.processes import Daemon
 
@@ -17,11 +24,18 @@ BLOCK_TIME_S = 1
 # What a kill -9 may cost. The whole state is written each time, and grows by some 5 MB an hour.
 STATES_KEPT = 16  # readers ask for the state of a block that they have just seen, and a block a second follows it
 STATE_INTERVAL_S = 5
+# anvil insists on a TCP port. Linux lets a server listen on a multicast address and connects nobody to it.
+UNREACHABLE = "224.0.0.1"
+ANY_PORT = 0
+SOCKET = "node.ipc"
 
 
 @dataclass(frozen=True)
 class Anvil:
-    """The chain with its state in `folder`; `prepare` before `daemon` is started, `keep` once it is worth keeping."""
+    """The chain with its state in `folder` and its filter on `port`.
+
+    `prepare` before `daemon` is started, `keep` once it is worth keeping.
+    """
 
     folder: Path
     port: int
@@ -31,7 +45,8 @@ class Anvil:
 
         anvil rewrites the file in place, so that a kill -9 in that moment leaves half of it.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
+        self.socket.unlink(missing_ok=True)  # anvil leaves it, and would not make it again
         if not self._state.exists() or _is_whole(self._state):
             return ""
         self._state.unlink()
@@ -43,11 +58,22 @@ class Anvil:
     def daemon(self) -> Daemon:
         """The node's process; it has no accounts and keeps the newest states only."""
         argv = [
-            _binary(), "--host", HOST, "--port", str(self.port), "--chain-id", str(CHAIN_ID), "--accounts", "0",
-            "--block-time", str(BLOCK_TIME_S), "--hardfork", "cancun", "--prune-history", str(STATES_KEPT), "--quiet",
+            _binary(), "--host", UNREACHABLE, "--port", str(ANY_PORT), "--ipc", SOCKET, "--chain-id", str(CHAIN_ID),
+            "--accounts", "0", "--block-time", str(BLOCK_TIME_S), "--hardfork", "cancun",
+            "--prune-history", str(STATES_KEPT), "--quiet",
             "--state", str(self._state), "--state-interval", str(STATE_INTERVAL_S),
         ]  # fmt: skip
-        return Daemon("anvil", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"), cwd=str(self.folder))
+        return Daemon("anvil", argv, ready=lambda: answers_on(self.socket, "eth_chainId"), cwd=str(self.folder))
+
+    def filter(self) -> Daemon:
+        """The process that everybody asks; ready when the node answers through it."""
+        argv = [sys.executable, "-m", "deployments.onemachine.node_filter", "--port", str(self.port)]
+        argv += ["--socket", str(self.socket)]
+        return Daemon("node-filter", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"))
+
+    def private(self) -> NodeSocket:
+        """The node with all its methods, for the account that the grid runs as."""
+        return NodeSocket(self.socket)
 
     def keep(self) -> None:
         """Copy the state file to fall back to, if it is whole at this moment."""
@@ -59,11 +85,13 @@ class Anvil:
 
     @property
     def rpc_url(self) -> str:
+        """Where the filter serves."""
         return f"http://{HOST}:{self.port}"
 
     @property
-    def ws_url(self) -> str:
-        return f"ws://{HOST}:{self.port}"
+    def socket(self) -> Path:
+        """Where the node serves every method."""
+        return self.folder / SOCKET
 
     @property
     def _state(self) -> Path:

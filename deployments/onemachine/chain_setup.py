@@ -13,11 +13,12 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy import deploy_to_book
 from deepgrid.chain.duties import Duties
-from deepgrid.chain.node import Node
+from deepgrid.chain.proposal import proposal_hash
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ConfigurationError, ContractError, NotFound
+from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.keys import ADMIN, CUSTOMER, OPERATOR, KeyRing
 
 GAS_WEI = 10**24
@@ -35,9 +36,10 @@ def make_keys(keys: KeyRing) -> None:
             Wallet.create(keys.file(name))
 
 
-async def set_up_contracts(book_file: Path, rpc_url: str, keys: KeyRing, urls: dict[str, str]) -> None:
+async def set_up_contracts(book_file: Path, anvil: Anvil, keys: KeyRing, urls: dict[str, str]) -> None:
     """Deploy what is missing and write the address book; `urls` are its fields that name endpoints."""
-    await _give_gas(rpc_url, keys)
+    await _give_gas(anvil, keys)
+    rpc_url = anvil.rpc_url
     admin, operator = Wallet.load(keys.file(ADMIN)), Wallet.load(keys.file(OPERATOR))
     book, _ = await deploy_to_book(
         book_file, rpc_url, admin, Duties.all_of(operator.address), {"rpc_url": rpc_url, **urls}, replace_lost=True
@@ -57,11 +59,14 @@ async def approve_providers(book_file: Path, keys: KeyRing) -> None:
         await asyncio.gather(*(_approve(chain, writer, address) for address in addresses))
 
 
-async def _give_gas(rpc_url: str, keys: KeyRing) -> None:
-    """Enough for a long life; only a development chain can do that."""
+async def _give_gas(anvil: Anvil, keys: KeyRing) -> None:
+    """Enough for a long life; only a development chain can do that, and only by its private way."""
     addresses = [Wallet.load(keys.file(name)).address for name in keys.names]
-    async with await Node.at(rpc_url) as node:
-        await node.rpc.batch([("anvil_setBalance", [address, hex(GAS_WEI)]) for address in addresses])
+    node = anvil.private()
+    try:
+        await node.batch([("anvil_setBalance", [address, hex(GAS_WEI)]) for address in addresses])
+    finally:
+        await node.close()
 
 
 async def _give_credits(book: AddressBook, admin: Wallet, customer: str) -> None:
@@ -78,15 +83,20 @@ async def _approve(chain: Chain, writer: Writer, address: str) -> None:
         except NotFound:
             await asyncio.sleep(POLL_S)
             continue
-        if provider.waiting_for_approval:
-            await _approve_what_waits(writer, address)
-        return
+        if not provider.waiting_for_approval or await _approve_what_waits(chain, writer, address):
+            return
     raise ConfigurationError(f"The provider {address} did not register within {REGISTRATION_WITHIN_S:.0f} s.")
 
 
-async def _approve_what_waits(writer: Writer, address: str) -> None:
+async def _approve_what_waits(chain: Chain, writer: Writer, address: str) -> bool:
+    """Approve the proposal that was read; False when it changed meanwhile."""
+    proposed = await chain.proposal(address)
     try:
-        await writer.approve_provider(address)
+        if proposed is not None:
+            await writer.approve_proposal(address, proposal_hash(proposed))
     except ContractError as error:
+        if error.name == "ProposalChanged":
+            return False
         if error.name != "WaitingApprovalOnly":  # the operator's own flow was faster
             raise
+    return True

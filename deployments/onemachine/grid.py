@@ -16,7 +16,7 @@ from signal import SIGKILL
 
 from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.clusters import OFFERS, Offer
-from deployments.onemachine.keys import KeyRing
+from deployments.onemachine.keys import CUSTOMER, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
@@ -100,7 +100,7 @@ class Grid:
 
     @cached_property
     def anvil(self) -> Anvil:
-        return Anvil(self.state / "anvil", self.ports.port("anvil"))
+        return Anvil(self.state / "anvil", self.ports.port("node-filter"))
 
     @cached_property
     def postgres(self) -> Postgres:
@@ -124,6 +124,7 @@ class Grid:
                 self.table.stop(f"supervisor-{offer.name}")
             self.notes += [note] if (note := self.anvil.prepare()) else []
         self._serve(self.anvil.daemon())
+        self._serve(self.anvil.filter())
 
     def _set_up_contracts(self) -> None:
         from deployments.onemachine import chain_setup  # slow to import, and `status` does without
@@ -131,12 +132,11 @@ class Grid:
         chain_setup.make_keys(self.keys)
         services_url = f"http://{HOST}:{self.ports.port('services')}"
         urls = {
-            "ws_url": self.anvil.ws_url,
             "definitions_url": services_url,
             "logs_url": services_url,
             "prefect_ui_url": self.prefect.ui_url,
         }
-        asyncio.run(chain_setup.set_up_contracts(self.book, self.anvil.rpc_url, self.keys, urls))
+        asyncio.run(chain_setup.set_up_contracts(self.book, self.anvil, self.keys, urls))
 
     def _start_postgres(self) -> None:
         if not self.table.alive("postgres"):
@@ -153,8 +153,15 @@ class Grid:
         self.slurm.start(self.table)
         self.notes += self.slurm.notes
 
+    def customer_accounts(self, address: str) -> list[str]:
+        """The Unix accounts of one more customer, by wallet address, made when missing; the clusters must be up."""
+        return self.roles.make_accounts(address)
+
     def _tell_prefect(self) -> None:
+        from deepgrid.chain.wallet import Wallet  # slow to import
+
         self.roles.make_storage()
+        self.roles.make_accounts(Wallet.load(self.keys.file(CUSTOMER)).address)
         self.roles.write_environments()
         self.roles.tell_prefect(self.table.log_path("registration"))
 
@@ -175,14 +182,15 @@ class Grid:
     def _stops(self, names: Sequence[str]) -> list[Step]:
         """Stops everybody before those whom they need; what died already is only forgotten."""
         slurm = {daemon.name for daemon in self.slurm.daemons()}
-        base = ("prefect-server", "anvil", "postgres")
+        base = ("prefect-server", "node-filter", "anvil", "postgres")
         clients = [name for name in names if name not in slurm and name not in base]
         steps = [Step(name, partial(self.table.stop, name)) for name in clients]
         if slurm.intersection(names):
             steps.append(Step("slurm", lambda: self.slurm.stop(self.table), tuple(clients)))
         for name, needs in (
             ("prefect-server", clients),
-            ("anvil", clients),
+            ("node-filter", clients),
+            ("anvil", [*clients, "node-filter"]),
             ("postgres", [*clients, "prefect-server"]),
         ):
             steps.append(Step(name, partial(self.table.stop, name), tuple(needs)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from deepgrid.errors import NotFound, ServiceError
 from deployments.onemachine.grid import Grid
-from deployments.onemachine.probes import ask_json
+from deployments.onemachine.prefect_server import PrefectServer
 
 MEASURED_WITHIN_S = 180.0
 APPROVED_WITHIN_S = 60.0
@@ -33,7 +33,7 @@ def measure(grid: Grid, tell: Callable[[str], None]) -> None:
 
 def _measure(grid: Grid, name: str) -> str:
     try:
-        state = run_to_end(grid.prefect.port, f"benchmark_cluster/{name}")
+        state = run_to_end(grid.prefect, f"benchmark_cluster/{name}")
     except ServiceError as error:
         return str(error)
     if state["type"] != "COMPLETED":
@@ -46,20 +46,19 @@ def _measure(grid: Grid, name: str) -> str:
     return _most_telling(grid, name)
 
 
-def run_to_end(port: int, deployment: str) -> dict[str, str]:
+def run_to_end(prefect: PrefectServer, deployment: str) -> dict[str, str]:
     """Run the deployment `flow/name` once; type and message of the run's last state.
 
-    Raises ServiceError when the Prefect server at `port` does not know it, or the run does not end in time.
+    Raises ServiceError when Prefect does not know it, or the run does not end in time.
     """
-    found = ask_json(port, "GET", f"/api/deployments/name/{deployment}")
-    run = found and ask_json(
-        port, "POST", f"/api/deployments/{found['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}}
-    )
+    found = prefect.ask("GET", f"/api/deployments/name/{deployment}")
+    wanted = {"state": {"type": "SCHEDULED"}}
+    run = found and prefect.ask("POST", f"/api/deployments/{found['id']}/create_flow_run", wanted)
     if not run:
         raise ServiceError(f"Prefect does not run {deployment}.", next_step="See ./run status.")
     deadline = time.monotonic() + MEASURED_WITHIN_S
     while time.monotonic() < deadline:
-        seen = ask_json(port, "GET", f"/api/flow_runs/{run['id']}")
+        seen = prefect.ask("GET", f"/api/flow_runs/{run['id']}")
         if seen and seen["state"]["type"] in FINAL:
             return {"type": seen["state"]["type"], "message": seen["state"]["message"] or ""}
         time.sleep(POLL_S)

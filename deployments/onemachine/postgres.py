@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
+from deployments.onemachine.private_files import read_or_create, write_private
 from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon
 
@@ -49,11 +50,7 @@ class Postgres:
         Raises ConfigurationError with initdb's words.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not self._password_file.exists():
-            draft = self._password_file.with_suffix(".draft")
-            draft.touch(mode=0o600)
-            draft.write_text(secrets.token_hex(16))
-            draft.rename(self._password_file)
+        read_or_create(self._password_file, lambda: secrets.token_hex(16))
         if not self._data.exists():
             self._create_data()
         self._until_orphans_left()
@@ -107,7 +104,7 @@ class Postgres:
         draft.mkdir()
         draft.chmod(0o700)
         password = draft.with_suffix(".password")
-        shutil.copy(self._password_file, password)
+        write_private(password, self._password_file.read_text())
         if os.getuid() == 0:
             shutil.chown(draft, ACCOUNT, ACCOUNT)
             shutil.chown(password, ACCOUNT, ACCOUNT)

@@ -1,12 +1,21 @@
-"""The grid's Prefect server, with its UI, on the grid's PostgreSQL."""
+"""The grid's Prefect server, with its UI, on the grid's PostgreSQL.
+
+Who may use its API may run any command as the grid's account, so it answers only with the login that is in a file
+of mode 0600. The login is handed to processes by their environment, which other accounts cannot read.
+"""
 
 from __future__ import annotations
 
+import secrets
 import sys
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+from deployments.onemachine.private_files import make_private_folder, read_or_create
 from deployments.onemachine.probes import HOST, answers, ask_json
 from deployments.onemachine.processes import Daemon
 
@@ -16,6 +25,7 @@ QUIET = {
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
 
+USER = "deepgrid"
 DAY_S = 24 * 3600
 # Slots of concurrency limits survive a restart; what ended a month ago is deleted.
 KEEPING = {
@@ -42,6 +52,7 @@ class PrefectServer:
 
     def daemon(self, database_url: str) -> Daemon:
         """The server's process; ready when its API answers, which at the first start takes the migrations."""
+        make_private_folder(self.home)
         argv = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
         env = {
             **QUIET,
@@ -49,6 +60,7 @@ class PrefectServer:
             **BATCHING,
             "PREFECT_HOME": str(self.home),
             "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
+            "PREFECT_SERVER_API_AUTH_STRING": self.login(),
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
             "PREFECT_SERVER_UI_API_URL": "/api",  # wherever the browser found the UI, else it asks port 4200
         }
@@ -56,17 +68,43 @@ class PrefectServer:
         return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), ready_within_s, env)
 
     def environment(self) -> dict[str, str]:
-        """What every client of this server needs."""
-        return {**QUIET, "PREFECT_HOME": str(self.home), "PREFECT_API_URL": f"{self.ui_url}/api"}
+        """What every client of this server needs; holds the login, so never log it."""
+        return {
+            **QUIET,
+            "PREFECT_HOME": str(self.home),
+            "PREFECT_API_URL": f"{self.ui_url}/api",
+            "PREFECT_API_AUTH_STRING": self.login(),
+        }
+
+    def login(self) -> str:
+        """`user:password`, made at the first call."""
+        make_private_folder(self.home)
+        return read_or_create(self.login_file, lambda: f"{USER}:{secrets.token_urlsafe(24)}")
+
+    @property
+    def credentials(self) -> tuple[str, str]:
+        """User and password, as HTTP clients want them."""
+        user, _, password = self.login().partition(":")
+        return user, password
+
+    @property
+    def login_file(self) -> Path:
+        """Where the login is kept: one line, mode 0600."""
+        return self.home / "login"
+
+    def ask(self, method: str, path: str, question: Mapping[str, object] | None = None) -> Any:
+        """What the API answers to the body `question`; None without a good answer."""
+        header = {"Authorization": f"Basic {b64encode(self.login().encode()).decode()}"}
+        return ask_json(self.port, method, path, question, header)
 
     def variable(self, name: str) -> object:
         """Value of a Prefect variable, None without one."""
-        found = ask_json(self.port, "GET", f"/api/variables/name/{name}")
+        found = self.ask("GET", f"/api/variables/name/{name}")
         return found["value"] if found else None
 
     def worker_seen(self, pool: str, since: datetime) -> bool:
         """Whether a worker of the work pool reported since that time."""
-        workers = ask_json(self.port, "POST", f"/api/work_pools/{pool}/workers/filter") or []
+        workers = self.ask("POST", f"/api/work_pools/{pool}/workers/filter") or []
         seen = [worker["last_heartbeat_time"] for worker in workers]
         return any(time is not None and datetime.fromisoformat(time) >= since for time in seen)
 

@@ -24,9 +24,16 @@ def answers(port: int, path: str) -> bool:
     return _ask(port, "GET", path) is not None
 
 
-def ask_json(port: int, method: str, path: str, question: Mapping[str, object] | None = None) -> Any:
+def ask_json(
+    port: int,
+    method: str,
+    path: str,
+    question: Mapping[str, object] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Any:
     """What a JSON API on the loopback port answers to the body `question`; None without a good answer."""
-    answer = _ask(port, method, path, json.dumps(question or {}).encode(), {"Content-Type": "application/json"})
+    sent = {"Content-Type": "application/json", **(headers or {})}
+    answer = _ask(port, method, path, json.dumps(question or {}).encode(), sent)
     try:
         return None if answer is None else json.loads(answer)
     except ValueError:

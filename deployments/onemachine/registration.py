@@ -89,6 +89,7 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         state=plan.state,
         metrics_port=plan.metrics_port,
         claim_stays_s=0,  # a development chain takes nothing back
+        **{name: value for name, value in plan.trust.items() if name in Provider.model_fields},
         **plan.prices,
     )
     await provider.asave(plan.name, overwrite=True)

@@ -21,6 +21,7 @@ class ClusterPlan(BaseModel):
     address: str
     key_file: Path
     login: dict[str, str | int | None]
+    trust: dict[str, bool | list[str]]
     prices: dict[str, str]
     labels: dict[str, str]
     benchmarks: dict[str, str | int | float]

@@ -11,15 +11,18 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import StoragePaths
+from deployments.onemachine import accounts
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.private_files import write_private
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
 from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
 from deployments.onemachine.slurm import SlurmSite
+from deployments.onemachine.trust import trust_fields
 from deployments.onemachine.view import environment_file
 
 COMMANDS = ("dps", "prefect")
@@ -83,6 +86,13 @@ class Roles:
                 Path(root).mkdir(parents=True, exist_ok=True)
                 Path(root).chmod(0o1777)
 
+    def make_accounts(self, customer: str) -> list[str]:
+        """The accounts of the customer with this wallet address, on each cluster; none where all jobs share ours.
+
+        Raises ConfigurationError for what is no address, or when an account cannot be made.
+        """
+        return [name for offer in OFFERS if (name := self.slurm.admit(offer.name, customer))]
+
     @property
     def services_port(self) -> int:
         """Port of the services."""
@@ -98,7 +108,10 @@ class Roles:
         return self._environment(CUSTOMER, {})
 
     def write_environments(self) -> None:
-        """A file to source for each person, `<state>/customer.env` and so on, and a folder with their commands."""
+        """A file to source for each person, `<state>/customer.env` and so on, and a folder with their commands.
+
+        The files are private, because some hold the login of Prefect.
+        """
         self._write_environment(CUSTOMER, self.customer_environment())
         self._write_environment(OPERATOR, self._environment(OPERATOR, self.prefect.environment()))
         for offer in OFFERS:
@@ -114,7 +127,7 @@ class Roles:
         return {"DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.keys.file(name)), **settings}
 
     def _write_environment(self, name: str, variables: dict[str, str]) -> None:
-        (self.state / f"{name}.env").write_text(environment_file(variables, self._commands))
+        write_private(self.state / f"{name}.env", environment_file(variables, self._commands))
 
     @property
     def _commands(self) -> Path:
@@ -144,14 +157,20 @@ class Roles:
         block = {
             "host": login.host, "port": login.port, "user": login.user, "key_file": str(login.key_file),
             "known_hosts_file": str(login.known_hosts_file), "grid_root": login.grid_root,
-            "storage_root": self._storage(offer), "partition": login.partition, "job_account": login.job_account,
+            "storage_root": self._storage(offer), "partition": login.partition, **self._account_fields(offer),
         }  # fmt: skip
         prices = {name: str(wei) for name, wei in asdict(offer.prices).items()}
         return ClusterPlan(
             name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
+            trust=trust_fields(login.job_account),
             labels=offer.labels, benchmarks=offer.benchmarks, state=self.state / f"supervisor-{offer.name}",
             metrics_port=self.ports.port(f"supervisor-{offer.name}"),
         )  # fmt: skip
+
+    def _account_fields(self, offer: Offer) -> dict[str, str | int | None]:
+        """Each customer has an account of its own, and the supervisor's jobs have theirs; or all share ours."""
+        own = self.slurm.login(offer.name).job_account
+        return {"own_account": own, "account_pattern": accounts.pattern(offer.name)} if own else {}
 
     def _storage(self, offer: Offer) -> str:
         return str(self.state / "storage" / offer.name)

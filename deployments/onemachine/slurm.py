@@ -7,6 +7,7 @@ stopped site starts again with its accounts; unix sockets are in a short folder 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,10 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from pwd import getpwnam
 from typing import Any
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.login import LoginSettings
+from deployments.onemachine import accounts
 from deployments.onemachine import slurm_files as files
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.processes import Daemon, ProcessTable
@@ -64,7 +67,7 @@ class SlurmSite:
     def prepare(self) -> None:
         """Write every folder, key and configuration file; fills `job_account` and `notes` (for the person)."""
         self.state.mkdir(parents=True, exist_ok=True)
-        self.job_account, note = files.choose_job_account(self.state)
+        self.job_account, note = accounts.choose_job_account(self.state)
         self.notes = [note] if note else []
         files.socket_folder(self.state)
         files.make_folder(self._sockets / "private", 0o700)
@@ -108,9 +111,21 @@ class SlurmSite:
         for name in [name for name in names if name in nodes]:
             table.stop(name)
         kill_steps(self._sockets, [self._folder(name) / "slurm.conf" for name in self.clusters])
+        for cluster in self.clusters:
+            self._end_leftovers(cluster)
         for name in names:
             table.stop(name)
         shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def admit(self, cluster: str, address: str) -> str | None:
+        """Make the account of one more customer, by wallet address; None where all jobs share our own account.
+
+        Raises ConfigurationError for what is no address, or when the account cannot be made.
+        """
+        if accounts.choose_job_account(self.state)[0] is None:
+            return None
+        files.make_folder(self._folder(cluster), 0o711)
+        return accounts.admit(cluster, address, self._account_book(cluster))
 
     def stop_login(self, table: ProcessTable, cluster: str) -> None:
         """Stop a cluster's sshd and all its open sessions."""
@@ -127,6 +142,13 @@ class SlurmSite:
         env = {**os.environ, **self.environment(cluster)}
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(command, env=env, capture_output=True, check=False, timeout=15)
+
+    def _end_leftovers(self, cluster: str) -> None:
+        """What jobs of customers left behind, as the epilog does it; a stopped cluster has no other jobs."""
+        for name in accounts.admitted(self._account_book(cluster)):
+            with suppress(KeyError):  # the account is gone
+                env = {"SLURM_JOB_UID": str(getpwnam(name).pw_uid)}
+                subprocess.run([self._folder(cluster) / "epilog"], env=env, check=False)
 
     def login(self, cluster: str) -> LoginSettings:
         """Settings of the cluster's login node, for its supervisor; call after `prepare`."""
@@ -148,6 +170,9 @@ class SlurmSite:
     @property
     def _database_socket(self) -> Path:
         return self._sockets / "private" / "db.sock"
+
+    def _account_book(self, cluster: str) -> Path:
+        return self._folder(cluster) / "accounts"
 
     def _folder(self, cluster: str) -> Path:
         return self._shared / cluster
@@ -172,9 +197,14 @@ class SlurmSite:
             "user": files.own_account(), "host": files.short_host_name(), "munge_socket": self._munge_socket,
             "nodes": [{"name": node, "port": self._port(node)} for node in spec.node_names],
             "gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked(),
+            "epilog": folder / "epilog" if self.job_account else None,
         }  # fmt: skip
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             files.write_template(name, folder / name, **values)
+        files.write_template(
+            "epilog.py", folder / "epilog", 0o755, cluster=spec.name, prefix=re.escape(accounts.prefix(spec.name)),
+            digits=accounts.DIGITS,
+        )  # fmt: skip
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
         if spec.hook:
             files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)

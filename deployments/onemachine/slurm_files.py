@@ -17,7 +17,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from deepgrid.errors import ConfigurationError
 
-JOB_ACCOUNT = "deepgrid-job"
 _TEMPLATES = Environment(
     loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,
     autoescape=False,  # noqa: S701 - configuration files, not HTML
@@ -113,34 +112,6 @@ def make_database(folder: Path, temporary: Path, log: Path) -> None:
     if done.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise ConfigurationError("MariaDB's data folder could not be made.", next_step=f"Read {log}.")
-
-
-def choose_job_account(state: Path) -> tuple[str | None, str]:
-    """The account that jobs run under (None: our own), and a note for the person when that is weaker than it should be.
-
-    Made when missing: a system account without password or home. It needs root, and a state folder
-    that others may pass through.
-    """
-    if os.getuid() != 0:
-        return None, "Not root: the supervisors and all jobs share one Unix account."
-    closed = [p for p in (state, *state.parents) if not p.stat().st_mode & stat.S_IXOTH]
-    if closed:
-        return None, f"{closed[-1]} is closed to others: the supervisors and all jobs share one Unix account."
-    if not _account_exists():
-        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent",
-                   "--shell", "/bin/bash", JOB_ACCOUNT]  # fmt: skip
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode and not _account_exists():  # another grid may have been quicker
-            return None, f"No account {JOB_ACCOUNT} ({done.stderr.strip()}): supervisors and jobs share one account."
-    return JOB_ACCOUNT, ""
-
-
-def _account_exists() -> bool:
-    try:
-        pwd.getpwnam(JOB_ACCOUNT)
-    except KeyError:
-        return False
-    return True
 
 
 def own_account() -> str:

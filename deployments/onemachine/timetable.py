@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from deployments.onemachine.probes import ask_json
+from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.view import aligned
 
 Json = dict[str, Any]
 HEAD = ("DEPLOYMENT", "RUNS IN", "SCHEDULE (UTC)", "NEXT RUN")
 
 
-def timetable(port: int) -> str:
-    """One line a deployment of the Prefect server at `port`; empty when it does not answer."""
-    flows = {flow["id"]: flow["name"] for flow in ask_json(port, "POST", "/api/flows/filter") or []}
-    deployments = ask_json(port, "POST", "/api/deployments/filter") or []
-    lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(port, one)) for one in deployments]
+def timetable(prefect: PrefectServer) -> str:
+    """One line a deployment of the Prefect server; empty when it does not answer."""
+    flows = {flow["id"]: flow["name"] for flow in prefect.ask("POST", "/api/flows/filter") or []}
+    deployments = prefect.ask("POST", "/api/deployments/filter") or []
+    lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(prefect, one)) for one in deployments]
     return aligned([HEAD, *sorted(lines)]) if lines else ""
 
 
@@ -39,7 +39,7 @@ def _words(schedule: Json) -> str:
     return f"every {timedelta(seconds=schedule['interval'])}" if "interval" in schedule else "by rule"
 
 
-def _next_run(port: int, deployment: Json) -> datetime | None:
+def _next_run(prefect: PrefectServer, deployment: Json) -> datetime | None:
     """When Prefect starts it next."""
     if not deployment["schedules"]:
         return None
@@ -49,5 +49,5 @@ def _next_run(port: int, deployment: Json) -> datetime | None:
         "sort": "NEXT_SCHEDULED_START_TIME_ASC",
         "limit": 1,
     }
-    runs = ask_json(port, "POST", "/api/flow_runs/filter", question)
+    runs = prefect.ask("POST", "/api/flow_runs/filter", question)
     return datetime.fromisoformat(runs[0]["next_scheduled_start_time"]) if runs else None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from deployments.onemachine.prefect_server import USER, PrefectServer
+
 
 @dataclass(frozen=True)
 class Row:
@@ -21,6 +23,14 @@ def table(rows: Sequence[Row]) -> str:
     """One line a process, columns aligned."""
     lines = [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
     return aligned([("PROCESS", "PID", "ADDRESS", "LOG"), *lines])
+
+
+def login_words(prefect: PrefectServer) -> str:
+    """How to log in to Prefect's UI. Names the file of the login and never shows what is in it."""
+    return (
+        f"Prefect UI: {prefect.ui_url}\n"
+        f"It asks once for a login, user {USER} and a password: paste the line from {prefect.login_file}"
+    )
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:

@@ -138,7 +138,7 @@ class Deepgrid:
         self.grid.send(ADMIN, "grantRole", _hash("METASCHEDULER_ROLE"), OPERATOR)
         hardware = coded_hardware(Hardware((400, 400), (1600, 1600), (6_400_000, 6_400_000)))
         manager.send(PROVIDER, "register", hardware, coded_prices(Prices(8 * CREDIT, CREDIT, 10**14)), USES)
-        manager.send(OPERATOR, "approve", PROVIDER)
+        manager.send(OPERATOR, "approveProposal", PROVIDER, manager.read("proposalHash", PROVIDER))
         _endow(self.credit, self.grid)
 
     def run(self, definition: Definition) -> Costs:

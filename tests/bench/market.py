@@ -92,7 +92,9 @@ class Market:
 
     async def claiming(self, *, active: bool) -> None:
         """Switch the schedules of `claim_jobs`, which is what keeps a supervisor from claiming."""
-        async with httpx.AsyncClient(base_url=f"{self.grid.prefect.ui_url}/api/", trust_env=False) as api:
+        prefect = self.grid.prefect
+        url = f"{prefect.ui_url}/api/"
+        async with httpx.AsyncClient(base_url=url, auth=prefect.credentials, trust_env=False) as api:
             found = (await api.get(f"deployments/name/claim_jobs/{self.cluster}")).raise_for_status().json()
             for schedule in found["schedules"]:
                 path = f"deployments/{found['id']}/schedules/{schedule['id']}"

@@ -11,6 +11,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy import deploy
 from deepgrid.chain.duties import Duties
+from deepgrid.chain.proposal import proposal_hash
 from deepgrid.chain.sender import Sender
 from deepgrid.chain.wallet import Wallet
 from deepgrid.chain.writer import Writer
@@ -94,6 +95,12 @@ class People:
         return job_id
 
 
+async def approve_waiting(operator: Writer, provider: str) -> None:
+    """The operator looks at what waits, and approves that."""
+    proposed = await operator.chain.proposal(provider)
+    await operator.approve_proposal(provider, bytes(32) if proposed is None else proposal_hash(proposed))
+
+
 async def gather_people(grid: Grid, chain: Chain, label: str) -> People:
     """A customer with 10,000 credits and an approved provider, with keys that no other test uses."""
     operator = Writer(chain, Sender(chain, Wallet.load(grid.operator_key)))
@@ -102,5 +109,5 @@ async def gather_people(grid: Grid, chain: Chain, label: str) -> People:
         operator.mint(customer.address, 10_000 * CREDIT),
         provider.register(HARDWARE, PRICES, LABELS),
     )
-    await operator.approve_provider(provider.address)
+    await approve_waiting(operator, provider.address)
     return People(chain, customer, provider, operator)

@@ -22,7 +22,7 @@ from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, InputError
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
-from tests.chain.grid import CREDIT, DEFINITION, PRICES, Grid, People
+from tests.chain.grid import CREDIT, DEFINITION, PRICES, Grid, People, approve_waiting
 from tests.chain.odd_node import odd_node
 
 ERRORS = {item["name"]: item for name in CONTRACTS for item in interface(name).errors.values()}
@@ -106,7 +106,7 @@ async def test_refusals_come_typed_with_their_arguments(people: People) -> None:
     assert (await refused(customer.cancel_job(10**6))).name == "InvalidJob"
     no_nodes = Hardware((), (), ())
     assert (await refused(provider.register(no_nodes, PRICES, ()))).name == "InvalidNodesCount"
-    assert (await refused(operator.approve_provider(provider.address))).name == "WaitingApprovalOnly"
+    assert (await refused(approve_waiting(operator, provider.address))).name == "WaitingApprovalOnly"
 
 
 async def test_what_cannot_be_said_on_chain_is_bad_input(people: People) -> None:
@@ -121,7 +121,7 @@ async def test_what_cannot_be_said_on_chain_is_bad_input(people: People) -> None
     with pytest.raises(InputError):
         await people.chain.job(-1)
     with pytest.raises(InputError):
-        await people.operator.approve_provider("somebody")
+        await people.operator.approve_proposal("somebody", bytes(32))
 
 
 async def test_strings_of_strangers_do_not_make_pages_unreadable(people: People) -> None:

@@ -13,7 +13,7 @@ from deepgrid.chain.abi import Event
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Row
-from deepgrid.slurm.starts import GUARDED
+from deepgrid.slurm.runs import GUARDED
 from tests.chaos.batch import Batch
 from tests.chaos.fault import all_faults
 from tests.chaos.judge import Evidence, by_comment, faults_of
@@ -28,7 +28,7 @@ JOB = Job(
     ended_at=1100, cancel_requested_at=0, has_cancel_request=False, rate_wei_per_minute=RATE, cut_percent=20,
     granted_minutes=10, last_refuser=None, delegate_spending=False, last_error="", exit_status=0,
 )  # fmt: skip
-RAN = Row(5, "0", "name", COMMENT, "COMPLETED", 1001, 1062, 0)
+RAN = Row(5, "0", "COMPLETED", 1001, 1062, name="name", comment=COMMENT)
 
 
 def settled(

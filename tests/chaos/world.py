@@ -40,7 +40,7 @@ class ChaosGrid(Grid):
         super().__init__(state)
         self.cluster = cluster
         self.ssh = Proxy(self.ports.port(f"{cluster}-sshd"))
-        self.rpc = Proxy(self.ports.port("anvil"))
+        self.rpc = Proxy(self.ports.port("node-filter"))
         # Paths of sockets are short; the grid's folder may be deep.
         self._sockets = Path(tempfile.mkdtemp(prefix="chaos-"))
 

@@ -11,7 +11,7 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.chain.wallet import Wallet
 from tests.chain.anvil import Anvil
-from tests.chain.grid import build
+from tests.chain.grid import approve_waiting, build
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of
 
 _number = itertools.count()
@@ -49,7 +49,7 @@ async def provider(live: Live, chain: Chain, operator: Party) -> AsyncIterator[P
     """An approved provider whose cluster is called alpha."""
     who = party(chain, live.grid.new_key(f"provider-{next(_number)}"))
     await who.writer.register(HARDWARE, PRICES, LABELS)
-    await operator.writer.approve_provider(who.address)
+    await approve_waiting(operator.writer, who.address)
     yield who
     await who.close()
 

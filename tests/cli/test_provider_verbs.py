@@ -72,6 +72,34 @@ async def test_the_operator_bans_and_removes(live: Live, dps: Dps, chain: Chain)
     await someone.close()
 
 
+async def test_the_operator_approves_what_was_looked_at(live: Live, dps: Dps, chain: Chain) -> None:
+    someone = await newcomer(live, chain, f"looked-at-{dps.key.name}")
+    await someone.writer.register(HARDWARE, PRICES, LABELS)
+    shown = json.loads((await dps.run("provider", "status", someone.address, "--json")).out)
+    looked_at = shown["proposal_hash"]
+    assert looked_at in (await dps.run("provider", "status", someone.address)).out
+    as_operator = ("--key", live.grid.operator_key)
+
+    await someone.writer.register(HARDWARE, replace(PRICES, cpu_wei_per_minute=1000 * CREDIT), LABELS)
+    late = await dps.run("provider", "approve", someone.address, "--proposal", looked_at, *as_operator)
+    assert late.status == 1 and "has replaced its proposal meanwhile" in late.err
+    assert not (await chain.provider(someone.address)).approved
+
+    await someone.writer.register(HARDWARE, PRICES, LABELS)
+    done = await dps.run("provider", "approve", someone.address, "--proposal", looked_at, *as_operator)
+    assert done.status == 0, done.err
+    typo = await dps.run("provider", "approve", someone.address, "--proposal", looked_at[:-1], *as_operator)
+    assert typo.status == 2 and "0x and 64 hexadecimal digits" in typo.err
+    await someone.close()
+
+
+async def test_an_approval_shows_what_it_puts_in_force(live: Live, dps: Dps, provider: Party) -> None:
+    await provider.writer.register(HARDWARE, replace(PRICES, cpu_wei_per_minute=CREDIT), LABELS)
+    done = await dps.run("provider", "approve", provider.address, "--key", live.grid.operator_key)
+    assert done.status == 0, done.err
+    assert f"wei a CPU and minute  {CREDIT // 2} -> {CREDIT}" in done.out
+
+
 async def test_others_than_the_operator_decide_nothing(dps: Dps, provider: Party) -> None:
     for verb in ("approve", "remove", "ban", "unban"):
         refused = await dps.run("provider", verb, provider.address)

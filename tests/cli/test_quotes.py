@@ -8,6 +8,7 @@ from pathlib import Path
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import JobDefinition, Label, Prices
 from deepgrid.scheduling.quote import quote
+from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party
 
 RESOURCES = "resources: {tasks: %d, cpusPerTask: 2, memPerCpu: 500, gpus: 0}\n"
@@ -19,7 +20,7 @@ async def test_the_price_and_how_long_a_deposit_lasts_are_shown(
     dear = party(chain, live.grid.new_key("dear"))
     labels = (Label("name", "dear"), *LABELS[1:])
     await dear.writer.register(HARDWARE, replace(PRICES, cpu_wei_per_minute=4 * CREDIT), labels)
-    await operator.writer.approve_provider(dear.address)
+    await approve_waiting(operator.writer, dear.address)
     try:
         (dps.home / "job.yaml").write_text(RESOURCES % 1 + "inputMode: 511\nsteps: []\n")
         (dps.home / "large.yaml").write_text(RESOURCES % 100 + "steps: []\n")

@@ -37,13 +37,14 @@ REFUSALS = {
         "providerSetJobStatuses": OPEN,  # skips what is not the caller's
         "setEnableRequestNewJob": ROLE, "withdrawAdmin": ROLE,
         "setMinimumAmount": OWNER, "setDeepsquareCut": OWNER, "setBillDurationDeltaMinute": OWNER,
+        "applyDeepsquareCut": "CutNotDue",  # open to everybody after the notice
         "setCancellationFeeMinute": OWNER, "setClaimJobTimeout": OWNER, "setTopUpSliceDurationMin": OWNER,
         "transferOwnership": OWNER, "renounceOwnership": OWNER,
         "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
     },
     "ProviderManager": {
         "register": OPEN,
-        "approve": ROLE, "remove": ROLE, "ban": ROLE, "unban": ROLE,
+        "approve": ROLE, "approveProposal": ROLE, "remove": ROLE, "ban": ROLE, "unban": ROLE,
         "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
     },
     "Credit": {
@@ -75,10 +76,10 @@ def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
         "delegateSpendingAuthority": False, "requests": [(DEFINITION, 100 * CREDIT, NAME, False)],
         "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5, "lastError": "",
         "exitCode": 0, "reports": [report], "enabled": False, "newOwner": scene.rival, "role": bytes(32),
-        "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES, "labels": LABELS,
-        "owner": scene.customer, "from": scene.customer, "to": scene.rival, "spender": scene.rival,
-        "account": scene.rival, "v": 27, "r": bytes(32), "s": bytes(32), "deadline": 0, "percent": 1, "amount": 1,
-        "durationMinute": 1, "value": 1, "permit": (0, 0, 27, bytes(32), bytes(32)),
+        "hash": bytes(32), "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES,
+        "labels": LABELS, "owner": scene.customer, "from": scene.customer, "to": scene.rival, "spender": scene.rival,
+        "account": scene.rival, "v": 27, "r": bytes(32), "s": bytes(32), "deadline": 0, "percent": 1,
+        "amount": 20 * CREDIT, "durationMinute": 1, "value": 1, "permit": (0, 0, 27, bytes(32), bytes(32)),
     }  # fmt: skip
     return [by_name[field["name"]] for field in entry["inputs"]]
 

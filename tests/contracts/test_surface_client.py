@@ -18,11 +18,13 @@ NAME = b"a job".ljust(32, b"\0")
 RATE = 146 * CREDIT // 10
 PENDING, META_SCHEDULED, SCHEDULED, RUNNING, CANCELLED, FINISHED, FAILED, OUT_OF_CREDITS, PANICKED = range(9)
 ADMIN = bytes(32)
+UNCHANGED_S = 600  # for which a proposal stands before it is approved by its address alone
 
 
 def join(scene: Scene, provider: str) -> None:
     client = scene.client
     client.send(provider, client.providers.functions.register(HARDWARE, PRICES, LABELS))
+    scene.anvil.pass_time(UNCHANGED_S)
     client.send(scene.operator, client.providers.functions.approve(provider))
 
 
@@ -225,6 +227,7 @@ def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
     waiting = f.getWaitingForApprovalProvider(scene.provider).call()
     assert tuple(waiting.providerHardware) == HARDWARE
     assert not f.isValidForScheduling(scene.provider).call()
+    scene.anvil.pass_time(UNCHANGED_S)
     client.send(scene.operator, f.approve(scene.provider))
     assert tuple(f.getProvider(scene.provider).call().providerPrices) == PRICES
     assert [tuple(label) for label in f.getProviderLabels(scene.provider).call()] == LABELS

@@ -15,7 +15,12 @@ from pathlib import Path
 import pytest
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
-from prefect.settings import PREFECT_API_URL, PREFECT_WORKER_QUERY_SECONDS, temporary_settings
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_WORKER_QUERY_SECONDS,
+    temporary_settings,
+)
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -107,8 +112,8 @@ def customer(grid: Grid, tmp_path_factory: pytest.TempPathFactory) -> Customer:
 @pytest.fixture
 def prefect_api(grid: Grid) -> Iterator[None]:
     """Flows of this process run on the grid's Prefect; what they sent is delivered while that is still there."""
-    url = grid.prefect.environment()["PREFECT_API_URL"]
-    with temporary_settings({PREFECT_API_URL: url, PREFECT_WORKER_QUERY_SECONDS: 1}):
+    url, login = grid.prefect.environment()["PREFECT_API_URL"], grid.prefect.login()
+    with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login, PREFECT_WORKER_QUERY_SECONDS: 1}):
         yield
         APILogWorker.drain_all(timeout=30)
         EventsWorker.drain_all(timeout=30)

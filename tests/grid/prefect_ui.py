@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Page, async_playwright, expect
 
+from deployments.onemachine.prefect_server import PrefectServer
 from tests.grid.conftest import PATIENCE_S
 
 CHROMIUM = "/usr/bin/chromium"
@@ -19,14 +20,25 @@ QUIET = [
 
 
 @asynccontextmanager
-async def browser_page() -> AsyncIterator[Page]:
-    """A page of headless Debian chromium."""
+async def browser_page(prefect: PrefectServer) -> AsyncIterator[Page]:
+    """A page of headless Debian chromium, logged in to Prefect's UI."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         try:
-            yield await browser.new_page(viewport={"width": 1400, "height": 900})
+            page = await browser.new_page(viewport={"width": 1400, "height": 900})
+            await log_in(page, prefect)
+            yield page
         finally:
             await browser.close()
+
+
+async def log_in(page: Page, prefect: PrefectServer) -> None:
+    """Open the UI, which asks for the login, and paste the line from the login's file, as `./run up` says."""
+    await page.goto(prefect.ui_url)
+    await page.wait_for_url("**/login**", timeout=PATIENCE_MS)
+    await page.locator("input").fill(prefect.login_file.read_text(), timeout=PATIENCE_MS)
+    await page.get_by_role("button", name="Login").click(timeout=PATIENCE_MS)
+    await page.wait_for_url(lambda url: "/login" not in url, timeout=PATIENCE_MS)
 
 
 async def quick_run(page: Page, deployment_page: str, *, asks: bool) -> None:

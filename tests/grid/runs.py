@@ -20,7 +20,8 @@ FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 
 def api(grid: Grid) -> httpx.AsyncClient:
     """Prefect's API of this grid."""
-    return httpx.AsyncClient(base_url=f"{grid.prefect.ui_url}/api/", trust_env=False, timeout=60)
+    prefect = grid.prefect
+    return httpx.AsyncClient(base_url=f"{prefect.ui_url}/api/", auth=prefect.credentials, trust_env=False, timeout=60)
 
 
 async def deployment(grid: Grid, name: str) -> Json:

@@ -30,7 +30,7 @@ async def test_retry_of_a_cancelled_run_goes_on_with_the_job(customer: Customer)
         (await client.post(f"flow_runs/{run['id']}/set_state", json=wanted)).raise_for_status()
     await _run_in_state(customer, job_id, "CANCELLED")
     gate.open()
-    async with browser_page() as page:
+    async with browser_page(grid.prefect) as page:
         await _retry(page, f"{grid.prefect.ui_url}/runs/flow-run/{run['id']}")
         job = await customer.until(job_id, cold)
         assert job.status is JobStatus.FINISHED

@@ -71,7 +71,7 @@ async def test_by_the_command(grid: Grid, quiet: None) -> None:
 
 
 async def test_by_the_run_button(grid: Grid, quiet: None) -> None:
-    async with browser_page() as page:
+    async with browser_page(grid.prefect) as page:
 
         async def start(name: str) -> str:
             found = await deployment(grid, name)

@@ -19,7 +19,7 @@ from deepgrid.lifecycle.actions import (
     Submit,
     Wait,
 )
-from deepgrid.lifecycle.decide import LOST, LOST_GRACE_S, Attempt, Observation, decide
+from deepgrid.lifecycle.decide import HAD_RUN, LOST, LOST_GRACE_S, REQUEUED, Attempt, Observation, decide
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import EDGES, JobStatus
@@ -89,8 +89,38 @@ CASES = {
         Settle(JobStatus.FAILED, 0, error="a node of the cluster failed", tombstone=True),
     ),
     "launch failure bills nothing": (
-        seen(S, ended("FAILED", reason="JobLaunchFailure")),
+        seen(S, ended("FAILED", 60, reason="JobLaunchFailure")),
         Settle(JobStatus.FAILED, 0, error="the cluster could not launch the job", tombstone=True),
+    ),
+    "a launch that fails late had run": (
+        seen(R, ended("FAILED", 61, reason="JobLaunchFailure")),
+        Settle(JobStatus.FAILED, 2, error=HAD_RUN),
+    ),
+    "a launch that fails after the script began had run": (
+        seen(R, replace(ended("FAILED", 5, reason="JobLaunchFailure"), began=True)),
+        Settle(JobStatus.FAILED, 1, error=HAD_RUN),
+    ),
+    "a customer's second launch failure of the day is free": (
+        seen(R, ended("FAILED", 5, reason="JobLaunchFailure"), launch_failures=1),
+        Settle(JobStatus.FAILED, 0, error="the cluster could not launch the job", tombstone=True),
+    ),
+    "the third is billed": (
+        seen(R, ended("FAILED", 5, reason="JobLaunchFailure"), launch_failures=2),
+        Settle(JobStatus.FAILED, 1, error=HAD_RUN),
+    ),
+    "a job that was queued again is stopped": (seen(R, replace(QUEUED, requeued=True)), CancelAtSlurm(REQUEUED)),
+    "a job that runs a second time is stopped": (seen(S, replace(RUNNING, requeued=True)), CancelAtSlurm(REQUEUED)),
+    "and all its runs are billed": (
+        seen(R, replace(ended("REQUEUED", 600), requeued=True, ran_s=130)),
+        Settle(JobStatus.FAILED, 3, error=REQUEUED, tombstone=True),
+    ),
+    "a launch failure of a job that was queued again is none": (
+        seen(R, replace(ended("FAILED", 5, reason="JobLaunchFailure"), requeued=True, ran_s=70)),
+        Settle(JobStatus.FAILED, 2, error=REQUEUED, tombstone=True),
+    ),
+    "parts of a run add up": (
+        seen(R, replace(ended("COMPLETED", 600), ran_s=61)),
+        Settle(JobStatus.FINISHED, 2),
     ),
     "out of memory says so": (
         seen(R, ended("OUT_OF_MEMORY", exit_status=9)),

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.node import Node
 from deployments.onemachine.anvil import CHAIN_ID, Anvil
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.processes import ProcessTable
@@ -17,7 +16,7 @@ SOMEBODY = "0x00000000000000000000000000000000000000aa"
 
 @pytest.fixture
 def anvil(tmp_path: Path) -> Anvil:
-    return Anvil(tmp_path / "anvil", PortBook(tmp_path / "ports.json").port("anvil"))
+    return Anvil(tmp_path / "anvil", PortBook(tmp_path / "ports.json").port("node-filter"))
 
 
 def start(anvil: Anvil, table: ProcessTable) -> str:
@@ -36,9 +35,12 @@ def balance(anvil: Anvil) -> int:
 
 
 async def call(anvil: Anvil, method: str, *params: str) -> str:
-    async with await Node.at(anvil.rpc_url) as node:
-        assert node.chain_id == CHAIN_ID
-        return str(await node.rpc.call(method, *params))
+    node = anvil.private()
+    try:
+        assert int(await node.call("eth_chainId"), 16) == CHAIN_ID
+        return str(await node.call(method, *params))
+    finally:
+        await node.close()
 
 
 def test_it_keeps_its_state_over_a_restart(anvil: Anvil, table: ProcessTable) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from deepgrid.errors import ServiceError
 from deployments.onemachine import measuring
+from deployments.onemachine.prefect_server import PrefectServer
 
 DEPLOYMENT = "benchmark_cluster/alpha"
+
+
+NOWHERE = PrefectServer(Path("/nonexistent"), 4200)
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *states: object) -> list[str]:
@@ -15,21 +21,21 @@ def answering(monkeypatch: pytest.MonkeyPatch, *states: object) -> list[str]:
     asked: list[str] = []
     left = list(states)
 
-    def ask(_port: int, _method: str, path: str, _question: object = None) -> object:
+    def ask(_prefect: PrefectServer, _method: str, path: str, _question: object = None) -> object:
         asked.append(path)
         if path.startswith("/api/flow_runs/"):
             state = left.pop(0) if len(left) > 1 else left[0]
             return state and {"state": {"type": state, "message": None}}
         return {"id": "one"}
 
-    monkeypatch.setattr(measuring, "ask_json", ask)
+    monkeypatch.setattr(PrefectServer, "ask", ask)
     monkeypatch.setattr(measuring, "POLL_S", 0)
     return asked
 
 
 def test_a_run_is_awaited_through_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = answering(monkeypatch, "SCHEDULED", None, "RUNNING", "COMPLETED")
-    assert measuring.run_to_end(4200, DEPLOYMENT) == {"type": "COMPLETED", "message": ""}
+    assert measuring.run_to_end(NOWHERE, DEPLOYMENT) == {"type": "COMPLETED", "message": ""}
     assert asked[:2] == [f"/api/deployments/name/{DEPLOYMENT}", "/api/deployments/one/create_flow_run"]
 
 
@@ -37,10 +43,10 @@ def test_a_run_that_goes_on_is_not_waited_for_for_ever(monkeypatch: pytest.Monke
     answering(monkeypatch, "RUNNING")
     monkeypatch.setattr(measuring, "MEASURED_WITHIN_S", 0)
     with pytest.raises(ServiceError, match="goes on"):
-        measuring.run_to_end(4200, DEPLOYMENT)
+        measuring.run_to_end(NOWHERE, DEPLOYMENT)
 
 
 def test_a_server_without_the_deployment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "ask_json", lambda *_: None)
+    monkeypatch.setattr(PrefectServer, "ask", lambda *_: None)
     with pytest.raises(ServiceError, match="does not run benchmark_cluster/alpha"):
-        measuring.run_to_end(4200, DEPLOYMENT)
+        measuring.run_to_end(NOWHERE, DEPLOYMENT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.roles.expiry import overdue_jobs, take_back
 from deepgrid.scheduling.expiry import TakeBack
-from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES
+from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, approve_waiting
 from tests.operator.conftest import HOUR_S, MINUTE_S, Office
 
 S = JobStatus
@@ -40,7 +40,7 @@ async def test_an_unclaimed_job_comes_back_after_its_time_and_stays_away_from_th
 async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office: Office) -> None:
     first, second = office.people.provider, office.people.customer  # whoever registers is a provider
     await second.register(HARDWARE, PRICES, LABELS)
-    await office.people.operator.approve_provider(second.address)
+    await approve_waiting(office.people.operator, second.address)
     job_id = await office.people.assigned()
     for _ in range(2):
         office.pass_time(10 * MINUTE_S)

@@ -16,7 +16,7 @@ from deployments.operator import market as market_module
 from deployments.operator import on_demand
 from deployments.operator.market import Market
 from deployments.operator.on_demand import OnDemand
-from tests.chain.grid import HARDWARE, LABELS, PRICES
+from tests.chain.grid import HARDWARE, LABELS, PRICES, approve_waiting
 from tests.operator.conftest import Office
 
 WITHIN_S = 60
@@ -55,7 +55,7 @@ async def test_a_change_of_the_market_is_noticed_once(office: Office) -> None:
         await provider.register(HARDWARE, PRICES, (*LABELS, Label("compute.gflops", "1.00")))
         await some_looks()
         assert seen == {"changed": 2, "proposed": 1}
-        await office.people.operator.approve_provider(provider.address)
+        await approve_waiting(office.people.operator, provider.address)
         await some_looks()
         assert seen == {"changed": 3, "proposed": 1}
         await office.people.customer.register(HARDWARE, PRICES, LABELS)

@@ -21,7 +21,7 @@ from deepgrid.roles.registration import register
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.chain.anvil import Anvil
-from tests.chain.grid import CREDIT, Grid, build
+from tests.chain.grid import CREDIT, Grid, approve_waiting, build
 from tests.slurm.support import WAIT_S, Box
 
 PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
@@ -100,7 +100,7 @@ async def scene(grid: Grid, box: Box, tmp_path: Path, monkeypatch: pytest.Monkey
 async def approved(scene: Scene) -> AsyncIterator[Scene]:
     """The provider may claim jobs; nothing of it is left in Slurm afterwards."""
     await register(scene.session)
-    await scene.operator.approve_provider(scene.session.address)
+    await approve_waiting(scene.operator, scene.session.address)
     yield scene
     for job_id in await scene.session.chain.claimed_jobs(scene.session.address):
         await scene.session.cluster.cancel(scene.session.key_of(await scene.session.chain.job(job_id)))

@@ -11,6 +11,7 @@ from deepgrid.benchmark.outcome import updated
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Label
 from deepgrid.roles.benchmarking import last_measured, measure, propose_if_moved
+from tests.chain.grid import approve_waiting
 from tests.roles.conftest import OWN_LABELS, Scene
 
 GFLOPS = Label("compute.gflops", "100.00")
@@ -23,7 +24,7 @@ async def test_what_was_measured_is_proposed_once(scene: Scene) -> None:
     new = updated(old, [await measure(session, "machine")])
     proposed = await propose_if_moved(session, old, new)
     assert proposed is not None and proposed.changes
-    await scene.operator.approve_provider(session.address)
+    await approve_waiting(scene.operator, session.address)
     provider = await session.chain.provider(session.address)
     assert provider.labels == merge(OWN_LABELS, new)
     assert Label("os", "linux") in measured_of(provider.labels)

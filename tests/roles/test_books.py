@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from pwd import getpwnam
 
 import pytest
 
@@ -89,10 +90,9 @@ async def test_a_second_run_is_named(approved: Scene, box: Box) -> None:
     key = await run(approved)
     await approved.session.writer.settle(key.job_id, JobStatus.FINISHED, 1)
     account = box.settings.job_account or box.settings.user
-    box.slurm(
-        "sbatch", f"--uid={account}", f"--job-name={key.name}", f"--comment={key.comment}", "--chdir=/",
-        "--output=/dev/null", "--wrap=true",
-    )  # fmt: skip
+    again = box.slurm("sbatch", "--parsable", f"--uid={account}", "--chdir=/", "--output=/dev/null", "--wrap=true")
+    with (Path(box.settings.grid_root) / "ledger").open("a") as ledger:
+        ledger.write(f"{again.strip()} {key.folder} {getpwnam(account).pw_uid}\n")
     deadline = time.monotonic() + WAIT_S
     while not (result := await books(ProviderBooks(approved.session))).differences:
         assert time.monotonic() < deadline

@@ -10,6 +10,7 @@ import pytest
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.roles.registration import Standing, await_approval, differences, propose, read_versions, register
 from deployments.provider import supervisor
+from tests.chain.grid import approve_waiting
 from tests.roles.conftest import OWN_LABELS, PRICES, Scene
 
 GFLOPS = Label("compute.gflops", "12.50")
@@ -31,7 +32,7 @@ async def test_a_cluster_proposes_itself_once_and_is_approved(scene: Scene) -> N
     assert again.words == "Nothing changed. The provider waits for approval."
     assert await await_approval(session, 0) is Standing.WAITING
 
-    await scene.operator.approve_provider(session.address)
+    await approve_waiting(scene.operator, session.address)
     assert await await_approval(session, 60) is Standing.APPROVED
     assert (await register(session)).words == "Nothing changed. The provider is approved."
 
@@ -39,7 +40,7 @@ async def test_a_cluster_proposes_itself_once_and_is_approved(scene: Scene) -> N
 async def test_a_change_is_proposed_while_the_approved_version_stays_in_force(scene: Scene) -> None:
     session = scene.session
     await register(session)
-    await scene.operator.approve_provider(session.address)
+    await approve_waiting(scene.operator, session.address)
     session.settings = replace(session.settings, prices=replace(PRICES, cpu_wei_per_minute=7))
     changed = await register(session)
     assert changed.standing is Standing.CHANGE_WAITS and changed.standing.in_force

@@ -31,7 +31,7 @@ async def top_up(scene: Scene, key: JobKey, minutes: int = 20) -> None:
 
 
 async def limit_at_slurm(scene: Scene, key: JobKey) -> int | None:
-    return (await scene.session.cluster.queue())[key.comment].limit_minutes
+    return (await scene.session.cluster.queue(key)).claims[key].limit_minutes
 
 
 async def carry_until_it_runs(carrier: Carrier) -> list[Action]:

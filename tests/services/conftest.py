@@ -2,157 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
 
-from deepgrid.errors import ChainError, NotFound
-from deepgrid.lifecycle.job import Job as ChainJob
-from deepgrid.lifecycle.job import JobDefinition
-from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.client import ServicesClient
-from deepgrid.services.context import Context
-from deepgrid.services.protocol import Domain
-from deepgrid.services.serve import listening
-from deepgrid.workflow import Job, parse
-
-DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
-NAMES = ("customer", "rival", "provider", "other_provider", "operator")
-ACCOUNTS: dict[str, LocalAccount] = {name: Account.from_key(bytes([n + 1]) * 32) for n, name in enumerate(NAMES)}
-
-
-@dataclass
-class MemoryChain:
-    """A chain whose jobs, roles and balances a test sets; `down` makes it silent."""
-
-    jobs_by_id: dict[int, ChainJob] = field(default_factory=dict)
-    roles: set[tuple[str, str]] = field(default_factory=set)
-    balances: dict[str, int] = field(default_factory=dict)
-    down: bool = False
-
-    def _up(self) -> None:
-        if self.down:
-            raise ChainError("The node does not answer.")
-
-    async def job(self, job_id: int) -> ChainJob:
-        return (await self.jobs([job_id]))[0]
-
-    async def jobs(self, job_ids: Sequence[int]) -> list[ChainJob]:
-        self._up()
-        try:
-            return [self.jobs_by_id[job_id] for job_id in job_ids]
-        except KeyError:
-            raise NotFound("There is no such job.") from None
-
-    async def job_count(self) -> int:
-        self._up()
-        return max(self.jobs_by_id, default=0)
-
-    async def has_role(self, role: str, address: str) -> bool:
-        self._up()
-        return (role, address) in self.roles
-
-    async def balance(self, address: str) -> int:
-        self._up()
-        return self.balances.get(address, 0)
-
-    def put(self, job_id: int, name: str, status: JobStatus = JobStatus.SCHEDULED, **changes: object) -> ChainJob:
-        """A job of `customer` at `provider` that names this definition."""
-        figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, batch_location_hash=name)
-        job = ChainJob(
-            id=job_id, status=status, customer=ACCOUNTS["customer"].address, provider=ACCOUNTS["provider"].address,
-            definition=figures, name="test", locked_wei=10**18, final_cost_wei=0, submitted_at=1, assigned_at=2,
-            claimed_at=3, started_at=0, ended_at=0, cancel_requested_at=0, has_cancel_request=False,
-            rate_wei_per_minute=1, cut_percent=5, granted_minutes=60, last_refuser=None, delegate_spending=False,
-            last_error="", exit_status=0,
-        )  # fmt: skip
-        self.jobs_by_id[job_id] = replace(job, **changes)  # type: ignore[arg-type]
-        return self.jobs_by_id[job_id]
-
-
-class Clock:
-    """The service's clock: real time, moved at will."""
-
-    def __init__(self) -> None:
-        self.ahead_s = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead_s
-
-
-@dataclass
-class Grid:
-    """One running service, its chain, and a client for each account."""
-
-    url: str
-    chain: MemoryChain
-    clock: Clock
-    settings: ServicesSettings
-    context: Context
-    clients: dict[str, ServicesClient]
-
-    def __getattr__(self, name: str) -> ServicesClient:
-        return self.clients[name]
-
-
-Start = Callable[..., Awaitable[Grid]]
+from tests.services.support import Grid, Start, starting
 
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts services; all end with the test. `database_url` tells which store, SQLite if not given."""
-    async with AsyncExitStack() as stack:
-
-        async def start_one(
-            chain: MemoryChain | None = None, database_url: str | None = None, **settings: object
-        ) -> Grid:
-            url = database_url or f"sqlite:///{tmp_path}/services.sqlite"
-            chosen = ServicesSettings(url, tmp_path / "secret", port=0, **settings)  # type: ignore[arg-type]
-            chain, clock = chain or rich_chain(), Clock()
-            app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
-            address = await stack.enter_async_context(listening(app, "127.0.0.1", 0))
-            clients = {name: client_of(address, account) for name, account in ACCOUNTS.items()}
-            for client in clients.values():
-                await stack.enter_async_context(client)
-            return Grid(address, chain, clock, chosen, app.state.context, clients)
-
+    """Starts services; all end with the test."""
+    async with starting(tmp_path) as start_one:
         yield start_one
 
 
 @pytest.fixture
 async def grid(start: Start) -> Grid:
     return await start()
-
-
-def rich_chain() -> MemoryChain:
-    """A chain on which the customers hold credits and the operator its role."""
-    chain = MemoryChain()
-    chain.balances = {ACCOUNTS["customer"].address: 10**18, ACCOUNTS["rival"].address: 1}
-    chain.roles = {("METASCHEDULER_ROLE", ACCOUNTS["operator"].address)}
-    return chain
-
-
-def client_of(url: str, account: LocalAccount) -> ServicesClient:
-    return ServicesClient(url, account, DOMAIN.chain_id, DOMAIN.verifying_contract)
-
-
-def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Job:
-    resources = "{tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}"
-    logging = "true" if enable_logging else "false"
-    text = f"resources: {resources}\nenableLogging: {logging}\nsteps:\n- run:\n    command: |\n      {command}\n"
-    return parse(text, "job.yaml").model
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float = 30.0) -> None:
-    """Wait until the condition holds."""
-    async with asyncio.timeout(within_s):
-        while not await condition():
-            await asyncio.sleep(0.02)

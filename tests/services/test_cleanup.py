@@ -9,7 +9,7 @@ from deepgrid.errors import NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services import database
 from deepgrid.services.cleanup import Retention, clean_up
-from tests.services.conftest import Grid, Start, a_job, eventually
+from tests.services.support import Grid, Start, a_job, eventually
 
 DAY_S = 24 * 3600
 RETENTION = Retention()

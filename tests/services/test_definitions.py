@@ -12,9 +12,10 @@ from coincurve import PrivateKey
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services import definitions, messages, protocol
+from deepgrid.services.admission import checks
 from deepgrid.workflow import Step, StepRun, canonical, location_hash
 from deepgrid.workflow.models import ContainerRun, StepUse
-from tests.services.conftest import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
 
 SALT = bytes(range(32))
 
@@ -137,7 +138,7 @@ async def test_uploading_again_changes_nothing_and_a_stranger_cannot(grid: Grid)
 
 
 async def test_who_holds_no_credits_stores_nothing(grid: Grid) -> None:
-    with pytest.raises(AccessDenied, match="holds no credits"):
+    with pytest.raises(AccessDenied, match="holds fewer credits"):
         await grid.provider.upload(a_job())
 
 
@@ -157,14 +158,14 @@ async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
     with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
         await grid.customer.upload(a_job().model_copy(update={"steps": (use,)}))
     seen: list[str] = []
-    monkeypatch.setattr(definitions, "check_script", seen.append)
+    monkeypatch.setattr(checks, "check_script", seen.append)
     contained = Step(run=StepRun(command="x", container=ContainerRun(image="a")))
     await grid.customer.upload(a_job().model_copy(update={"steps": (contained,)}))
     assert sorted("--container-image" in script for script in seen) == [False, True]
 
 
 async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definitions, "render", lambda *_: "#!/bin/bash\nif\n")
+    monkeypatch.setattr(checks, "render", lambda *_: "#!/bin/bash\nif\n")
     with pytest.raises(InputError, match="not valid bash"):
         await grid.customer.upload(a_job())
 

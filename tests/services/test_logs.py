@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.errors import AccessDenied, NotFound
 from deepgrid.lifecycle.states import JobStatus
-from tests.services.conftest import ACCOUNTS, Grid, Start, a_job, eventually
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually
 
 NAME = "0" * 64
 

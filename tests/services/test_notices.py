@@ -7,7 +7,7 @@ import pytest
 from deepgrid.errors import AccessDenied, InputError, NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services import notices
-from tests.services.conftest import ACCOUNTS, Grid
+from tests.services.support import ACCOUNTS, Grid
 
 NAME = "0" * 64
 

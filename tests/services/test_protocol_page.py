@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from deepgrid.services import authentication, definitions, messages, notices, protocol
+from deepgrid.services import definitions, messages, notices, protocol
+from deepgrid.services.admission import Limits
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES
 from deepgrid.workflow import location_hash, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
-from tests.services.conftest import ACCOUNTS, DOMAIN
+from tests.services.support import ACCOUNTS, DOMAIN
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 
@@ -37,7 +38,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| less than {MAX_SCRIPT_BYTES // 1024**2} MiB |" in PAGE
     bodies = (messages.MAX_UPLOAD_BODY_BYTES // 1024, messages.MAX_LOG_CHUNK_BYTES // 1024**2)
     assert f"| {bodies[0]} KiB; {bodies[1]} MiB; {messages.MAX_SMALL_BODY_BYTES // 1024} KiB |" in PAGE
-    assert f"| {authentication.BODY_WITHIN_S:.0f} s |" in PAGE
+    assert f"| {Limits().body_within_s:.0f} s |" in PAGE
     assert f"| {definitions.MOST_DEFINITIONS:,} |" in PAGE
     assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {notices.MOST_NOTICES} |" in PAGE
     assert f"({messages.MAX_WAIT_S:.0f} at most)" in PAGE

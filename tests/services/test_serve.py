@@ -21,7 +21,7 @@ from deepgrid.services.serve import serve
 from deepgrid.workflow import verify_resources
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build, gather_people
-from tests.services.conftest import a_job, eventually
+from tests.services.support import a_job, eventually
 
 PROGRAM = """
 import asyncio, sys

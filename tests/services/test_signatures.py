@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deepgrid.errors import AccessDenied
 from deepgrid.services import protocol
 from deepgrid.services.protocol import BadRequestSignature, Domain, sign, verify
-from tests.services.conftest import ACCOUNTS, DOMAIN, Grid, Start
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start
 
 NOW = 1_700_000_000
 CUSTOMER = ACCOUNTS["customer"]

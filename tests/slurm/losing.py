@@ -15,11 +15,12 @@ from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.slurm_files import socket_path
 
 WITHIN_S = 120.0
+NEVER_GIVEN = 4_000_000_000  # an id that no job here gets
 
 
 def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
     """Make a waiting or running job one that the cluster has never heard of."""
-    # What the controller remembers, and its hook records, is nobody's; what accounting has goes.
+    # What the hook records is nobody's, what the controller remembers is of another id; what accounting has goes.
     for number in _slurm(site, cluster, "squeue", "-h", "-a", "-n", key.name, "-o", "%A").split():
         _slurm(site, cluster, "scontrol", "update", f"JobId={number}", "Comment=lost")
     _slurm(site, cluster, "scancel", "-n", key.name)
@@ -29,6 +30,7 @@ def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
         time.sleep(0.1)
     _sql(site, f"DELETE FROM {cluster}_job_table WHERE job_name = '{key.name}'")  # noqa: S608 - a test's own names
     assert not _ends(site, cluster, key)
+    Path(site.login(cluster).grid_root, "jobs", key.folder, "id").write_text(f"{NEVER_GIVEN}\n")
 
 
 def lose_state(site: SlurmSite, table: ProcessTable, cluster: str, put_back: Path | None = None) -> None:

@@ -106,12 +106,14 @@ def folders_of(box: Box, user: str) -> Iterator[None]:
     """The grid's folders are this supervisor's."""
     root = Path(box.settings.grid_root)
     places = root, root / "jobs", root / "spool"
-    for place in places:
+    ledger = root / "ledger"
+    ledger.touch(mode=0o600)
+    for place in (*places, ledger):
         shutil.chown(place, user, user)
     try:
         yield
     finally:
-        for place in places:
+        for place in (*places, ledger):
             shutil.chown(place, "root", "root")
 
 

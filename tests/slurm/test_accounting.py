@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -87,7 +88,7 @@ async def test_a_claim_is_found_however_old_it_is(
     assert run.state == "COMPLETED"
 
 
-async def test_a_claim_of_which_nothing_is_kept_is_believed_if_the_chain_knows_it(
+async def test_a_claim_whose_folder_is_gone_is_known_by_the_ledger(
     box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     await cluster.submit(key, bash("true"), SMALL)
@@ -95,8 +96,8 @@ async def test_a_claim_of_which_nothing_is_kept_is_believed_if_the_chain_knows_i
     await accounted(cluster, key)
     await cluster.acknowledge(key)
     shutil.rmtree(box.folder(key))
-    assert len(of(await read_runs(cluster, today(), key, [key]), key)) == 1
-    assert of(await read_runs(cluster, today(), key, []), key) == []
+    for claims in ([key], []):
+        assert len(of(await read_runs(cluster, today(), key, claims), key)) == 1
 
 
 async def test_a_running_job_has_no_end(login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
@@ -130,7 +131,10 @@ def told(box: Box, key: JobKey, *ends: str) -> bytes:
     """Accounting's rows of a claim of ours: state, exit code, start and end."""
     box.folder(key).mkdir()
     (box.folder(key) / "account").write_text("jobs 4242\n")
-    return "".join(f"7|4242|{end}|n1|{key.name}|{key.comment}\n" for end in ends).encode()
+    slurm_id = 10**9 + key.job_id % 10**8
+    with (Path(box.settings.grid_root) / "ledger").open("a") as ledger:
+        ledger.write(f"{slurm_id} {key.folder} 4242\n")
+    return "".join(f"{slurm_id}|4242|{end}|n1\n" for end in ends).encode()
 
 
 async def test_of_two_ends_of_one_start_the_first_counts(box: Box, login: Login, cluster: Cluster, key: JobKey) -> None:
@@ -143,11 +147,38 @@ async def test_of_two_ends_of_one_start_the_first_counts(box: Box, login: Login,
 async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_so(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
-    made = int(time.time())
-    rows = told(box, key, f"FAILED|125:0|{made}|{made + 9}", f"FAILED|125:0|{made + 100}|{made + 101}")
-    (box.folder(key) / "run" / "started").mkdir(parents=True)
+    rows = told(box, key, "FAILED|125:0|1000|1009", "FAILED|125:0|1100|1101")
     runs = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
-    assert sorted((run.started_at, run.guarded) for run in runs) == [(made, False), (made + 100, True)]
+    assert sorted((run.started_at, run.guarded) for run in runs) == [(1000, False), (1100, True)]
+
+
+async def test_the_parts_of_a_job_that_was_queued_again_or_resized_are_one_run(
+    box: Box, login: Login, cluster: Cluster, key: JobKey
+) -> None:
+    parts = "REQUEUED|0:0|1000|1065", "RESIZING|0:0|1200|1230", "COMPLETED|0:0|1230|1260"
+    rows = told(box, key, *parts)
+    (run,) = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
+    assert (run.started_at, run.ended_at, run.ran_s) == (1000, 1260, 65 + 60)
+
+
+async def test_a_row_of_another_account_is_nobodys_whatever_its_id(
+    box: Box, login: Login, cluster: Cluster, key: JobKey
+) -> None:
+    rows = told(box, key, "COMPLETED|0:0|1000|1065").replace(b"|4242|", b"|4243|")
+    assert (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs == ()
+
+
+async def test_jobs_of_customers_accounts_without_a_claim_are_named(
+    box: Box, login: Login, cluster: Cluster, key: JobKey
+) -> None:
+    now = int(time.time())
+    rows = told(box, key, f"COMPLETED|0:0|{now - 100}|{now - 35}")
+    known = rows.split(b"|")[0]
+    unknown = rows.replace(known, b"1000000001") + rows.replace(known, b"1000000002").replace(b"|4242|", b"|4243|")
+    old = f"1000000003|4242|COMPLETED|0:0|{now - 9999}|{now - 9990}|n1\n".encode()
+    told_all = Cluster(OtherSacct(login, 0, b"", rows + unknown + old), cluster.settings)
+    runs = await read_runs(told_all, today(), key, [])
+    assert [(job.slurm_id, job.account) for job in runs.foreign] == [(1000000001, "4242")]
 
 
 def test_times_are_asked_for_in_utc() -> None:

@@ -121,7 +121,7 @@ async def test_accounts_named_by_the_wallet_run_are_limited_and_cancelled(
         await until(monitor, key, Phase.RUNNING)
         await printed(cluster, key)
         assert await cluster.set_time_limit(key, 17)
-        assert (await cluster.queue())[key.comment].limit_minutes == 17
+        assert (await cluster.queue(key)).claims[key].limit_minutes == 17
         await cluster.cancel(key)
         assert (await ended(monitor, key)).state == "CANCELLED"
         assert (await output(cluster, key))[0] == customer

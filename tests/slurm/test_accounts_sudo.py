@@ -102,7 +102,7 @@ async def test_more_time_takes_an_operator_of_slurm(
         await cluster.set_time_limit(key, 17)
     with operator(box, cluster.settings.user):
         assert await cluster.set_time_limit(key, 17)
-        assert (await cluster.queue())[key.comment].limit_minutes == 17
+        assert (await cluster.queue(key)).claims[key].limit_minutes == 17
     await cluster.cancel(key)
 
 

@@ -80,7 +80,7 @@ async def test_a_time_limit_is_absolute_and_never_taken_back(
     assert monitor.observe(key).limit_minutes == SMALL.time_limit_minutes
     for asked, given in ((3, SMALL.time_limit_minutes), (17, 17), (17, 17), (9, 17), (90, 90)):
         assert await cluster.set_time_limit(key, asked)
-        assert (await cluster.queue())[key.comment].limit_minutes == given
+        assert (await cluster.queue(key)).claims[key].limit_minutes == given
     await cluster.cancel(key)
     await until(monitor, key, Phase.ENDED)
 
@@ -123,7 +123,7 @@ async def test_a_site_that_gives_no_more_time_says_so(
         await Cluster(login, box.settings).set_time_limit(key, 17)
     await login.close()
     assert not refusal.value.transient
-    assert (await cluster.queue())[key.comment].limit_minutes == SMALL.time_limit_minutes
+    assert (await cluster.queue(key)).claims[key].limit_minutes == SMALL.time_limit_minutes
     await cluster.cancel(key)
 
 
@@ -153,14 +153,19 @@ async def test_output_that_is_not_to_be_shipped_is_not_read(
     assert (box.folder(key) / "run" / "output.log").read_text() == "private\n"
 
 
-async def test_the_queue_shows_the_grids_jobs_only(box: Box, cluster: Cluster, key: JobKey) -> None:
+async def test_the_queue_tells_claims_from_other_jobs_by_the_ledger(box: Box, cluster: Cluster, key: JobKey) -> None:
     account = box.settings.job_account or box.settings.user
-    box.slurm("sbatch", f"--uid={account}", "--hold", "--job-name=private", "--wrap=true", "--output=/dev/null")
     submission = await cluster.submit(key, bash("sleep 600"), SMALL)
-    queue = await cluster.queue()
-    assert queue[key.comment].slurm_id == submission.slurm_id
-    assert all(comment.startswith("deepgrid:") for comment in queue)
-    box.slurm("scancel", "--name=private")
+    forged = ["--hold", f"--job-name={key.name}", f"--comment={key.comment}", "--wrap=true", "--output=/dev/null"]
+    foreign = int(box.slurm("sbatch", "--parsable", f"--uid={account}", *forged))
+    others = int(box.slurm("sbatch", "--parsable", "--hold", "--job-name=private", "--wrap=true"))
+    held = await cluster.queue(key)
+    assert held.claims[key].slurm_id == submission.slurm_id
+    assert foreign in [row.slurm_id for row in held.foreign]
+    assert others not in [row.slurm_id for row in held.foreign]
+    assert await cluster.end_foreign(row for row in held.foreign if row.slurm_id == foreign) == [foreign]
+    assert foreign not in [row.slurm_id for row in (await cluster.queue(key)).foreign]
+    box.slurm("scancel", str(others))
     await cluster.cancel(key)
 
 

@@ -11,8 +11,8 @@ from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.commands import (
+    FORGOTTEN,
     Completions,
-    Remembered,
     Sacct,
     Sinfo,
     Squeue,
@@ -38,13 +38,13 @@ def test_the_queue_gives_a_start_only_for_jobs_that_started() -> None:
     assert rows[6].started_at is None, "a forecast is not a start"
     assert (rows[2].started_at, rows[2].reason) == (1795208201, "")
     assert phase_of(rows[7].state) is Phase.RUNNING, "a job that completes has no record yet"
-    assert rows[8].comment == "a comment | with bars"
+    assert (rows[11].started_at, rows[11].restarts) == (None, 1), "queued again, and not started since"
 
 
 def test_the_queue_tells_time_limits_in_minutes() -> None:
     rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
     assert {number: row.limit_minutes for number, row in rows.items()} == {
-        5: 5, 6: 65, 2: 26 * 60 + 3, 7: 5, 8: None, 9: None,
+        5: 5, 6: 65, 2: 26 * 60 + 3, 7: 5, 8: None, 9: None, 11: 10,
     }  # fmt: skip
     assert limit_minutes("365-00:00:00") == 525_600
     assert [limit_minutes(text) for text in ("", "INVALID", "1-", "5", "many:00")] == [None] * 5
@@ -53,21 +53,18 @@ def test_the_queue_tells_time_limits_in_minutes() -> None:
 def test_unknown_states_and_short_rows_are_survived() -> None:
     rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
     assert phase_of(rows[9].state) is Phase.UNKNOWN
-    assert 10 not in rows
+    assert rows.keys() == {2, 5, 6, 7, 8, 9, 11}, "ids are digits, and nothing else"
     assert phase_of(Sacct.parse(recorded("sacct.txt"))[6].state) is Phase.UNKNOWN
     assert phase_of("") is Phase.UNKNOWN
 
 
 def test_what_the_controller_remembers_has_ends_and_wait_statuses() -> None:
-    rows = {row.slurm_id: row for row in Remembered.parse(recorded("remembered.txt"))}
+    rows = {row.slurm_id: row for row in Squeue.parse(recorded("remembered.txt"))}
     assert [rows[number].exit_status for number in (1, 2, 5)] == [wait_status(7, 0), 9, 53]
     assert [rows[number].reason for number in (1, 2, 5)] == ["", "", "JobLaunchFailure"]
     assert (rows[1].started_at, rows[1].ended_at) == (1795301502, 1795301502)
     assert rows[3].ended_at is None, "a forecast is not an end"
     assert (rows[8].state, rows[8].started_at) == ("CANCELLED", None)
-    assert (rows[6].comment, rows[9].comment) == (
-        "deepgrid:31337:abababab:123456789012:1795301502", "a comment | with bars",
-    )  # fmt: skip
     assert 10 not in rows
 
 
@@ -79,6 +76,8 @@ def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
     assert rows[6].ended_at is None, "an unknown end is no end"
     assert (rows[7].exit_status, rows[7].started_at, rows[7].ended_at) == (0, None, None)
     assert 8 not in rows
+    assert (rows[9].reason, rows[4].reason) == (FORGOTTEN, ""), "who cancels is named"
+    assert (rows[10].state, rows[10].ended_at) == ("REQUEUED", 1795208920)
 
 
 def test_completion_records_tell_launch_failures_from_exit_statuses() -> None:
@@ -89,7 +88,8 @@ def test_completion_records_tell_launch_failures_from_exit_statuses() -> None:
     assert (rows[5].state, rows[5].started_at) == ("CANCELLED", None)
     assert (rows[10].exit_status, rows[10].reason) == (9, "")
     assert rows[11].state == "STATE_77"
-    assert len(rows) == 5
+    assert (rows[12].state, rows[12].started_at, rows[12].ended_at) == ("REQUEUED", 1795375021, 1795375025)
+    assert len(rows) == 6
 
 
 def test_hardware_is_ordered_by_node_and_leaves_silent_nodes_out() -> None:

@@ -231,7 +231,7 @@ async def test_effects_of_a_former_leader_are_refused_whole(box: Box, provider: 
             assert first.cluster.deposed.is_set()
             assert {file: file.read_bytes() for file in box.folder(key).iterdir() if file.is_file()} == before
             assert box.ids(key) == [submission.slurm_id]
-            assert (await first.cluster.queue())[key.comment].limit_minutes == SMALL.time_limit_minutes
+            assert (await first.cluster.queue(key)).claims[key].limit_minutes == SMALL.time_limit_minutes
             await second.cluster.cancel(key)
 
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,12 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import Row, Sacct
 from deepgrid.slurm.look import Look, Records, look_input, parse_look
-from deepgrid.slurm.starts import Marks
+from deepgrid.slurm.runs import Marks
+from deepgrid.slurm.scripts import read_script
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
-OURS = Row(42, "999", KEY.name, KEY.comment, "COMPLETED", 100, 160)
+OURS = Row(42, "999", "COMPLETED", 100, 160)
+RECORDED = replace(OURS, name=KEY.name, comment=KEY.comment)
 
 
 def look(
@@ -31,44 +32,55 @@ def look(
     return Look(queue, spool, {KEY.comment: "999"}, ids, frozenset({KEY.comment} if refused else ()))
 
 
-@pytest.mark.parametrize(
-    "stranger",
-    [
-        replace(OURS, user="998"),
-        replace(OURS, name="0x06"),
-        replace(OURS, comment=KEY.comment + "0"),
-        replace(OURS, slurm_id=43),
-    ],
-    ids=["other account", "other job", "other claim", "other Slurm id"],
-)
-def test_a_row_that_differs_in_anything_is_not_ours(stranger: Row) -> None:
-    assert look(spool=(stranger,)).ended(KEY) is None
-    assert look(queue=(replace(stranger, state="RUNNING"),)).queued(KEY) is None
-    assert look().records_of(KEY, [stranger]) == Records()
+STRANGERS = {
+    "other account": replace(RECORDED, user="998"),
+    "other job": replace(RECORDED, name="0x06"),
+    "other claim": replace(RECORDED, comment=KEY.comment + "0"),
+    "other Slurm id": replace(RECORDED, slurm_id=43),
+}
+
+
+@pytest.mark.parametrize("case", STRANGERS)
+def test_a_record_that_differs_in_anything_is_not_ours(case: str) -> None:
+    assert look(spool=(STRANGERS[case],)).ended(KEY) is None
+    assert look(spool=(RECORDED,)).ended(KEY) is not None
+
+
+@pytest.mark.parametrize("case", ["other account", "other Slurm id"])
+def test_a_row_of_another_id_or_account_is_not_ours(case: str) -> None:
+    assert look(queue=(replace(STRANGERS[case], state="RUNNING"),)).queued(KEY) is None
+    assert look().records_of(KEY, [STRANGERS[case]]) == Records()
+
+
+def test_a_claim_whose_id_was_handed_out_again_has_no_job_but_keeps_its_records() -> None:
+    reissued = frozenset({KEY.comment})
+    running = replace(look(queue=(replace(OURS, state="RUNNING"),)), reissued=reissued)
+    assert running.queued(KEY) is None
+    assert running.records_of(KEY, [OURS]) == Records()
+    assert replace(look(spool=(RECORDED,)), reissued=reissued).ended(KEY) is not None
 
 
 def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it() -> None:
-    nobody = Look((replace(OURS, state="RUNNING"),), (OURS,))
+    nobody = Look((replace(OURS, state="RUNNING"),), (RECORDED,))
     assert nobody.queued(KEY) is None
     assert nobody.ended(KEY) is None
     assert nobody.records_of(KEY, [OURS]) == Records()
 
 
 def test_the_first_final_record_counts() -> None:
-    requeued = replace(OURS, state="PENDING", ended_at=120)
-    again = replace(OURS, state="FAILED", ended_at=500)
-    end = look(spool=(again, requeued, OURS)).ended(KEY)
+    again = replace(RECORDED, state="FAILED", ended_at=500)
+    end = look(spool=(again, RECORDED)).ended(KEY)
     assert end is not None
-    assert (end.state, end.ended_at) == ("COMPLETED", 160)
+    assert (end.state, end.ended_at, end.ran_s) == ("COMPLETED", 160, 60)
 
 
 def test_whether_the_supervisor_stopped_a_job_is_told_by_its_tombstone() -> None:
-    cancelled = replace(OURS, state="CANCELLED")
+    cancelled = replace(RECORDED, state="CANCELLED")
     by_us = replace(look(spool=(cancelled,)), marks={KEY.comment: Marks(100, 150)})
     for end in (by_us.ended(KEY), by_us.records_of(KEY, [cancelled]).end):
         assert end is not None
         assert end.stopped
-    finished = replace(by_us, completions=(OURS,)).ended(KEY)
+    finished = replace(by_us, completions=(RECORDED,)).ended(KEY)
     by_somebody = look(spool=(cancelled,)).ended(KEY)
     assert finished is not None
     assert by_somebody is not None
@@ -82,22 +94,21 @@ def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
 
 def test_what_a_controller_without_its_state_ended_is_no_end() -> None:
     """It tells accounting of all jobs that ran when it went that they are cancelled, by nobody."""
-    text = f"42|999|CANCELLED|0:0|100|160|n1|{KEY.name}|"
+    text = "42|999|CANCELLED|0:0|100|160|n1"
     assert look().records_of(KEY, Sacct.parse(text)) == Records()
     by_somebody = look().records_of(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
     assert by_somebody is not None
     assert by_somebody.state == "CANCELLED"
 
 
-def test_accounting_without_comments_serves_only_where_the_id_is_known() -> None:
-    bare = replace(OURS, comment="")
-    assert look().records_of(KEY, [bare]).end is not None
-    assert look(id_=None).records_of(KEY, [bare]) == Records()
+def test_accounting_serves_only_where_the_id_is_known() -> None:
+    assert look().records_of(KEY, [OURS]).end is not None
+    assert look(id_=None).records_of(KEY, [OURS]) == Records()
 
 
 def test_the_record_of_a_refused_submission_is_no_run() -> None:
-    assert look(spool=(OURS,), id_=None, refused=True).ended(KEY) is None
-    assert look(spool=(OURS,), id_=None).ended(KEY) is not None
+    assert look(spool=(RECORDED,), id_=None, refused=True).ended(KEY) is None
+    assert look(spool=(RECORDED,), id_=None).ended(KEY) is not None
 
 
 def answer(*lines: str) -> CommandResult:
@@ -109,15 +120,16 @@ def text(content: str) -> str:
 
 
 def test_a_whole_answer_is_read() -> None:
-    row = f"42|999|RUNNING|100|None|5:00|{KEY.name}|{KEY.comment}"
+    row = "42|999|RUNNING|100|400|0|5:00|0|n1|None|"
     marks = f"marks {text(f'90 /grid/jobs/{KEY.folder}/run/started')}"
-    lines = ("clock 400", f"queue 0 {text(row)}", marks, f"job {KEY.comment} 42 no 999 {KEY.folder}", "end")
+    claim = f"job {KEY.comment} 42 submitted 999 {KEY.folder}"
+    lines = ("clock 400", "held 7", f"queue 0 {text(row)}", marks, claim, "end")
     found = parse_look(answer(*lines))
     job = found.queued(KEY)
     assert job is not None
     assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
     assert found.marks == {KEY.comment: Marks(started=90)}
-    assert found.clock == 400
+    assert (found.clock, found.held) == (400, 7)
 
 
 def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None:
@@ -138,7 +150,7 @@ def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None
 
     def looked(some: Sequence[JobKey]) -> tuple[Look, int]:
         (tmp_path / "calls").write_text("")
-        argv = ["sh", str(files("deepgrid.slurm") / "look.sh"), str(tmp_path), "true"]
+        argv = ["sh", "-c", read_script("identity.sh", "look.sh"), "look", str(tmp_path), "true"]
         env = {**os.environ, "PATH": f"{counting.parent}:{os.environ['PATH']}"}
         done = subprocess.run(argv, input=look_input(some), capture_output=True, check=True, env=env)
         return parse_look(CommandResult(0, done.stdout, done.stderr)), len((tmp_path / "calls").read_text())

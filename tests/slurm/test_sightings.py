@@ -10,6 +10,7 @@ import pytest
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.commands import Row
 from deepgrid.slurm.look import Look
+from deepgrid.slurm.runs import GUARDED, Marks
 from deepgrid.slurm.sightings import (
     ABSENT_BUT_ACCOUNTED,
     EMPTIED_S,
@@ -21,12 +22,11 @@ from deepgrid.slurm.sightings import (
     SUDDENLY_EMPTY,
     Sightings,
 )
-from deepgrid.slurm.starts import GUARDED, Marks
-from tests.slurm.test_look import KEY, OURS
+from tests.slurm.test_look import KEY, OURS, RECORDED
 
 RUNNING = replace(OURS, state="RUNNING", ended_at=None)
 OTHER = replace(KEY, job_id=6)
-OTHERS = replace(RUNNING, slurm_id=43, name=OTHER.name, comment=OTHER.comment)
+OTHERS = replace(RUNNING, slurm_id=43)
 T = 1000.0
 
 
@@ -37,7 +37,7 @@ def concluded(
 
     Unless told otherwise it does not know more of the claim than accounting does.
     """
-    look = Look(queue, (), {KEY.comment: "999"}, {KEY.comment: 42})
+    look = Look(queue, (), {KEY.comment: "999"}, {KEY.comment: 42}, held=len(queue))
     found = sightings.by_look(look, [KEY], now)
     return found.get(KEY) or sightings.by_records(look, [KEY], rows if memory is None else memory, rows, now)[KEY]
 
@@ -120,9 +120,9 @@ def test_a_start_that_a_tombstone_barred_is_known_though_accounting_still_calls_
     """The hook has told of it; the accounting hears of ends in its own time, or never."""
     sightings = Sightings()
     sightings.submitted(KEY, T)
-    refused = replace(OURS, state="FAILED", exit_status=GUARDED, ended_at=OURS.started_at)
+    refused = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=OURS.started_at)
     marks = {KEY.comment: Marks(tombstone=OURS.started_at)}
-    look = Look((OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks)
+    look = Look((OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
     assert sightings.by_records(look, [KEY], [], [UNFINISHED], T + 1) == {KEY: replace(REFUSED_START, stopped=True)}
     begun = replace(look, marks={KEY.comment: Marks(started=1, tombstone=OURS.started_at)})
     assert sightings.by_records(begun, [KEY], [], [UNFINISHED], T + 1) == {KEY: FORGOTTEN}, "it may have run before"

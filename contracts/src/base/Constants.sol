@@ -19,7 +19,7 @@ abstract contract Constants is Ownable {
     // slot used with each settlement | platformCut 112 | cut 8 | alarm 32 | fee 32 | claim timeout 32 | slice 32 |
     /// Cut that was kept and not withdrawn yet, in wei.
     uint112 internal _platformCut;
-    /// Percent of a job's cost that the platform keeps.
+    /// Percent of a job's cost that the platform keeps. Changed by notice only, see CutChanges.
     uint8 public deepsquareCut = 20;
     /// Minutes by which a report may exceed what can have run before BilledTooMuchEvent; never billed.
     uint32 public billDurationDeltaMinute = 15;
@@ -57,11 +57,6 @@ abstract contract Constants is Ownable {
         _minimumAmount = uint96(_within(amount, 0, type(uint96).max));
     }
 
-    /// Sets the platform's part of a cost, in percent, for assignments from now on.
-    function setDeepsquareCut(uint256 percent) external onlyOwner {
-        deepsquareCut = uint8(_within(percent, 0, 100));
-    }
-
     /// Sets from which excess on BilledTooMuchEvent is emitted.
     function setBillDurationDeltaMinute(uint256 durationMinute) external onlyOwner {
         billDurationDeltaMinute = uint32(_within(durationMinute, 0, 1 days / 60));
@@ -87,7 +82,7 @@ abstract contract Constants is Ownable {
         return uint256(claimJobTimeout) * 1 minutes;
     }
 
-    function _within(uint256 value, uint256 least, uint256 most) private pure returns (uint256) {
+    function _within(uint256 value, uint256 least, uint256 most) internal pure returns (uint256) {
         if (value < least || value > most) revert InvalidConstant(value, least, most);
         return value;
     }

@@ -6,6 +6,7 @@ import {IProviderManager} from "../IProviderManager.sol";
 import {JobStatus} from "../Types.sol";
 import {JobWord} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
+import {Texts} from "../libraries/Texts.sol";
 import {Escrow} from "./Escrow.sol";
 import {Lines} from "./Lines.sol";
 
@@ -14,11 +15,20 @@ abstract contract Endings is Escrow {
     /// Assigns jobs, panics them, and tops up those that allow it.
     bytes32 public constant METASCHEDULER_ROLE = keccak256("METASCHEDULER_ROLE");
 
+    // | percent 8 | notBefore 40 |   one slot; notBefore 0 when no notice is open
+    struct CutNotice {
+        uint8 percent;
+        uint40 notBefore;
+    }
+
+    /// The change of the platform's cut of which notice was given.
+    CutNotice internal _cutNotice;
+
     constructor(IERC20 credit_, IProviderManager providerManager_) Lines(providerManager_) Escrow(credit_) {}
 
-    /// Keeps a text for the customer; the caller stores the word.
-    function _noteError(bytes32 jobId, JobWord word, string memory lastError) internal returns (JobWord) {
-        _extras[jobId].lastError = lastError;
+    /// Keeps the beginning of a text for the customer; the caller stores the word.
+    function _noteError(bytes32 jobId, JobWord word, bytes calldata lastError) internal returns (JobWord) {
+        _extras[jobId].lastError = string(Texts.beginning(lastError));
         return word.withExtra();
     }
 

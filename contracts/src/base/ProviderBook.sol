@@ -29,6 +29,17 @@ abstract contract ProviderBook is IProviderManager {
         bool banned;
     }
 
+    // slot 0 | gpus 64 | cpus 64 | mem 64 | changedAt 40 | side 8 |   sums, time of the last change, where it is kept
+    // slot 1   hash
+    struct Proposal {
+        uint64 gpus;
+        uint64 cpus;
+        uint64 mem;
+        uint40 changedAt;
+        uint8 side;
+        bytes32 hash;
+    }
+
     // prices: 3 slots; hardware and labels: only read by clients
     struct Offer {
         ProviderPrices prices;
@@ -43,8 +54,9 @@ abstract contract ProviderBook is IProviderManager {
 
     mapping(address provider => Standing) internal _standing;
     mapping(address provider => uint64) internal _listIdOf;
-    mapping(address provider => Offer) internal _approved;
-    mapping(address provider => Offer) internal _proposed;
+    /// Both versions of a provider. Approving one swaps their parts, so it costs the same however long they are.
+    mapping(address provider => Offer[2]) private _offers;
+    mapping(address provider => Proposal) internal _proposals;
     mapping(uint64 listId => address) internal _addressOf;
     IdList.List internal _list;
 
@@ -69,7 +81,7 @@ abstract contract ProviderBook is IProviderManager {
     /// @inheritdoc IProviderManager
     function offer(address provider) external view returns (ProviderPrices memory, HardwareTotals memory) {
         (,, HardwareTotals memory totals) = standingOf(provider);
-        return (_approved[provider].prices, totals);
+        return (getProviderPrices(provider), totals);
     }
 
     /// Whether a proposal of this provider waits for approval.
@@ -82,29 +94,40 @@ abstract contract ProviderBook is IProviderManager {
         return _standing[provider].banned;
     }
 
+    /// The hash of the proposal that waits for approval: keccak256(abi.encode(hardware, prices, labels)), which are the
+    /// arguments of `register`. 0 when nothing waits.
+    function proposalHash(address provider) external view returns (bytes32) {
+        return _standing[provider].waiting ? _proposals[provider].hash : bytes32(0);
+    }
+
+    /// When the proposal that waits for approval changed last, in unix seconds. 0 when nothing waits.
+    function proposalChangedAt(address provider) external view returns (uint256) {
+        return _standing[provider].waiting ? _proposals[provider].changedAt : 0;
+    }
+
     /// The approved version; all empty when there is none.
     function getProvider(address provider) external view returns (Provider memory) {
-        return _view(provider, _standing[provider].approved, _approved[provider]);
+        return _view(provider, _standing[provider].approved, _approved(provider));
     }
 
     /// The version that waits for approval; all empty when there is none.
     function getWaitingForApprovalProvider(address provider) external view returns (Provider memory) {
-        return _view(provider, _standing[provider].waiting, _proposed[provider]);
+        return _view(provider, _standing[provider].waiting, _proposed(provider));
     }
 
     /// The approved hardware; empty when there are none.
-    function getProviderHardware(address provider) external view returns (ProviderHardware memory) {
-        return _approved[provider].hardware;
+    function getProviderHardware(address provider) external view returns (ProviderHardware memory hardware) {
+        if (_standing[provider].approved) hardware = _approved(provider).hardware;
     }
 
     /// The approved prices; empty when there are none.
-    function getProviderPrices(address provider) external view returns (ProviderPrices memory) {
-        return _approved[provider].prices;
+    function getProviderPrices(address provider) public view returns (ProviderPrices memory prices) {
+        if (_standing[provider].approved) prices = _approved(provider).prices;
     }
 
     /// The approved labels; empty when there are none.
-    function getProviderLabels(address provider) external view returns (Label[] memory) {
-        return _approved[provider].labels;
+    function getProviderLabels(address provider) external view returns (Label[] memory labels) {
+        if (_standing[provider].approved) labels = _approved(provider).labels;
     }
 
     /// Jobs that the provider started.
@@ -173,11 +196,21 @@ abstract contract ProviderBook is IProviderManager {
         for (uint256 i; i < ids.length; ++i) {
             address addr = _addressOf[ids[i]];
             Standing storage standing = _standing[addr];
-            page[i].provider = _view(addr, true, standing.approved ? _approved[addr] : _proposed[addr]);
+            page[i].provider = _view(addr, true, standing.approved ? _approved(addr) : _proposed(addr));
             page[i].approved = standing.approved;
             page[i].waitingForApproval = standing.waiting;
             page[i].record = getRecord(addr);
         }
+    }
+
+    /// The version in force, if there is one; else of no meaning.
+    function _approved(address provider) internal view returns (Offer storage) {
+        return _offers[provider][_proposals[provider].side ^ 1];
+    }
+
+    /// The version that waits for approval, if there is one; else of no meaning.
+    function _proposed(address provider) internal view returns (Offer storage) {
+        return _offers[provider][_proposals[provider].side];
     }
 
     function _view(address addr, bool known, Offer storage version) private view returns (Provider memory provider) {

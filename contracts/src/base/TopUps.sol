@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {
     CustomerMetaSchedulerProviderOnly,
     CustomerOnly,
+    InsufficientFunds,
     JobHotStatusOnly,
     NoSpendingAuthority,
     RemainingTimeAboveLimit,
@@ -18,11 +19,15 @@ import {Endings} from "./Endings.sol";
 abstract contract TopUps is Endings {
     using IdList for IdList.List;
 
-    /// Locks `amount` wei more on a job. Anyone may; the caller pays, the rest goes to the customer in the end.
+    /// Locks `amount` wei more on a job. Anyone may; the caller pays, the rest goes to the customer in the end. The
+    /// customer adds at least 1 wei, anybody else at least a minute at the job's rate; less reverts with
+    /// InsufficientFunds. Only a claimed job can be topped up, so there always is a rate.
     function topUpJob(bytes32 jobId, uint256 amount) external {
         JobWord word = _word(jobId);
         if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
-        _topUp(jobId, word, _dealOf(jobId, word), msg.sender, amount);
+        Deal memory deal = _dealOf(jobId, word);
+        if (msg.sender != deal.customer && amount < deal.rate) revert InsufficientFunds(amount, deal.rate);
+        _topUp(jobId, word, deal, msg.sender, amount);
     }
 
     /// Buys one slice of time from the customer's allowance, when the customer allowed it and time runs short.
@@ -49,13 +54,17 @@ abstract contract TopUps is Endings {
         _words[jobId] = word.withDelegateSpending(delegateSpendingAuthority);
     }
 
+    /// The provider is told only when the job may run for longer, so each hint has cost at least a minute.
     function _topUp(bytes32 jobId, JobWord word, Deal memory deal, address payer, uint256 amount) private {
+        if (amount == 0) revert InsufficientFunds(0, 1);
         uint96 added = _lockable(deal.locked, amount);
         Extra storage extra = _extras[jobId];
         extra.toppedUp += added;
         extra.pendingTopUp += added;
         _words[jobId] = word.withExtra();
-        _toppedUp[deal.provider].push(uint64(uint256(jobId)));
+        uint64 limit = _limitMinutes(deal);
+        deal.locked += added;
+        if (_limitMinutes(deal) > limit) _toppedUp[deal.provider].push(uint64(uint256(jobId)));
         _lock(payer, amount);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {BlobTooLong} from "../Errors.sol";
+import {BlobTooLong, TooManyLabels} from "../Errors.sol";
 import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
 import {IdRuns} from "./IdRuns.sol";
@@ -17,6 +17,8 @@ import {IdRuns} from "./IdRuns.sol";
 /// Name, location, key and value are | size | bytes |; uses and affinities the size of each list. A size has one byte
 /// below 128, else two with the top bit set. Names lose their zeros at the end.
 library JobRecord {
+    /// The most labels of a definition, uses and affinities together. The provider pays for each when it claims the job.
+    uint256 internal constant MAX_LABELS = 64;
     uint256 internal constant HEADER = 25;
     uint256 private constant FIXED = 5;
     uint256 private constant LONGEST_NUMBERS = 12 + 4 * 8;
@@ -71,6 +73,7 @@ library JobRecord {
 
     function _putLabels(Pen pen, JobDefinition calldata definition) private pure returns (Pen) {
         (uint256 uses, uint256 affinities) = (definition.uses.length, definition.affinity.length);
+        if (uses + affinities > MAX_LABELS) revert TooManyLabels(uses + affinities, MAX_LABELS);
         pen = _putSize(_putSize(pen, uses), affinities);
         for (uint256 i; i < uses; ++i) {
             pen = _putLabel(pen, definition.uses[i]);

@@ -31,9 +31,11 @@ abstract contract World {
         manager.grantRole(manager.METASCHEDULER_CONTRACT_ROLE(), address(grid));
         manager.grantRole(manager.METASCHEDULER_ROLE(), address(this));
         grid.grantRole(grid.METASCHEDULER_ROLE(), address(this));
-        grid.setDeepsquareCut(CUT);
+        rare.setDeepsquareCut(CUT);
+        vm.warp(block.timestamp + rare.CUT_NOTICE_PERIOD());
+        rare.applyDeepsquareCut();
         manager.register(node(), ProviderPrices(0, RATE, 0), new Label[](0));
-        manager.approve(address(this));
+        manager.approveProposal(address(this), manager.proposalHash(address(this)));
         credit.mint(CUSTOMER, SUPPLY);
         vm.prank(CUSTOMER);
         credit.approve(address(grid), type(uint256).max);

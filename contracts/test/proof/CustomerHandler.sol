@@ -5,6 +5,7 @@ import {Affinity, JobDefinition, JobRequest, JobStatus, Label, Permit, StorageTy
 import {vm} from "../Vm.sol";
 import {Ghost} from "./Ghosts.sol";
 import {Player} from "./Player.sol";
+import {Reference} from "./Reference.sol";
 
 /// What customers do with their jobs, and others in their place.
 abstract contract CustomerHandler is Player {
@@ -86,7 +87,8 @@ abstract contract CustomerHandler is Player {
         }
         bool open = job.cancelAt == 0 || vm.getBlockTimestamp() < closableFrom;
         vm.assertTrue(open, "still open only while an answer may come");
-        if (job.cancelAt == 0) (job.cancelAt, job.delegateSpending) = (vm.getBlockTimestamp(), false);
+        if (job.cancelAt != 0) return;
+        (job.cancelAt, job.delegateSpending) = (vm.getBlockTimestamp(), false);
         pushOnce(providerOf[provider].cancelling, id);
     }
 
@@ -95,6 +97,7 @@ abstract contract CustomerHandler is Player {
         address caller = customers[who % 2];
         amount = amount % 64 == 0 ? amount : amount % 500 ether;
         if (!playGrid(caller, abi.encodeCall(rare.topUpJob, (bytes32(id), amount)))) return;
+        vm.assertTrue(caller == jobs[id].customer || amount >= jobs[id].rate, "others add a minute at least");
         bookTopUp(id, caller, amount);
     }
 
@@ -149,8 +152,11 @@ abstract contract CustomerHandler is Player {
     function bookTopUp(uint256 id, address payer, uint256 amount) private {
         Ghost storage job = jobs[id];
         vm.assertTrue(job.status == JobStatus.SCHEDULED || job.status == JobStatus.RUNNING, "only claimed jobs");
+        vm.assertTrue(amount != 0, "something");
+        uint256 limit = Reference.limit(job.locked, job.rate);
         lock(job, payer, amount);
         job.pendingTopUp += amount;
+        if (Reference.limit(job.locked, job.rate) == limit) return;
         pushOnce(providerOf[job.provider].toppedUp, id);
     }
 

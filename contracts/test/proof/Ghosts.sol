@@ -32,6 +32,8 @@ struct GhostProvider {
     bool waiting;
     bool banned;
     ProviderPrices proposed;
+    bytes32 proposalHash;
+    uint256 changedAt; // the proposal
     ProviderPrices inForce;
     uint256[] claimable; // in the order of assignment
     uint256[] cancelling; // hints, in the order of the requests

@@ -21,6 +21,10 @@ contract Handler is JobHandler {
     uint256 private leaps; // jumps by more than 194 days
     uint256 private backwards;
     uint256 private given;
+    // the cut in force, the one of which notice was given, and from when it may be in force; 0 for none
+    uint256 private cutInForce = 20;
+    uint256 private cutNoted;
+    uint256 private cutNotBefore;
 
     constructor(
         Credit credit_,
@@ -52,14 +56,28 @@ contract Handler is JobHandler {
             uint64(NODES), filled(price % 64 == 7 ? 1 : NODES, 4), filled(NODES, 16), filled(NODES, 64_000)
         );
         if (!playManager(caller, abi.encodeCall(manager.register, (hardware, prices, new Label[](0))))) return;
-        (providerOf[caller].waiting, providerOf[caller].proposed) = (true, prices);
+        GhostProvider storage ghost = providerOf[caller];
+        bytes32 hash = keccak256(abi.encode(hardware, prices, new Label[](0)));
+        if (!ghost.waiting || hash != ghost.proposalHash) ghost.changedAt = vm.getBlockTimestamp();
+        (ghost.waiting, ghost.proposed, ghost.proposalHash) = (true, prices, hash);
     }
 
+    /// Mostly what was looked at, sometimes another proposal, sometimes whatever waits.
     function approve(uint256 who, uint256 chance) public {
         address provider = providers[who % 2];
-        if (!playManager(perhaps(operator, chance), abi.encodeCall(manager.approve, (provider)))) return;
         GhostProvider storage ghost = providerOf[provider];
+        uint256 approvable = ghost.changedAt + 10 minutes;
+        bytes32 seen = chance / 64 % 4 == 3 ? keccak256("another one") : ghost.proposalHash;
+        bytes memory call = abi.encodeCall(manager.approveProposal, (provider, seen));
+        bool unseen = chance / 256 % 4 == 3;
+        if (unseen) {
+            waitUntil(approvable - chance / 1024 % 2);
+            call = abi.encodeCall(manager.approve, (provider));
+        }
+        if (!playManager(perhaps(operator, chance), call)) return;
         vm.assertTrue(ghost.waiting && !ghost.banned, "a proposal of somebody who is not banned");
+        bool safe = unseen ? vm.getBlockTimestamp() >= approvable : seen == ghost.proposalHash;
+        vm.assertTrue(safe, "only what was looked at, or stood unchanged");
         (ghost.waiting, ghost.approved, ghost.inForce) = (false, true, ghost.proposed);
     }
 
@@ -98,19 +116,33 @@ contract Handler is JobHandler {
     function changeConstant(uint256 which, uint256 value, uint256 chance) external {
         bytes4[6] memory setters = [
             grid.setMinimumAmount.selector,
-            grid.setDeepsquareCut.selector,
+            rare.setDeepsquareCut.selector,
             grid.setBillDurationDeltaMinute.selector,
             grid.setCancellationFeeMinute.selector,
             grid.setClaimJobTimeout.selector,
             grid.setTopUpSliceDurationMin.selector
         ];
-        uint256[6] memory mosts = [uint256(150 ether), 101, 1441, 61, 120, 240];
+        uint256[6] memory mosts = [uint256(150 ether), 51, 1441, 61, 120, 240];
         for (uint256 i; i < 3; ++i) {
             address caller = chance % 4 == 1 ? nobody : perhaps(owner, chance);
             bool passed = playGrid(caller, abi.encodeWithSelector(setters[which % 6], value % (mosts[which % 6] + 1)));
             if (passed) vm.assertEq(caller, owner, "only the owner sets constants");
+            if (passed && which % 6 == 1) {
+                (cutNoted, cutNotBefore) = (value % 52, vm.getBlockTimestamp() + 7 days);
+            }
+            vm.assertEq(grid.deepsquareCut(), cutInForce, "a notice changes nothing yet");
             (which, value, chance) = (which / 6, value / 7, chance / 8);
         }
+    }
+
+    /// By anybody, once the notice period is over.
+    function applyCut(uint256 who, uint256 wait) external {
+        uint256 now_ = vm.getBlockTimestamp();
+        if (cutNotBefore > now_ && wait % 3 != 0) vm.warp(cutNotBefore - wait / 4 % 2);
+        if (!playGrid(perhaps(nobody, who), abi.encodeCall(rare.applyDeepsquareCut, ()))) return;
+        vm.assertTrue(cutNotBefore != 0 && vm.getBlockTimestamp() >= cutNotBefore, "after the notice period");
+        (cutInForce, cutNotBefore) = (cutNoted, 0);
+        vm.assertEq(grid.deepsquareCut(), cutInForce, "the cut of which notice was given");
     }
 
     function changeDoor(uint256 open, uint256 chance) external {

@@ -66,7 +66,7 @@ abstract contract Invariants is Grid {
 contract InvariantsTest is Invariants {
     /// A long history without chance, so that a change that makes something unreachable is seen at once.
     function test_a_long_history_reaches_every_function_and_every_cold_state() external {
-        bytes4[29] memory all = moves();
+        bytes4[30] memory all = moves();
         for (uint256 i; i < 2500; ++i) {
             bytes32 dice = keccak256(abi.encode(i));
             bytes4 move = all[uint256(dice) % all.length];
@@ -80,7 +80,7 @@ contract InvariantsTest is Invariants {
         vm.assertEq(handler.missed(), "", "not reached");
     }
 
-    function moves() private view returns (bytes4[29] memory) {
+    function moves() private view returns (bytes4[30] memory) {
         return [
             handler.request.selector,
             handler.requestMany.selector,
@@ -106,6 +106,7 @@ contract InvariantsTest is Invariants {
             handler.remove.selector,
             handler.ban.selector,
             handler.changeConstant.selector,
+            handler.applyCut.selector,
             handler.withdraw.selector,
             handler.approve.selector,
             handler.changeDoor.selector,

@@ -42,7 +42,7 @@ async def lagging(blocks: int, world: World, rng: random.Random) -> AsyncIterato
         yield
         await asyncio.sleep(rng.uniform(5, 15))
     finally:
-        await asyncio.to_thread(_lead, world, world.grid.ports.port("anvil"))
+        await asyncio.to_thread(_lead, world, world.grid.ports.port("node-filter"))
         await asyncio.to_thread(node.close)
 
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {TooManyLabels} from "../src/Errors.sol";
+import {Affinity, JobDefinition, JobRequest, JobStatus, Label} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// Labels and texts of jobs, which others pay for or have to read: how many and how long they may be.
+contract TextsTest is Grid {
+    function test_a_definition_has_at_most_64_labels_of_both_kinds_together() external {
+        ask(labelled(64, 0));
+        ask(labelled(0, 64));
+        bytes32 id = ask(labelled(30, 34));
+        vm.assertEq(rare.get(id).definition.affinity.length, 34, "kept");
+        checkRefused(labelled(65, 0), 65);
+        checkRefused(labelled(0, 65), 65);
+        checkRefused(labelled(64, 1), 65);
+        checkRefused(labelled(40, 40), 80);
+    }
+
+    function test_a_batch_is_refused_as_a_whole() external {
+        JobRequest[] memory requests = new JobRequest[](2);
+        requests[0] = JobRequest(labelled(1, 0), 100 ether, "", false);
+        requests[1] = JobRequest(labelled(65, 0), 100 ether, "", false);
+        vm.expectRevert(abi.encodeWithSelector(TooManyLabels.selector, 65, 64));
+        vm.prank(customer);
+        grid.requestNewJobs(requests);
+    }
+
+    function test_only_the_beginning_of_an_error_is_kept() external {
+        checkKept("", "");
+        checkKept(filled(1024, "x"), filled(1024, "x"));
+        checkKept(filled(1025, "x"), filled(1024, "x"));
+        checkKept(filled(20_000, "x"), filled(1024, "x"));
+    }
+
+    function test_no_character_is_cut_in_two() external {
+        bytes[3] memory characters = [bytes(hex"c3a4"), hex"e282ac", hex"f09f9880"];
+        for (uint256 i; i < 3; ++i) {
+            bytes memory character = characters[i];
+            for (uint256 before = 1024 - character.length + 1; before < 1024; ++before) {
+                bytes memory text = bytes.concat(filled(before, "x"), character, "and more");
+                checkKept(text, filled(before, "x"));
+            }
+            bytes memory fits = bytes.concat(filled(1024 - character.length, "x"), character);
+            checkKept(bytes.concat(fits, "and more"), fits);
+        }
+        checkKept(filled(2000, hex"80"), filled(1021, hex"80")); // no text at all
+    }
+
+    function checkKept(bytes memory told, bytes memory kept) private {
+        bytes32 id = running(1000 ether);
+        vm.prank(provider);
+        grid.providerSetJobStatus(id, JobStatus.FAILED, 1, string(told), 1);
+        vm.assertEq(bytes(rare.get(id).lastError), kept, "by the provider");
+        id = request(1000 ether);
+        vm.prank(operator);
+        rare.panicJob(id, string(told));
+        vm.assertEq(bytes(rare.get(id).lastError), kept, "by the role");
+    }
+
+    function ask(JobDefinition memory wanted) private returns (bytes32) {
+        vm.prank(customer);
+        return grid.requestNewJob(wanted, 100 ether, "job", false);
+    }
+
+    function checkRefused(JobDefinition memory wanted, uint256 count) private {
+        vm.expectRevert(abi.encodeWithSelector(TooManyLabels.selector, count, 64));
+        ask(wanted);
+    }
+
+    function labelled(uint256 uses, uint256 affinities) private pure returns (JobDefinition memory made) {
+        made = definition();
+        made.uses = new Label[](uses);
+        made.affinity = new Affinity[](affinities);
+        for (uint256 i; i < affinities; ++i) {
+            made.affinity[i] = Affinity(Label("k", "v"), "==");
+        }
+    }
+
+    function filled(uint256 length, bytes1 with) private pure returns (bytes memory made) {
+        made = new bytes(length);
+        for (uint256 i; i < length; ++i) {
+            made[i] = with;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+"""Which URLs may carry secrets: https, and http to this machine.
+
+Definitions hold passwords of storage and registries. Over http everybody on the way reads and changes them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from urllib.parse import urlsplit
+
+PLAIN_HTTP_VARIABLE = "DEEPGRID_ALLOW_PLAIN_HTTP"
+
+
+def fault_of(url: str) -> str:
+    """What is wrong with the URL of a service that is told secrets; empty if nothing is."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return "is not a URL"
+    if parts.scheme not in ("http", "https") or not host:
+        return "must start with http:// or https://, and name a host"
+    if parts.username is not None:
+        return "must not hold a user name or password"
+    if parts.scheme == "https" or is_loopback(host) or plain_http_is_allowed():
+        return ""
+    return f"would send secrets in clear text: use https, or set {PLAIN_HTTP_VARIABLE}=1 on a network that you trust"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine: 127.0.0.0/8, ::1 or `localhost`. No other name is looked up."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def plain_http_is_allowed() -> bool:
+    """Whether the environment allows clear text to other machines."""
+    return os.environ.get(PLAIN_HTTP_VARIABLE, "") in ("1", "true", "yes")

@@ -1,0 +1,91 @@
+"""Checks of uploaded definitions: within a cost limit, in a fair queue, once for each definition and script."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from deepgrid.errors import InputError
+from deepgrid.sbatch import Containers, StoragePaths, render
+from deepgrid.services.admission.fair_queue import FairQueue
+from deepgrid.services.admission.limits import Limits
+from deepgrid.services.script_check import check_script
+from deepgrid.workflow import from_canonical
+
+MOST_VERDICTS = 2000
+MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes some 4 s for them, and grows with their square
+SMALL_DEFINITION_BYTES = 4 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found on a definition: whether it ships output, and what is wrong with it."""
+
+    enable_logging: bool = False
+    fault: str = ""
+
+
+class ScriptChecks:
+    """Checks definitions for uploaders, who wait for one another as `FairQueue` promises."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._queue = FairQueue(limits.check_slots, limits.checks_waiting_per_uploader, limits.check_wait_s)
+        self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
+
+    async def check(self, uploader: str, content: bytes) -> Verdict:
+        """The verdict on a definition in canonical form, which has no fault.
+
+        Raises InputError for one that has, ServiceError when the checkers do not answer in time; refuses with 429
+        while too many of the uploader's own wait.
+        """
+        key = hashlib.sha256(content).digest()
+        verdict = self._verdicts.get(key) or await self._in_turn(uploader, key, content)
+        if verdict.fault:
+            raise InputError(verdict.fault)
+        return verdict
+
+    @property
+    def running(self) -> int:
+        """How many uploaders have a check under way."""
+        return self._queue.running
+
+    async def _in_turn(self, uploader: str, key: bytes, content: bytes) -> Verdict:
+        async with self._queue.turn(uploader, large=len(content) > SMALL_DEFINITION_BYTES):
+            if key not in self._verdicts:
+                self._remember(key, await asyncio.to_thread(self._examine, content))
+            return self._verdicts[key]
+
+    def _examine(self, content: bytes) -> Verdict:
+        try:
+            job = from_canonical(content)
+            # whichever way a provider runs containers: one script when it has none
+            scripts = {render(job, StoragePaths(), containers) for containers in (Containers(), Containers(pyxis=True))}
+        except InputError as error:
+            return Verdict(fault=error.message)
+        for script in sorted(scripts, key=len):
+            if fault := self._fault_of(script, len(script.encode()) - len(content)):
+                return Verdict(fault=fault)
+        return Verdict(job.enable_logging)
+
+    def _fault_of(self, script: str, generated_bytes: int) -> str:
+        """What is wrong with a script, of which so many bytes are not the definition's own text."""
+        if generated_bytes > MAX_GENERATED_BYTES:
+            return (
+                f"the steps become more than {MAX_GENERATED_BYTES // 1024} KiB of batch script: use fewer steps, or"
+                " do more in each"
+            )
+        key = hashlib.sha256(b"script" + script.encode()).digest()
+        if key not in self._verdicts:
+            try:
+                check_script(script)
+                self._remember(key, Verdict())
+            except InputError as error:
+                self._remember(key, Verdict(fault=error.message))
+        return self._verdicts[key].fault
+
+    def _remember(self, key: bytes, verdict: Verdict) -> None:
+        self._verdicts[key] = verdict
+        while len(self._verdicts) > MOST_VERDICTS:
+            self._verdicts.popitem(last=False)

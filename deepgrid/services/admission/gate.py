@@ -1,0 +1,149 @@
+"""What is decided before anything of a request is read, and before the chain or the store is asked for a stranger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from eth_utils.address import is_address, to_checksum_address
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deepgrid.services.admission.limits import Buckets, Limits, Shares, source_of
+from deepgrid.services.protocol import ADDRESS_HEADER, Verified
+from deepgrid.services.refusal import Refusal
+
+KNOWN_FOR_S = 3600.0
+MOST_KNOWN = 20_000
+MOST_NONCES = 20_000
+BLAMED = frozenset({400, 401, 403, 404, 405, 408, 413, 422})  # statuses that count against the source address
+TOO_MANY = "too many requests"
+
+
+class Admission:
+    """The counters of one service, by source address and by signer."""
+
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self._clock = clock
+        self.requests = Buckets(limits.requests_per_address, clock)
+        self.refusals = Buckets(limits.refusals_per_address, clock)
+        self.running = Shares(limits.running_per_address, limits.running)
+        self.bodies = Shares(limits.body_bytes_per_address, limits.body_bytes)
+        self.followers_by_address = Shares(limits.followers_per_address, limits.followers)
+        self.followers_by_job = Shares(limits.followers_per_job, limits.followers)
+        self._signers = Buckets(limits.requests_per_signer, clock)
+        self._lookups_by_address = Buckets(limits.lookups_per_address, clock)
+        self._lookups = Buckets(limits.lookups, clock)
+        self._known: OrderedDict[str, float] = OrderedDict()
+        self._nonces: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+
+    def verified(self, verified: Verified) -> None:
+        """Count a request whose signature is right.
+
+        Refuses one that was received before, also one that was refused then, as far as this process remembers.
+        """
+        if not self._signers.take(verified.address):
+            raise too_many(self._signers.wait_s(verified.address))
+        key = (verified.address, verified.nonce)
+        if key in self._nonces:
+            raise Refusal(401, "the request was received before: its nonce is used up")
+        self._nonces[key] = None
+        if len(self._nonces) > MOST_NONCES:
+            self._nonces.popitem(last=False)
+
+    def look_up(self, source: str, signer: str) -> None:
+        """Count a chain call for this signer, unless the signer was accepted lately. Refuses beyond the rates."""
+        if self.knows(signer):
+            return
+        for buckets, key in ((self._lookups_by_address, source), (self._lookups, "")):
+            if not buckets.take(key):
+                raise too_many(buckets.wait_s(key))
+
+    def accept(self, signer: str) -> None:
+        """The signer was authorised for what it asked."""
+        self._known[signer] = self._clock() + KNOWN_FOR_S
+        self._known.move_to_end(signer)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    def knows(self, signer: str) -> bool:
+        """Whether the signer was accepted lately."""
+        return self._known.get(signer, 0.0) > self._clock()
+
+
+class Gate:
+    """ASGI middleware: refuses what exceeds the bounds of its source address before reading it."""
+
+    def __init__(self, app: ASGIApp, admission: Admission) -> None:
+        self._app = app
+        self._admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        client = scope.get("client")
+        source = source_of(client[0] if client else None)
+        scope["state"] = {**scope.get("state", {}), "source": source}
+        try:
+            self._admit(source, scope)
+        except Refusal as refusal:
+            await _answer(refusal, send)
+            return
+        with self._admission.running.hold(source) as held:
+            if not held:
+                await _answer(Refusal(429, "too many requests at once", retry_after_s=1), send)
+                return
+            await self._guarded(source, scope, receive, send)
+
+    def _admit(self, source: str, scope: Scope) -> None:
+        admission = self._admission
+        if not admission.refusals.has(source) and not admission.knows(_claimed_signer(scope)):
+            raise too_many(admission.refusals.wait_s(source))
+        if not admission.requests.take(source):
+            raise too_many(admission.requests.wait_s(source))
+
+    async def _guarded(self, source: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the body's bytes counted, and a refusal counted against its source."""
+        admission, taken = self._admission, 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            amount = len(message.get("body", b""))
+            if amount and not admission.bodies.take(source, amount):
+                raise Refusal(429, "too many bytes are on their way", hang_up=True, retry_after_s=1)
+            taken += amount
+            return message
+
+        async def observed(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in BLAMED:
+                admission.refusals.take(source)
+            await send(message)
+
+        try:
+            await self._app(scope, counted, observed)
+        finally:
+            if taken:
+                admission.bodies.give_back(source, taken)
+
+
+def too_many(wait_s: int) -> Refusal:
+    """The refusal of what exceeds a rate."""
+    return Refusal(429, f"{TOO_MANY}; try again in {wait_s} s", retry_after_s=wait_s)
+
+
+def _claimed_signer(scope: Scope) -> str:
+    """The address in the request's header, which nobody has verified yet."""
+    claimed = Headers(scope=scope).get(ADDRESS_HEADER, "")
+    return str(to_checksum_address(claimed)) if is_address(claimed) else ""
+
+
+async def _answer(refusal: Refusal, send: Send) -> None:
+    content = json.dumps({"error": refusal.sentence}).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **refusal.headers()}
+    coded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": coded})
+    await send({"type": "http.response.body", "body": content})

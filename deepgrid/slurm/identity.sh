@@ -1,0 +1,31 @@
+# shellcheck shell=sh
+# Which Slurm jobs are a claim's: stands before the scripts that ask. POSIX sh, run on the login node.
+#
+# A job's account chooses its name and comment, line ends included. So ids are printed without any text, a comment is
+# printed without anything else, and only digits are taken for an id.
+LC_ALL=C
+export LC_ALL
+
+# ids: standard input's lines that are ids, a few at most.
+ids() { grep -m 20 -xE '[0-9]{1,10}'; }
+
+# queued_as UID NAME COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of those that ended a
+# short while ago. Fails with Slurm's reason when it does not answer.
+queued_as() {
+  said_uid=$1 said_name=$2 said_comment=$3
+  shift 3
+  rows=$(timeout 20 squeue -h -a -u "$said_uid" -n "$said_name" "$@" -o %A < /dev/null 2>&1) || {
+    printf '%s\n' "$rows" | head -n 1
+    return 1
+  }
+  for candidate in $(printf '%s\n' "$rows" | ids); do
+    rows=$(timeout 20 squeue -h -a -t all -j "$candidate" -o %k < /dev/null 2>&1) || case $rows in
+      *'Invalid job id'*) continue ;;
+      *)
+        printf '%s\n' "$rows" | head -n 1
+        return 1
+        ;;
+    esac
+    if [ "$rows" = "$said_comment" ]; then echo "$candidate"; fi
+  done
+}

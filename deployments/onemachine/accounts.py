@@ -1,0 +1,112 @@
+"""Unix accounts of the one-machine grid: one for its own jobs, and one per customer and cluster.
+
+A customer's account belongs to one cluster, because each cluster ends what its jobs leave behind: it does not know
+whether the account has jobs on the other one. All accounts are expired: nobody logs in, and cron and at start nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.slurm.accounts import CustomerAccounts
+
+JOB_ACCOUNT = "deepgrid-job"
+DIGITS = 20  # of the wallet's 40: names have at most 32 characters
+UIDS = (20000, 59999)  # far from those of people and of Debian's own services
+LOCKED_FOR_AT_MOST_S = 30.0
+POLL_S = 0.2
+TRUSTS = (
+    "This grid trusts its customers: a job can read, cancel and forge the jobs of others, and act as its supervisor."
+)
+
+
+def choose_job_account(state: Path) -> tuple[str | None, str]:
+    """The account of jobs (None: our own), and a note for the person when that is weaker than it should be.
+
+    Made when missing. It needs root, and a state folder that others may pass through.
+    """
+    if os.getuid() != 0:
+        return None, f"Not root: the supervisors and all jobs share one Unix account. {TRUSTS}"
+    closed = [p for p in (state, *state.parents) if not p.stat().st_mode & stat.S_IXOTH]
+    if closed:
+        why = f"{closed[-1]} is closed to others: the supervisors and all jobs share one Unix account."
+        return None, f"{why} {TRUSTS} Set DEEPGRID_STATE to a folder that others may pass through."
+    try:
+        make_account(JOB_ACCOUNT)
+    except ConfigurationError as error:
+        return None, f"{error.message} The supervisors and all jobs share one Unix account. {TRUSTS}"
+    return JOB_ACCOUNT, ""
+
+
+def prefix(cluster: str) -> str:
+    """How the names of a cluster's accounts of customers begin; the digits of the wallet follow."""
+    return f"dg-{cluster}-"
+
+
+def pattern(cluster: str) -> str:
+    """Names of a cluster's accounts of customers, as `account_pattern` of a SlurmLogin block."""
+    return f"{prefix(cluster)}{{digits:{DIGITS}}}"
+
+
+def customer_account(cluster: str, address: str) -> str:
+    """The account of the customer with this wallet address on the cluster; made when missing.
+
+    Raises ConfigurationError for what is no address, or when the account cannot be made.
+    """
+    name = CustomerAccounts(pattern=pattern(cluster)).of(address)
+    if name is None:
+        raise ConfigurationError(f"{address[:80]!r} is no wallet address.")
+    make_account(name)
+    return name
+
+
+def admit(cluster: str, address: str, book: Path) -> str:
+    """As `customer_account`; the name is kept in `book`, a line per account."""
+    name = customer_account(cluster, address)
+    if name not in admitted(book):
+        with open(book, "a") as file:
+            file.write(f"{name}\n")
+    return name
+
+
+def admitted(book: Path) -> list[str]:
+    """The accounts in `book`."""
+    return book.read_text().split() if book.exists() else []
+
+
+def make_account(name: str) -> None:
+    """Make an account without password and home unless it exists, and let it expire. Raises ConfigurationError."""
+    first, last = UIDS
+    if not exists(name):
+        _change(name, [
+            "useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent",
+            "--shell", "/bin/bash", "-K", f"SYS_UID_MIN={first}", "-K", f"SYS_UID_MAX={last}",
+            "-K", f"SYS_GID_MIN={first}", "-K", f"SYS_GID_MAX={last}", "--", name,
+        ])  # fmt: skip
+    _change(name, ["chage", "--expiredate", "1", "--", name])  # useradd does not for such an account
+
+
+def _change(name: str, command: list[str]) -> None:
+    """Run a command that changes the account databases; only one at a time can, of all grids on this machine."""
+    deadline = time.monotonic() + LOCKED_FOR_AT_MOST_S
+    while (done := subprocess.run(command, check=False, capture_output=True, text=True)).returncode:
+        if command[0] == "useradd" and exists(name):  # another grid was quicker
+            return
+        if "lock" not in done.stderr or time.monotonic() > deadline:
+            raise ConfigurationError(f"The account {name} could not be made ({done.stderr.strip()}).")
+        time.sleep(POLL_S)
+
+
+def exists(name: str) -> bool:
+    """Whether this machine has the account."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,134 @@
+"""What everybody reaches of the grid's node: reading the chain, and sending transactions that somebody signed.
+
+A development node obeys whoever reaches it: it gives away money, goes back in time, acts for any account. So it serves
+a private socket only, and this process stands on the grid's RPC port. It takes HTTP POST of one JSON-RPC request or a
+batch, and passes on requests for the methods below, written anew. It refuses every other one by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from aiohttp import web
+
+from deployments.onemachine.node_socket import NodeSocket
+from deployments.onemachine.probes import HOST
+
+ALLOWED = frozenset([
+    "eth_blockNumber", "eth_call", "eth_chainId", "eth_createAccessList", "eth_estimateGas", "eth_feeHistory",
+    "eth_gasPrice", "eth_getBalance", "eth_getBlockByHash", "eth_getBlockByNumber", "eth_getBlockReceipts",
+    "eth_getBlockTransactionCountByHash", "eth_getBlockTransactionCountByNumber", "eth_getCode", "eth_getLogs",
+    "eth_getProof", "eth_getStorageAt", "eth_getTransactionByBlockHashAndIndex",
+    "eth_getTransactionByBlockNumberAndIndex", "eth_getTransactionByHash", "eth_getTransactionCount",
+    "eth_getTransactionReceipt", "eth_maxPriorityFeePerGas", "eth_sendRawTransaction", "eth_syncing",
+    "net_listening", "net_version", "web3_clientVersion", "web3_sha3",
+])  # fmt: skip
+LONGEST_BODY = 2 * 2**20
+BODY_WITHIN_S = 10.0
+LARGEST_BATCH = 1000
+NO_JSON, NO_REQUEST, NO_METHOD = -32700, -32600, -32601  # as JSON-RPC numbers them
+
+Json = dict[str, Any]
+
+
+class Refused(Exception):
+    """A request that is not passed on; its answer."""
+
+    def __init__(self, code: int, message: str, number: int | str | None = None) -> None:
+        super().__init__(message)
+        self.answer: Json = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+
+
+def checked(request: object) -> Json:
+    """The request as it may be passed on, with nothing in it but what was looked at. Raises Refused."""
+    fields = request if isinstance(request, dict) else {}
+    number, method, params = fields.get("id"), fields.get("method"), fields.get("params", [])
+    if isinstance(number, bool) or not isinstance(number, int | str) or not isinstance(method, str):
+        raise Refused(NO_REQUEST, "Invalid request: it needs an id and a method.")
+    if method not in ALLOWED:
+        raise Refused(NO_METHOD, f"The method {method[:60]} is not available.", number)
+    if not isinstance(params, list | dict):
+        raise Refused(NO_REQUEST, "Invalid request: params is a list.", number)
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+class NodeFilter:
+    """Answers requests of anybody, through the node's socket."""
+
+    def __init__(self, node: NodeSocket) -> None:
+        self._node = node
+
+    async def answer(self, body: bytes) -> bytes:
+        """The JSON answer. Raises OSError or TimeoutError when the node does not give one."""
+        try:
+            asked = json.loads(body, parse_constant=_no_number)
+            return await (self._batch(asked) if isinstance(asked, list) else self._single(asked))
+        except Refused as refused:
+            return _encoded(refused.answer)
+        except (ValueError, RecursionError):  # too deep, or a number that JSON cannot hold
+            return _encoded(Refused(NO_JSON, "The request is not JSON.").answer)
+
+    async def _single(self, asked: object) -> bytes:
+        return await self._node.exchange(_encoded(checked(asked)))
+
+    async def _batch(self, asked: list[object]) -> bytes:
+        if not 0 < len(asked) <= LARGEST_BATCH:
+            raise Refused(NO_REQUEST, f"A batch has 1 to {LARGEST_BATCH} requests.")
+        passed: list[Json] = []
+        refused: list[Json] = []
+        for one in asked:
+            try:
+                passed.append(checked(one))
+            except Refused as refusal:
+                refused.append(refusal.answer)
+        answer = await self._node.exchange(_encoded(passed)) if passed else b"[]"
+        if not refused:
+            return answer
+        answers = json.loads(answer)
+        return _encoded([*answers, *refused] if isinstance(answers, list) else answers)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """One HTTP request."""
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                body = await request.read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
+        try:
+            return web.Response(body=await self.answer(body), content_type="application/json")
+        except TimeoutError:
+            raise web.HTTPGatewayTimeout from None
+        except OSError:
+            raise web.HTTPBadGateway from None
+
+
+async def serve(port: int, socket: Path) -> None:
+    """Serve the loopback port until the process is ended."""
+    node = NodeSocket(socket)
+    app = web.Application(client_max_size=LONGEST_BODY)
+    app.router.add_post("/", NodeFilter(node).handle)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, HOST, port).start()
+    await asyncio.Event().wait()
+
+
+def _encoded(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--socket", type=Path, required=True)
+    options = parser.parse_args()
+    uvloop.run(serve(options.port, options.socket))

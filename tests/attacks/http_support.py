@@ -1,0 +1,118 @@
+"""Strangers with sockets: raw connections and signed requests from source addresses of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+from coincurve import PrivateKey
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from sqlalchemy import func, select
+
+from deepgrid.services.database import Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Table, UsedNonce
+from deepgrid.services.messages import Upload
+from deepgrid.services.protocol import sign
+from deepgrid.workflow import canonical, location_hash
+from tests.services.support import DOMAIN, Grid, a_job
+
+HALF_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX-Half"
+WHOLE_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n"
+PATIENCE_S = 60.0
+
+SALT = bytes(32)
+CONTENT = canonical(a_job())
+NAME = location_hash(SALT, CONTENT).encode()
+UPLOAD = f"/v1/definitions/{NAME.decode()}"
+UPLOAD_BODY = Upload(salt=SALT.hex(), definition=CONTENT.decode()).model_dump_json().encode()
+RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (NAME, PrivateKey().public_key.format().hex().encode())
+NOTICE_BODY = b'{"kind":"test","text":"hello"}'
+REQUESTS = {  # each that a signer may send, to a job that is not theirs
+    "upload": ("PUT", UPLOAD, UPLOAD_BODY),
+    "release": ("POST", "/v1/jobs/1/definition", RELEASE_BODY),
+    "releases": ("GET", f"{UPLOAD}/releases", b""),
+    "push": ("POST", "/v1/jobs/1/log?offset=0", b"forged"),
+    "read": ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""),
+    "notice": ("POST", "/v1/jobs/1/notices", NOTICE_BODY),
+}
+STORED = (UsedNonce, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord)
+
+
+@dataclass
+class Raw:
+    """A connection that sends what it likes."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def send(self, data: bytes) -> bool:
+        """Whether the service still took it."""
+        try:
+            self.writer.write(data)
+            await self.writer.drain()
+        except OSError:
+            return False
+        return True
+
+    async def rest(self) -> bytes:
+        """All that comes until the service closes the connection."""
+        async with asyncio.timeout(PATIENCE_S):
+            with suppress(OSError):
+                return await self.reader.read()
+            return b""
+
+
+async def connect(url: str, source: str = "127.0.0.1") -> Raw:
+    """A connection to the services from this address of 127.0.0.0/8."""
+    where = urlsplit(url)
+    return Raw(*await asyncio.open_connection(where.hostname, where.port, local_addr=(source, 0)))
+
+
+@asynccontextmanager
+async def many(url: str, count: int, data: bytes, sources: tuple[str, ...]) -> AsyncIterator[list[Raw]]:
+    """So many connections, of these addresses in turn, that sent `data` and keep quiet."""
+    opened: list[Raw] = []
+    try:
+        for source in itertools.islice(itertools.cycle(sources), count):
+            raw = await connect(url, source)
+            await raw.send(data)
+            opened.append(raw)
+        yield opened
+    finally:
+        for raw in opened:
+            raw.writer.transport.abort()
+
+
+@asynccontextmanager
+async def person(source: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client whose requests come from this address."""
+    transport = httpx.AsyncHTTPTransport(verify=False, local_address=source, limits=httpx.Limits(max_connections=1000))
+    async with httpx.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
+        yield client
+
+
+async def ask(
+    client: httpx.AsyncClient, grid: Grid, account: LocalAccount, method: str, path: str, body: bytes = b"",
+    **headers: str,
+) -> httpx.Response:  # fmt: skip
+    """A properly signed request of any key."""
+    signed = sign(account, DOMAIN, method, path, body, int(grid.clock()))
+    return await client.request(method, grid.url + path, content=body, headers={**signed, **headers})
+
+
+def stranger() -> LocalAccount:
+    """A key that nobody has seen."""
+    account = Account.create()
+    assert isinstance(account, LocalAccount)
+    return account
+
+
+async def rows(grid: Grid, *tables: type[Table]) -> int:
+    """How many rows these tables of the services hold."""
+    async with grid.context.database.read() as session:
+        return sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in tables])

@@ -1,0 +1,97 @@
+"""A market to attack by calls: real contracts on a real node, its people, and calls that no client of ours makes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.contract import interface
+from deepgrid.chain.sender import Sender
+from deepgrid.chain.transaction import Call, Receipt
+from deepgrid.chain.values import coded_hardware, coded_labels, coded_prices
+from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from deepgrid.errors import ContractError
+from deepgrid.lifecycle.job import Hardware, Label, Prices
+from tests.chain.anvil import Anvil
+from tests.chain.grid import CREDIT, Grid, People, build, gather_people
+
+BLOCK_GAS = 30_000_000
+
+
+@dataclass(frozen=True)
+class Market:
+    """The people of a grid: honest ones, and as many strangers as an attacker likes."""
+
+    grid: Grid
+    people: People
+
+    @property
+    def chain(self) -> Chain:
+        return self.people.chain
+
+    async def stranger(self, name: str, credits: int = 0) -> Writer:
+        """Somebody with gas money, and with credits that the grid may take."""
+        writer = Writer(self.chain, Sender(self.chain, self.grid.new_key(f"{name}-{self.people.customer.address}")))
+        if credits:
+            await self.people.operator.mint(writer.address, credits * CREDIT)
+            await writer.approve(credits * CREDIT)
+        return writer
+
+    async def call(self, who: Writer, contract: str, function: str, *args: Any, gas: int | None = None) -> Receipt:
+        """A call with any arguments. Raises ContractError when the contract refuses it."""
+        data = interface(contract).encode(function, *args)
+        return await self.send(who, contract, data, gas)
+
+    async def send(self, who: Writer, contract: str, data: str, gas: int | None = None) -> Receipt:
+        return await who.sender.send(Call("an attack", self.chain.address_of(contract), data), gas=gas)
+
+    async def refusal(self, who: Writer, contract: str, function: str, *args: Any) -> str:
+        """The name of the error by which the contract refuses the call; empty when it passes."""
+        try:
+            await self.call(who, contract, function, *args)
+        except ContractError as error:
+            return error.name
+        return ""
+
+    async def proposal(
+        self, who: Writer, hardware: Hardware, prices: Prices, labels: tuple[Label, ...], gas: int | None = None
+    ) -> Receipt:
+        """A proposal with whatever in it."""
+        arguments = coded_hardware(hardware), coded_prices(prices), coded_labels(labels)
+        return await self.call(who, "ProviderManager", "register", *arguments, gas=gas)
+
+    async def claimed(self, locked_wei: int) -> int:
+        """A job of the customer that the provider has claimed."""
+        job_id = await self.people.assigned(locked_wei)
+        await self.people.provider.claim_next()
+        return job_id
+
+
+@contextmanager
+def running_grid(folder: Path) -> Iterator[Grid]:
+    """Contracts on a node of their own."""
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
+
+
+@asynccontextmanager
+async def open_market(grid: Grid, label: str) -> AsyncIterator[Market]:
+    """People of one test on that grid; `label` names their keys."""
+    async with await Chain.connect(grid.book) as chain:
+        market = Market(grid, await gather_people(grid, chain, label))
+        yield market
+        await market.people.rest()
+
+
+def operator_wallet(grid: Grid) -> Wallet:
+    """The key that approves providers and owns the constants."""
+    return Wallet.load(grid.operator_key)

@@ -1,0 +1,62 @@
+"""docs/attacks.md, made of the markers of all attacks: `.venv/bin/python -m tests.attacks.page` writes it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.attacks.report import MARKER, Attack
+
+FOLDER = Path(__file__).parent
+PAGE = FOLDER.parents[1] / "docs" / "attacks.md"
+HEAD = """# Attacks
+
+Every row is a test in `tests/attacks`, which carries the attack out against the real component and asserts what the attacker
+gains at most. This page is made of their markers by `tests/attacks/page.py`. What the attacks mean together, and what
+stays open, says [Security](security.md).
+
+    ./run test tests/attacks            the quick ones; the table of those that ran comes at the end
+    ./run test --long tests/attacks     those that take longer
+"""
+
+
+def attacks() -> list[Attack]:
+    """The attacks of all test modules, each once, ordered by attacker."""
+    modules = [importlib.import_module(f"tests.attacks.{file.stem}") for file in sorted(FOLDER.glob("test_*.py"))]
+    return sorted({attack for module in modules for attack in _of(module)}, key=lambda one: (one.attacker, one.attack))
+
+
+def page() -> str:
+    """The text of the page: a table per attacker."""
+    rows = attacks()
+    parts = [HEAD]
+    for attacker in dict.fromkeys(row.attacker for row in rows):
+        lines = [f"## {attacker[0].upper()}{attacker[1:]}", "", "| attack | gain at most | defence |", "|---|---|---|"]
+        mine = (row for row in rows if row.attacker == attacker)
+        parts.append("\n".join([*lines, *(f"| {row.attack} | {row.gain} | {row.defence} |" for row in mine)]) + "\n")
+    return "\n".join(parts)
+
+
+def _of(module: ModuleType) -> Iterator[Attack]:
+    for value in [module, *vars(module).values()]:
+        marks = getattr(value, "pytestmark", ())
+        for mark in marks if isinstance(marks, list | tuple) else (marks,):
+            yield from _in(mark)
+
+
+def _in(mark: pytest.Mark | pytest.MarkDecorator) -> Iterator[Attack]:
+    """The attack of a marker, or those of a parametrized test's cases."""
+    if mark.name == MARKER:
+        yield Attack(*mark.args, **mark.kwargs)
+    elif mark.name == "parametrize":
+        for case in mark.args[1] if len(mark.args) > 1 else ():
+            for inner in getattr(case, "marks", ()):
+                yield from _in(inner)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,335 @@
+"""A job's account, or anybody on this machine, against the node of the one-machine grid's chain."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from deepgrid.chain.node import Node
+from deployments.onemachine.anvil import Anvil
+from deployments.onemachine.node_filter import ALLOWED, LARGEST_BATCH, LONGEST_BODY
+from deployments.onemachine.ports import PortBook
+from deployments.onemachine.processes import ProcessTable
+from tests.attacks.local_account import Attacker, attacker_beside_a_grid
+
+THIEF = "0x00000000000000000000000000000000000000aa"
+VICTIM = "0x00000000000000000000000000000000000000bb"
+RICH = 10**18
+MINE = {"from": VICTIM, "to": THIEF, "value": "0x1"}
+
+
+@dataclass
+class Target:
+    """The node behind its filter, with a victim who has money."""
+
+    anvil: Anvil
+    table: ProcessTable
+    http: httpx.Client
+
+    def ask(self, request: object) -> Any:
+        """The answer of the filter to a request or a batch."""
+        return self.post(json.dumps(request)).json()
+
+    def post(self, body: str | bytes) -> httpx.Response:
+        return self.http.post("/", content=body)
+
+    def balance(self, address: str) -> int:
+        return int(self.ask(call("eth_getBalance", address, "latest"))["result"], 16)
+
+    def private(self, method: str, *params: Any) -> Any:
+        """What the grid itself may ask."""
+
+        async def ask() -> Any:
+            node = self.anvil.private()
+            try:
+                return await node.call(method, *params)
+            finally:
+                await node.close()
+
+        return asyncio.run(ask())
+
+
+def call(method: str, *params: object, number: int = 1) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
+
+
+def started(state: Path) -> Iterator[Target]:
+    anvil, table = Anvil(state / "anvil", PortBook(state / "ports.json").port("node-filter")), ProcessTable(state)
+    try:
+        anvil.prepare()
+        for daemon in (anvil.daemon(), anvil.filter()):
+            table.start(daemon)
+            table.wait_ready(daemon)
+        with httpx.Client(base_url=anvil.rpc_url, trust_env=False, timeout=60) as http:
+            target = Target(anvil, table, http)
+            target.private("anvil_setBalance", VICTIM, hex(RICH))
+            yield target
+    finally:
+        for name in table.names():
+            table.stop(name)
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    yield from started(tmp_path_factory.mktemp("node"))
+
+
+CHEATS = [
+    call("anvil_setBalance", THIEF, hex(RICH)), call("hardhat_setBalance", THIEF, hex(RICH)),
+    call("tenderly_setBalance", THIEF, hex(RICH)), call("anvil_addBalance", THIEF, hex(RICH)),
+    call("anvil_impersonateAccount", VICTIM), call("hardhat_impersonateAccount", VICTIM),
+    call("anvil_autoImpersonateAccount", True), call("eth_sendTransaction", MINE),
+    call("eth_sendUnsignedTransaction", MINE), call("anvil_setCode", VICTIM, "0x00"),
+    call("anvil_setStorageAt", VICTIM, "0x0", "0x" + "00" * 32), call("anvil_setNonce", VICTIM, "0x64"),
+    call("evm_increaseTime", 10**6), call("evm_setNextBlockTimestamp", 2**33), call("evm_setTime", 2**33),
+    call("evm_mine"), call("anvil_mine", "0x3e8"), call("hardhat_mine", "0x3e8"), call("evm_setAutomine", True),
+    call("evm_setIntervalMining", 0), call("anvil_setIntervalMining", 0), call("evm_snapshot"),
+    call("evm_revert", "0x0"),
+    call("anvil_rollback", 1), call("anvil_reorg", 1, []), call("anvil_reset"), call("hardhat_reset"),
+    call("anvil_loadState", "0x"), call("anvil_dumpState"), call("anvil_dropTransaction", "0x" + "00" * 32),
+    call("anvil_dropAllTransactions"), call("anvil_setBlockGasLimit", "0x1"), call("evm_setBlockGasLimit", "0x1"),
+    call("anvil_setMinGasPrice", "0xffffffffff"), call("anvil_setNextBlockBaseFeePerGas", "0xffffffffff"),
+    call("anvil_setChainId", 1), call("anvil_setCoinbase", THIEF), call("anvil_setRpcUrl", "http://127.0.0.1:1"),
+    call("anvil_setLoggingEnabled", True), call("anvil_nodeInfo"), call("anvil_metadata"),
+    call("anvil_enableTraces"), call("debug_traceTransaction", "0x" + "00" * 32),
+    call("debug_traceCall", MINE, "latest"),
+    call("debug_getRawTransaction", "0x" + "00" * 32), call("trace_block", "latest"), call("trace_filter", {}),
+    call("txpool_content"), call("txpool_inspect"), call("eth_accounts"), call("eth_sign", VICTIM, "0x00"),
+    call("eth_signTransaction", MINE), call("eth_signTypedData_v4", VICTIM, {}), call("personal_listAccounts"),
+    call("personal_unlockAccount", VICTIM, "", 300), call("admin_addPeer", "enode://"), call("miner_stop"),
+    call("wallet_getCapabilities"), call("wallet_sendTransaction", MINE), call("eth_newFilter", {}),
+    call("eth_newPendingTransactionFilter"), call("eth_subscribe", "newHeads"), call("ots_getApiLevel"),
+    call("erigon_getHeaderByNumber", "0x1"), call("rpc_modules"), call("deal_erc20", THIEF),
+    call("anvil_dealERC20", THIEF),
+]  # fmt: skip
+
+
+@pytest.mark.attack(
+    "calls the development node's methods that give money, act for others, go back in time or set fees",
+    attacker="anybody on the grid's machine",
+    gain="an error: method not available",
+    defence="a filter with a list of allowed methods; the node itself listens on a private socket",
+)
+@pytest.mark.parametrize("request_", CHEATS, ids=lambda request: request["method"])
+def test_cheating(target: Target, request_: dict[str, object]) -> None:
+    before = target.private("eth_getBlockByNumber", "latest", False)
+    answer = target.ask(request_)
+    assert answer["error"]["code"] == -32601 and answer["id"] == 1, answer
+    assert target.balance(THIEF) == 0 and target.balance(VICTIM) == RICH
+    after = target.private("eth_getBlockByNumber", "latest", False)
+    assert 0 <= int(after["number"], 16) - int(before["number"], 16) < 100
+    assert int(after["timestamp"], 16) - int(before["timestamp"], 16) < 1000
+
+
+@pytest.mark.attack(
+    "hides such a method in a batch, in odd letters, in doubled keys, or behind a request that is allowed",
+    attacker="anybody on the grid's machine",
+    gain="an error for that request; the others are answered",
+    defence="requests are read and written anew, with one id, one method and its params",
+)
+def test_hiding(target: Target) -> None:
+    cheat = call("anvil_setBalance", THIEF, hex(RICH), number=2)
+    answers = {one["id"]: one for one in target.ask([call("eth_chainId"), cheat, call("eth_blockNumber", number=3)])}
+    assert "result" in answers[1] and "result" in answers[3] and answers[2]["error"]["code"] == -32601
+    assert [one["error"]["code"] for one in target.ask([cheat])] == [-32601]
+    nested = target.ask([[cheat], {"method": [cheat]}, None, 1, "x"])
+    assert all("error" in one for one in nested)
+    rest = json.dumps(cheat)[1:]
+    for body in (
+        '{"method": "eth_chainId", ' + rest,
+        json.dumps(cheat)[:-1] + ', "method": "eth_getBalance"}',
+        json.dumps(call("eth_chainId")) + json.dumps(cheat),
+        json.dumps(call("eth_chainId")) + "\n" + json.dumps(cheat),
+        json.dumps({**cheat, "method": "ANVIL_setBalance"}),
+        json.dumps({**cheat, "method": " anvil_setBalance"}),
+        json.dumps({**cheat, "method": "eth_chainId\n" + json.dumps(cheat)}),
+        json.dumps(cheat).replace("anvil_setBalance", "\\u0061nvil_setBalance"),
+        json.dumps({**cheat, "method": "eth_chainId\0anvil_setBalance"}),
+    ):
+        target.post(body)
+        assert target.balance(THIEF) == 0, body
+
+
+@pytest.mark.attack(
+    "sends params whose text would end the request that holds them and begin another",
+    attacker="anybody on the grid's machine",
+    gain="answers to one's own request only",
+    defence="the filter writes JSON of its own; 1,000 random texts of brackets, quotes and escapes",
+)
+def test_smuggling(target: Target) -> None:
+    rng = random.Random(14)
+    cheat = json.dumps(call("anvil_setBalance", THIEF, hex(RICH)))
+    pieces = [
+        '"',
+        "\\",
+        "\\\\",
+        '\\"',
+        "{",
+        "}",
+        "[",
+        "]",
+        "\n",
+        "\r",
+        "\0",
+        "\u2028",
+        "\ud800",
+        "é",
+        " ",
+        cheat,
+        f"}}\n{cheat}\n",
+    ]
+
+    async def attack() -> None:
+        async with httpx.AsyncClient(base_url=target.anvil.rpc_url, trust_env=False, timeout=60) as client:
+            for number in range(250):
+                texts = ["".join(rng.choices(pieces, k=rng.randint(1, 12))) for _ in range(4)]
+                asked = [call("web3_sha3", text, number=4 * number + place) for place, text in enumerate(texts)]
+                answers = (await client.post("/", content=json.dumps(asked))).json()
+                ids = {one["id"] for one in (answers if isinstance(answers, list) else [answers])}
+                assert ids <= {None, *(one["id"] for one in asked)}
+                honest = (await client.post("/", content=json.dumps(call("eth_chainId", number=-1)))).json()
+                assert honest["id"] == -1 and "result" in honest
+
+    asyncio.run(attack())
+    assert target.balance(THIEF) == 0
+
+
+@pytest.mark.attack(
+    "sends what is no request: too long, too deep, too many, odd numbers, no JSON, other HTTP methods",
+    attacker="anybody on the grid's machine",
+    gain="an error; the next request is answered",
+    defence=f"at most {LONGEST_BODY} bytes and {LARGEST_BATCH} requests a batch, read before anything is passed on",
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 500_000, b"1e999", b"NaN", b" " * (LONGEST_BODY + 1),
+        b'{"id": 1, "method": "eth_call", "params": [1e999]}', b'{"id": 1, "method": "eth_call", "params": [NaN]}',
+        b'{"id": 1, "method": "eth_call", "params": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"id": 1' + b"0" * 5000 + b', "method": "eth_chainId"}', b'{"id": true, "method": "eth_chainId"}',
+        b'{"id": null, "method": "eth_chainId"}', b'{"method": "eth_chainId"}', b'{"id": 1, "method": null}',
+        b'{"id": 1, "method": "eth_call", "params": "x"}', json.dumps([call("eth_chainId")] * 1001).encode(),
+    ],
+)  # fmt: skip
+def test_nonsense(target: Target, body: bytes) -> None:
+    answer = target.post(body)
+    assert answer.status_code in (200, 413)
+    assert answer.status_code == 413 or "error" in answer.json(), answer.text[:200]
+    assert "result" in target.ask(call("eth_chainId"))
+
+
+@pytest.mark.attack(
+    "asks by GET, PUT or websocket, and on other paths",
+    attacker="anybody on the grid's machine",
+    gain="HTTP 404 or 405",
+    defence="the filter knows POST on one path; there is no websocket",
+)
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/", {}), ("PUT", "/", {}), ("DELETE", "/", {}), ("OPTIONS", "/", {}), ("POST", "/anvil", {}),
+        ("GET", "/", {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA==",
+                      "Sec-WebSocket-Version": "13"}),
+    ],
+)  # fmt: skip
+def test_other_ways(target: Target, method: str, path: str, headers: dict[str, str]) -> None:
+    body = json.dumps(call("anvil_setBalance", THIEF, hex(RICH)))
+    answer = target.http.request(method, path, content=body, headers=headers)
+    assert answer.status_code in (404, 405)
+    assert target.balance(THIEF) == 0
+
+
+@pytest.mark.attack(
+    "looks for the node's own port, past the filter",
+    attacker="anybody on the grid's machine",
+    gain="no connection",
+    defence="the node's TCP port is on an address that Linux connects nobody to",
+)
+def test_past_the_filter(target: Target) -> None:
+    listeners = tcp_listeners(target.table.pid("anvil") or 0)
+    assert listeners, "anvil insists on a port; if it does no longer, this defence can go"
+    for address, port in listeners:
+        for host in (address, "127.0.0.1", "127.0.0.2", "0.0.0.0", socket.gethostbyname(socket.gethostname())):
+            with socket.socket() as peer:
+                peer.settimeout(2)
+                with pytest.raises(OSError, match="unreachable|refused|timed out|not permitted"):
+                    peer.connect((host, port))
+
+
+def tcp_listeners(pid: int) -> list[tuple[str, int]]:
+    """Addresses on which a process listens."""
+    inodes = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        if found := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry)):
+            inodes.add(found[1])
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    mine = [row[1].split(":") for row in rows if row[3] == "0A" and row[9] in inodes]
+    return [(socket.inet_ntoa(bytes.fromhex(address)[::-1]), int(port, 16)) for address, port in mine]
+
+
+def test_the_filter_passes_what_the_grid_needs(target: Target) -> None:
+    """Every method that our own client sends is on the list, and the node answers through it."""
+    sent = set()
+    for source in (Path(__file__).parents[2] / "deepgrid" / "chain").glob("*.py"):
+        sent |= set(re.findall(r'"(eth_[A-Za-z]+)"', source.read_text()))
+    assert sent and sent <= ALLOWED
+
+    async def read() -> int:
+        async with await Node.at(target.anvil.rpc_url) as node:
+            head = await node.head()
+            blocks = await node.blocks(list(range(head.number + 1)))
+            assert blocks[head.number] == head
+            return await node.gas_money(VICTIM)
+
+    assert asyncio.run(read()) == RICH
+
+
+def test_a_node_that_is_away_is_told_and_found_again(target: Target) -> None:
+    target.table.stop("anvil")
+    assert target.post(json.dumps(call("eth_chainId"))).status_code == 502
+    target.anvil.prepare()
+    target.table.start(target.anvil.daemon())
+    target.table.wait_ready(target.anvil.daemon())
+    assert target.balance(VICTIM) == RICH
+
+
+CONNECT = """
+import socket, sys
+peer = socket.socket(socket.AF_UNIX); peer.settimeout(5); peer.connect(sys.argv[1])
+peer.sendall(b'{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}\\n'); print(peer.recv(999))
+"""
+
+
+@pytest.fixture
+def beside(request: pytest.FixtureRequest) -> Iterator[tuple[Attacker, Target]]:
+    with attacker_beside_a_grid() as (attacker, state):
+        for target in started(state):
+            yield attacker, target
+
+
+@pytest.mark.attack(
+    "connects to the node's private socket, or reads the keys beside it",
+    attacker="a job's account on the grid's machine",
+    gain="permission denied",
+    defence="the socket lies in a folder of mode 0700",
+)
+def test_the_private_socket(beside: tuple[Attacker, Target]) -> None:
+    attacker, target = beside
+    pid = target.table.pid("anvil")
+    for path in (target.anvil.socket, f"/proc/{pid}/cwd/{target.anvil.socket.name}"):
+        done = attacker.run(["/usr/bin/python3", "-c", CONNECT, str(path)])
+        assert done.stdout == "" and "PermissionError" in done.stderr, done
+    assert not attacker.can_read(target.anvil.folder / "state.json")
+    answer = attacker.request(target.anvil.rpc_url, "POST", call("anvil_setBalance", THIEF, hex(RICH)))
+    assert "not available" in answer.text and target.balance(THIEF) == 0

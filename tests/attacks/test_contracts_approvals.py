@@ -1,0 +1,213 @@
+"""A provider that has something else approved than what was looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_abi.abi import encode
+
+from deepgrid.chain.contract import interface
+from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.transaction import Receipt
+from deepgrid.chain.values import coded_hardware, coded_labels, coded_prices
+from deepgrid.errors import ContractError
+from deepgrid.lifecycle.job import Label, Prices, Provider
+from deepgrid.roles.approvals import approve_unless_changed
+from deepgrid.roles.operator import OperatorSession, OperatorSettings
+from tests.attacks.market import Market, open_market, operator_wallet, running_grid
+from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, until
+
+UNCHANGED_S = 600
+THOUSANDFOLD = Prices(*(1000 * wei for wei in (PRICES.gpu_wei_per_minute, PRICES.cpu_wei_per_minute, 10**14)))
+CHEAPER = replace(PRICES, cpu_wei_per_minute=PRICES.cpu_wei_per_minute // 2)
+_label = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    with running_grid(tmp_path_factory.mktemp("approvals")) as grid:
+        yield grid
+
+
+@pytest.fixture
+async def market(grid: Grid) -> AsyncIterator[Market]:
+    async with open_market(grid, f"approvals{next(_label)}") as market:
+        yield market
+
+
+async def looked_at(market: Market) -> Provider:
+    """What the operator sees of the provider's proposal."""
+    proposed = await market.chain.proposal(market.people.provider.address)
+    assert proposed is not None
+    return proposed
+
+
+async def prices_in_force(market: Market) -> Prices:
+    return (await market.chain.provider(market.people.provider.address)).prices
+
+
+@pytest.mark.attack(
+    "a higher price is mined in the same block, just before its approval",
+    attacker="provider",
+    gain="nothing: the old prices stay in force",
+    defence="approveProposal names the hash of the proposal that was looked at",
+)
+async def test_a_proposal_replaced_in_the_block_of_its_approval(grid: Grid, market: Market) -> None:
+    provider, operator = market.people.provider, market.people.operator
+    await provider.register(HARDWARE, CHEAPER, LABELS)
+    seen = proposal_hash(await looked_at(market))
+    head = await market.chain.head()
+    grid.anvil.call("evm_setAutomine", False)
+    try:
+        approving = asyncio.create_task(operator.approve_proposal(provider.address, seen))
+        await until(lambda: waiting(grid) == 1)
+        front_run(grid, market, THOUSANDFOLD)
+        await until(lambda: waiting(grid) == 2)
+        grid.anvil.mine()
+    finally:
+        grid.anvil.call("evm_setAutomine", True)
+    with pytest.raises(ContractError):
+        await approving
+    mined = grid.anvil.call("eth_getBlockByNumber", hex(head.number + 1), True)["transactions"]
+    assert [sent["from"] for sent in mined] == [provider.address.lower(), operator.address.lower()]
+    assert await prices_in_force(market) == PRICES
+    assert (await looked_at(market)).prices == THOUSANDFOLD
+
+
+def waiting(grid: Grid) -> int:
+    """How many transactions wait to be mined."""
+    return int(grid.anvil.call("txpool_status")["pending"], 16)
+
+
+def front_run(grid: Grid, market: Market, prices: Prices) -> None:
+    """The provider outbids the operator's fee, to come first."""
+    arguments = coded_hardware(HARDWARE), coded_prices(prices), coded_labels(LABELS)
+    provider = market.people.provider.address
+    grid.anvil.call("anvil_impersonateAccount", provider)
+    call = {
+        "from": provider, "to": grid.book.provider_manager, "gas": hex(3_000_000), "gasPrice": hex(10**12),
+        "data": interface("ProviderManager").encode("register", *arguments),
+    }  # fmt: skip
+    grid.anvil.call("eth_sendTransaction", call)
+
+
+@pytest.mark.attack(
+    "a measurement is replaced by a higher price after the unattended flow has judged it",
+    attacker="provider",
+    gain="nothing: the old prices stay in force",
+    defence="the label flow approves by the hash of what it judged",
+)
+async def test_a_proposal_replaced_behind_the_back_of_the_label_flow(
+    grid: Grid, market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = market.people.provider
+    measured = (*(label for label in LABELS if label.key != "os"), Label("os", "bsd"))
+    await provider.register(HARDWARE, PRICES, measured)
+    settings = OperatorSettings(
+        grid.book.save(tmp_path / "grid.json"), grid.operator_key, tmp_path, "http://127.0.0.1:1"
+    )
+    session = OperatorSession(settings, market.chain, operator_wallet(grid))
+    approve = session.writer.approve_proposal
+
+    async def late(*judged: Any) -> Receipt:
+        await provider.register(HARDWARE, THOUSANDFOLD, measured)
+        return await approve(*judged)
+
+    monkeypatch.setattr(session.writer, "approve_proposal", late)
+    assert not await approve_unless_changed(session, provider.address)
+    await session.sender.close()
+    session.index.close()
+    assert await prices_in_force(market) == PRICES
+
+
+@pytest.mark.attack(
+    "a higher price just before an existing client's approve(address)",
+    attacker="provider",
+    gain="nothing: the old prices stay in force",
+    defence="approve(address) takes only what stands unchanged for 10 minutes",
+)
+async def test_a_proposal_replaced_before_an_approval_by_address(grid: Grid, market: Market) -> None:
+    provider, operator = market.people.provider, market.people.operator
+    await provider.register(HARDWARE, CHEAPER, LABELS)
+    grid.anvil.pass_time(UNCHANGED_S - 30)
+    assert await market.refusal(operator, "ProviderManager", "approve", provider.address) == "ProposalTooRecent"
+    grid.anvil.pass_time(60)
+    await provider.register(HARDWARE, THOUSANDFOLD, LABELS)  # the old one was ripe
+    assert await market.refusal(operator, "ProviderManager", "approve", provider.address) == "ProposalTooRecent"
+    assert await prices_in_force(market) == PRICES
+
+
+@pytest.mark.attack(
+    "a harmless proposal is put back after 10 minutes, to inherit their time for the next one",
+    attacker="provider",
+    gain="nothing: each change starts the 10 minutes anew",
+    defence="the time of the last change is kept with the hash",
+)
+async def test_time_is_not_inherited_by_another_proposal(grid: Grid, market: Market) -> None:
+    provider, operator = market.people.provider, market.people.operator
+    for prices in (THOUSANDFOLD, CHEAPER, THOUSANDFOLD):
+        await provider.register(HARDWARE, prices, LABELS)
+        grid.anvil.pass_time(UNCHANGED_S // 2)
+    assert await market.refusal(operator, "ProviderManager", "approve", provider.address) == "ProposalTooRecent"
+    assert await prices_in_force(market) == PRICES
+
+
+@pytest.mark.attack(
+    "labels whose bytes are no UTF-8 read like the labels that the operator wants",
+    attacker="provider",
+    gain="nothing: such a proposal cannot be approved",
+    defence="the hash is computed from what was read, never taken from the chain",
+)
+async def test_labels_that_read_like_others(market: Market) -> None:
+    provider, operator = market.people.provider, market.people.operator
+    types = ["(uint64,uint64[],uint64[],uint64[])", "(uint256,uint256,uint256)", "(bytes,bytes)[]"]
+    arguments = coded_hardware(HARDWARE), coded_prices(PRICES)
+    selector = interface("ProviderManager").encode("register", *arguments, [])[:10]
+    data = selector + encode(types, [*arguments, [(b"zone", b"north\xff")]]).hex()
+    await market.send(provider, "ProviderManager", data)
+    seen = await looked_at(market)
+    assert seen.labels == (Label("zone", "north\ufffd"),)
+    with pytest.raises(ContractError) as refused:
+        await operator.approve_proposal(provider.address, proposal_hash(seen))
+    assert refused.value.name == "ProposalChanged"
+
+
+@pytest.mark.attack(
+    "text moves between the keys and values of labels under the same hash",
+    attacker="provider",
+    gain="nothing: the hash differs",
+    defence="the hash covers lengths and places, as abi.encode writes them",
+)
+async def test_the_same_letters_in_other_labels(market: Market) -> None:
+    provider, operator = market.people.provider, market.people.operator
+    await provider.register(HARDWARE, PRICES, (Label("os", "linux"), Label("gpu", "none")))
+    seen = proposal_hash(await looked_at(market))
+    for labels in ((Label("osl", "inux"), Label("gpu", "none")), (Label("os", "linuxgpu"), Label("", "none"))):
+        await provider.register(HARDWARE, PRICES, labels)
+        with pytest.raises(ContractError) as refused:
+            await operator.approve_proposal(provider.address, seen)
+        assert refused.value.name == "ProposalChanged"
+
+
+@pytest.mark.attack(
+    "approving oneself, lifting one's own ban, removing a rival",
+    attacker="provider",
+    gain="nothing",
+    defence="METASCHEDULER_ROLE of the ProviderManager",
+)
+async def test_a_provider_decides_about_nobody(market: Market) -> None:
+    provider = market.people.provider
+    await provider.register(HARDWARE, THOUSANDFOLD, LABELS)
+    seen = proposal_hash(await looked_at(market))
+    tried = [("approveProposal", provider.address, seen)]
+    tried += [(function, provider.address) for function in ("approve", "remove", "ban", "unban")]  # type: ignore[misc]
+    for function, *args in tried:
+        refused = await market.refusal(provider, "ProviderManager", function, *args)
+        assert refused == "AccessControlUnauthorizedAccount", function
+    assert await prices_in_force(market) == PRICES

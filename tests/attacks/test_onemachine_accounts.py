@@ -1,0 +1,339 @@
+"""Customers of the one-machine grid against its clusters, each other and the machine, from inside their jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from pwd import getpwnam
+
+import pytest
+
+from deepgrid.errors import ConfigurationError, SlurmError
+from deepgrid.slurm.accounts import CustomerAccounts
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login
+from deployments.onemachine import accounts
+from deployments.onemachine.processes import ProcessTable
+from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
+from tests.attacks.local_account import Attacker
+from tests.slurm.support import SMALL, Box, bash, new_key, open_folder
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.getuid() != 0, reason="only root gives customers accounts of their own"),
+]
+
+WITHIN_S = 60.0
+STRANGER = "0x" + "5" * 40
+
+
+@dataclass
+class Scene:
+    """Two clusters, alpha and beta, and two customers with accounts on both."""
+
+    site: SlurmSite
+    table: ProcessTable
+    alice: str
+    bob: str
+
+    def box(self, cluster: str) -> Box:
+        return Box(self.site, self.table, cluster)
+
+    def account(self, cluster: str, wallet: str) -> Attacker:
+        name = self.site.admit(cluster, wallet)
+        assert name
+        return Attacker(name, getpwnam(name).pw_uid)
+
+    def submit(self, cluster: str, who: Attacker, script: str, *options: str) -> int:
+        """Submit as the supervisor does for a customer; returns the job's id."""
+        uid = [f"--uid={who.uid}", f"--gid={who.uid}"] if who.uid == getpwnam(who.name).pw_gid else []
+        command = ["sbatch", "--parsable", *uid, "--chdir=/tmp", "--output=/dev/null", *options, f"--wrap={script}"]
+        return int(self.box(cluster).slurm(*command))
+
+    def state(self, cluster: str, job: int) -> str:
+        return self.box(cluster).slurm("squeue", "-h", "-a", "-t", "all", "-j", str(job), "-o", "%T").strip()
+
+    def until_state(self, cluster: str, job: int, *states: str) -> None:
+        eventually(lambda: self.state(cluster, job) in states, lambda: f"job {job} is {self.state(cluster, job)}")
+
+
+def eventually(holds: Callable[[], bool], told: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not holds():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.1)
+
+
+def commands_of(uid: int) -> list[str]:
+    """Command lines of the live processes of an account."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, StopIteration):
+            status = (folder / "status").read_text().splitlines()
+            mine = next(line for line in status if line.startswith("Uid:")).split()[1] == str(uid)
+            dead = next(line for line in status if line.startswith("State:")).split()[1] in "ZX"
+            if mine and not dead:
+                found.append((folder / "cmdline").read_text().replace("\0", " ").strip())
+    return found
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    alice, bob = (f"0x{os.urandom(20).hex()}" for _ in range(2))
+    specs = [ClusterSpec(name, nodes=nodes, cpus_per_node=8) for name, nodes in (("alpha", 2), ("beta", 1))]
+    try:
+        with open_folder() as folder, running_site(folder, *specs) as (site, table):
+            yield Scene(site, table, alice, bob)
+    finally:
+        for name in [accounts.CustomerAccounts(pattern=accounts.pattern(spec.name)) for spec in specs]:
+            for wallet in (alice, bob):
+                subprocess.run(["userdel", "--force", name.of(wallet) or ""], check=False, capture_output=True)
+
+
+DAEMONS = {
+    "setsid": "setsid sleep 1000 &",
+    "without environment": "setsid env -i /bin/sleep 1000 < /dev/null > /dev/null 2>&1 &",
+    "forked twice": "( ( trap '' TERM HUP INT; setsid sleep 1000 & ) & )",
+    "called slurmstepd": "d=$(mktemp -d); cp /bin/sleep $d/slurmstepd; setsid $d/slurmstepd 1000 &",
+    "in a namespace of its own": "setsid unshare --user --map-root-user sleep 1000 &",
+    "starting itself again": "setsid sh -c 'trap \"\" TERM; while :; do setsid sleep 1000 & sleep 0.01; done' &",
+    "holding the node's output": "setsid sh -c 'exec 3<>/dev/null; sleep 1000' &",
+}
+
+
+@pytest.mark.attack(
+    "leaves daemons behind that go on computing when the job is over",
+    attacker="a customer's job on the one-machine grid",
+    gain="the moment until the epilog ends them",
+    defence="the epilog ends all processes of the account, told by uid, once its last job on the cluster is over",
+)
+@pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
+def test_daemons(scene: Scene, daemon: str) -> None:
+    alice = scene.account("alpha", scene.alice)
+    job = scene.submit("alpha", alice, f"{daemon}\nsleep 0.5")
+    scene.until_state("alpha", job, "COMPLETED")
+    eventually(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
+    assert set(scene.box("alpha").slurm("sinfo", "-h", "-N", "-o", "%T").split()) <= {"idle", "mixed", "completing"}
+
+
+@pytest.mark.attack(
+    "leaves daemons behind by being cancelled, timed out, or started on two nodes by srun",
+    attacker="a customer's job on the one-machine grid",
+    gain="the moment until the epilog ends them",
+    defence="the epilog runs on each node after every end of a job",
+)
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_daemons_of_a_cancelled_job(scene: Scene, nodes: int) -> None:
+    alice = scene.account("alpha", scene.alice)
+    script = "srun sh -c 'setsid sleep 1000 & sleep 1000' & setsid sleep 1000 & wait"
+    job = scene.submit("alpha", alice, script, f"--nodes={nodes}", f"--ntasks={nodes}")
+    scene.until_state("alpha", job, "RUNNING")
+    eventually(lambda: len(commands_of(alice.uid)) > 2 * nodes, lambda: commands_of(alice.uid))
+    scene.box("alpha").slurm("scancel", str(job))
+    scene.until_state("alpha", job, "CANCELLED")
+    eventually(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
+
+
+@pytest.mark.attack(
+    "has the epilog of one job end another job of the account, of another account, or of the other cluster",
+    attacker="a customer's job on the one-machine grid",
+    gain="nothing: only what no job owns is ended",
+    defence="an account belongs to one customer and one cluster; while a job of it runs, nothing of it is ended",
+)
+def test_whom_the_epilog_spares(scene: Scene) -> None:
+    alice, bob = scene.account("alpha", scene.alice), scene.account("alpha", scene.bob)
+    elsewhere = scene.account("beta", scene.alice)
+    assert len({alice.uid, bob.uid, elsewhere.uid}) == 3
+    staying = [("alpha", alice), ("alpha", bob), ("beta", elsewhere)]
+    jobs = [(cluster, scene.submit(cluster, who, "sleep 999 & wait")) for cluster, who in staying]
+    for cluster, job in jobs:
+        scene.until_state(cluster, job, "RUNNING")
+    for node in ("alpha-n1", "alpha-n2"):
+        short = scene.submit("alpha", alice, "setsid sleep 888 & sleep 0.2", f"--nodelist={node}")
+        scene.until_state("alpha", short, "COMPLETED")
+    for _, who in staying:
+        eventually(lambda who=who: "sleep 999" in commands_of(who.uid), lambda who=who: commands_of(who.uid))  # type: ignore[misc]
+    assert [scene.state(cluster, job) for cluster, job in jobs] == ["RUNNING"] * 3
+    for cluster, job in jobs:
+        scene.box(cluster).slurm("scancel", str(job))
+    for _, who in staying:
+        eventually(lambda who=who: commands_of(who.uid) == [], lambda who=who: commands_of(who.uid))  # type: ignore[misc]
+
+
+@pytest.mark.attack(
+    "starts and ends many short jobs at once, so that an epilog meets a job that begins",
+    attacker="chance, or a customer",
+    gain="no job is ended by the epilog of another",
+    defence="what descends from a slurmstepd is spared",
+)
+def test_jobs_that_begin_while_others_end(scene: Scene) -> None:
+    alice = scene.account("alpha", scene.alice)
+    script = "setsid sleep 777 & for i in 1 2 3 4 5; do /bin/true || exit 1; sleep 0.1; done"
+    jobs = [scene.submit("alpha", alice, script) for _ in range(24)]
+    for job in jobs:
+        eventually(lambda job=job: scene.state("alpha", job) not in ("PENDING", "RUNNING", "COMPLETING"), lambda: job)  # type: ignore[misc]  # noqa: B023
+        assert scene.state("alpha", job) == "COMPLETED"
+    eventually(lambda: commands_of(alice.uid) == [], lambda: commands_of(alice.uid))
+
+
+@pytest.mark.attack(
+    "tells the epilog another uid by the job's environment, name or comment",
+    attacker="a customer's job on the one-machine grid",
+    gain="nothing",
+    defence="slurmd tells the epilog the uid; it takes a number of an account of this cluster's customers only",
+)
+def test_another_uid(scene: Scene) -> None:
+    bystander = subprocess.Popen(["setpriv", "--reuid=deepgrid-job", "--clear-groups", "sleep", "666"])
+    victim = scene.account("beta", scene.bob)
+    other = subprocess.Popen(["setpriv", f"--reuid={victim.uid}", "--clear-groups", "sleep", "666"])
+    try:
+        alice = scene.account("alpha", scene.alice)
+        text = f"x SLURM_JOB_UID={victim.uid}"
+        options = (f"--job-name={text}", f"--comment={text}", f"--export=ALL,SLURM_JOB_UID={victim.uid}")
+        job = scene.submit("alpha", alice, f"export SLURM_JOB_UID={victim.uid}; setsid sleep 1 &", *options)
+        scene.until_state("alpha", job, "COMPLETED")
+        epilog = scene.site.state / "slurm" / "alpha" / "epilog"
+        own = getpwnam(accounts.JOB_ACCOUNT).pw_uid
+        for uid in (
+            "",
+            "0",
+            "00",
+            "-1",
+            "+0",
+            "0x0",
+            "1 0",
+            "0\n",
+            "٠",
+            f" {victim.uid}",
+            str(own),
+            str(victim.uid),
+            "65534",
+        ):
+            done = subprocess.run([epilog], env={"SLURM_JOB_UID": uid}, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), uid
+        assert bystander.poll() is None and other.poll() is None
+        assert os.stat(epilog).st_uid == 0 and not os.stat(epilog).st_mode & 0o022
+    finally:
+        for process in (bystander, other):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.attack(
+    "kills, traces, reads or cancels what belongs to another customer",
+    attacker="a customer's job on the one-machine grid",
+    gain="permission denied",
+    defence="each customer has a Unix account of its own",
+)
+def test_another_customer(scene: Scene) -> None:
+    alice, bob = scene.account("alpha", scene.alice), scene.account("alpha", scene.bob)
+    job = scene.submit("alpha", bob, "exec sleep 555")
+    try:
+        eventually(lambda: "sleep 555" in commands_of(bob.uid), lambda: commands_of(bob.uid))
+        slurm = scene.site.environment("alpha")["SLURM_CONF"]
+        for attempt in (
+            ["scancel", str(job)], ["scancel", "--signal=KILL", str(job)], ["scontrol", "requeue", str(job)],
+            ["scontrol", "suspend", str(job)], ["scontrol", "update", f"jobid={job}", "timelimit=1"],
+            ["pkill", "-KILL", "-u", bob.name], ["scontrol", "reconfigure"], ["scontrol", "shutdown"],
+            ["sacctmgr", "-i", "add", "user", alice.name, "account=root", "adminlevel=Admin"],
+            ["scontrol", "update", "nodename=alpha-n1", "state=down", "reason=x"],
+        ):  # fmt: skip
+            done = alice.run(["env", f"SLURM_CONF={slurm}", *attempt])
+            assert scene.state("alpha", job) == "RUNNING", (attempt, done)
+            assert "sleep 555" in commands_of(bob.uid), attempt
+        levels = scene.box("alpha").slurm("sacctmgr", "-n", "-P", "show", "user", "format=user,adminlevel").splitlines()
+        assert all(line.startswith("root|") for line in levels if "Admin" in line), levels
+        pid = next(p.parent for p in Path("/proc").glob("[0-9]*/cmdline") if p.read_text() == "sleep\x00555\x00")
+        assert not alice.can_read(pid / "environ")
+    finally:
+        scene.box("alpha").slurm("scancel", str(job))
+
+
+@pytest.mark.attack(
+    "uses the account without a job: by su, a login, cron or at; takes more uids in a user namespace",
+    attacker="a customer's job on the one-machine grid",
+    gain="nothing",
+    defence="the account is expired, has no password and no subordinate uids",
+)
+def test_the_account_itself(scene: Scene) -> None:
+    alice = scene.account("alpha", scene.alice)
+    shadow = next(line for line in Path("/etc/shadow").read_text().splitlines() if line.startswith(f"{alice.name}:"))
+    assert shadow.split(":")[1] == "!" and shadow.split(":")[7] == "1"
+    for file in ("/etc/subuid", "/etc/subgid"):
+        assert alice.name not in (Path(file).read_text() if Path(file).exists() else "")
+    assert alice.run(["id", "-G"]).stdout.split() == [str(alice.uid)]
+
+
+@pytest.mark.attack(
+    "asks for a job without having been admitted, or with something that is no address",
+    attacker="a stranger with a wallet",
+    gain="a refusal",
+    defence="there is no account for the wallet, and none is made by asking",
+)
+async def test_a_stranger(scene: Scene) -> None:
+    settings = replace(
+        scene.site.login("alpha"), job_account=None, accounts=CustomerAccounts(pattern=accounts.pattern("alpha"))
+    )
+    login = Login(settings)
+    try:
+        with pytest.raises(SlurmError, match="no account dg-alpha-5"):
+            await Cluster(login, settings).submit(new_key(), bash("true"), replace(SMALL, customer=STRANGER))
+    finally:
+        await login.close()
+    assert not accounts.exists(f"dg-alpha-{'5' * 20}")
+    for address in ("", "root", "0x", "0x" + "5" * 39, "0x" + "5" * 41, "0x" + "g" * 40, f"0x{'5' * 40}\n", "--help"):
+        with pytest.raises(ConfigurationError):
+            scene.site.admit("alpha", address)
+
+
+@pytest.mark.attack(
+    "reads the files of the site: munge's key, Slurm's state, SSH keys, the accounting's database",
+    attacker="a customer's job on the one-machine grid",
+    gain="permission denied; the configuration, which is no secret",
+    defence="modes of files and folders; MariaDB listens on no network and takes its own account only",
+)
+def test_files_of_the_site(scene: Scene) -> None:
+    alice = scene.account("alpha", scene.alice)
+    shared = scene.site.state / "slurm"
+    for secret in (
+        "munge.key",
+        "slurmdbd.conf",
+        "alpha/ssh/client_ed25519",
+        "alpha/ssh/host_ed25519",
+        "database/ib_logfile0",
+    ):
+        assert (shared / secret).exists() and not alice.can_read(shared / secret), secret
+    for folder in (
+        "alpha/slurmctld",
+        "alpha/login-home",
+        "alpha/grid/spool",
+        "alpha/grid/jobs",
+        "database",
+        "alpha/ssh",
+    ):
+        assert alice.run(["ls", "-A", str(shared / folder)]).stdout == "", folder
+    private = next(Path("/tmp").glob("deepgrid-*/private"), None)
+    assert private is None or alice.run(["ls", str(private)]).returncode != 0
+    writable = alice.run(["find", str(shared), "-writable", "-not", "-type", "l"]).stdout.split()
+    assert writable == []
+    socket = next(
+        word
+        for word in Path(f"/proc/{scene.table.pid('mariadbd')}/cmdline").read_text().split("\0")
+        if "socket=" in word
+    )
+    asked = alice.run(["mariadb", "--no-defaults", f"--{socket.removeprefix('--')}", "-e", "select 1"])
+    assert asked.returncode != 0 and "1" not in asked.stdout
+
+
+def test_what_is_left_ends_with_the_grid(scene: Scene) -> None:
+    """The last of this file: it stops the clusters."""
+    alice = scene.account("alpha", scene.alice)
+    left = subprocess.Popen(["setpriv", f"--reuid={alice.uid}", "--clear-groups", "env", "-i", "sleep", "444"])
+    scene.site.stop(scene.table)
+    assert left.wait(WITHIN_S) == -signal.SIGKILL

@@ -1,0 +1,17 @@
+"""The page of attacks says what the tests do, and there are as many as were promised."""
+
+from __future__ import annotations
+
+from tests.attacks.page import PAGE, attacks, page
+
+AT_LEAST = 60
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "write it anew: .venv/bin/python -m tests.attacks.page"
+
+
+def test_there_are_many_attacks_by_different_attackers() -> None:
+    rows = attacks()
+    assert len(rows) >= AT_LEAST
+    assert all(row.attack and row.attacker and row.gain and row.defence for row in rows)

@@ -1,0 +1,246 @@
+"""Strangers who hold connections of the services: half heads, endless headers and bodies, silence."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.services.admission import Limits
+from deepgrid.services.protocol import sign
+from tests.attacks.http_support import HALF_HEAD, PATIENCE_S, WHOLE_HEAD, ask, connect, many, person
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, starting
+
+HASTE = Limits(
+    connections=120, connections_per_address=60, head_within_s=1.0, body_within_s=1.0, answer_within_s=1.0,
+    keep_alive_s=2,
+)  # fmt: skip
+ALLOWED = Limits().connections_per_address
+ENDED = b"HTTP/1.1 400 "
+HONEST_WITHIN_S = 10.0  # on a busy machine; it is some milliseconds
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    async with starting(tmp_path) as start_one:
+        yield start_one
+
+
+@pytest.fixture
+def few_files() -> Iterator[None]:
+    """As few open files as many a system grants a service."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def honest(grid: Grid, source: str = "127.0.0.2") -> None:
+    """Somebody at another address is served soon, signed and unsigned."""
+    started = time.monotonic()
+    async with person(source) as client:
+        answer = await client.get(f"{grid.url}/v1/health")
+        assert answer.status_code == 200
+        assert (await ask(client, grid, ACCOUNTS["customer"], "GET", "/v1/jobs/1/log")).status_code == 404
+    assert time.monotonic() - started < HONEST_WITHIN_S
+
+
+@pytest.mark.attack(
+    "400 half-sent request heads from one address", attacker="stranger with HTTP", gain="256 connections for 10 s",
+    defence="connections per address; a deadline for each head; the oldest idle one makes room",
+)  # fmt: skip
+async def test_half_sent_heads_stop_nobody(start: Start, few_files: None) -> None:
+    grid = await start()
+    async with many(grid.url, 400, HALF_HEAD, ("127.0.6.6",)) as held:
+        await honest(grid)
+        await honest(grid, "127.0.6.6")  # not even the attacker's neighbour
+        async with asyncio.timeout(PATIENCE_S):
+            while sum(not (raw.reader.at_eof() or raw.reader.exception()) for raw in held) > ALLOWED:
+                await asyncio.sleep(0.02)
+
+
+@pytest.mark.attack(
+    "half-sent heads from 60 addresses, more than all connections", attacker="stranger with many addresses",
+    gain="connections until somebody else needs them", defence="the busiest address's oldest idle connection is closed",
+)  # fmt: skip
+async def test_half_sent_heads_of_many_addresses_make_room(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    async with many(grid.url, 200, HALF_HEAD, tuple(f"127.0.7.{n}" for n in range(1, 61))):
+        await honest(grid)
+
+
+@pytest.mark.attack(
+    "a head that comes byte by byte", attacker="stranger with HTTP", gain="a connection for 10 s",
+    defence="the deadline counts from the head's first byte, not from the last",
+)  # fmt: skip
+async def test_a_dripping_head_ends_at_its_deadline(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    raw = await connect(grid.url)
+    await raw.send(WHOLE_HEAD)
+    started = time.monotonic()
+    while await raw.send(b"a") and not raw.reader.at_eof():
+        assert time.monotonic() - started < PATIENCE_S
+        await asyncio.sleep(0.05)
+    assert await raw.rest() == b""
+
+
+@pytest.mark.attack(
+    "a connection that says nothing", attacker="stranger with HTTP", gain="a connection for 10 s",
+    defence="the deadline counts from the connection on",
+)  # fmt: skip
+async def test_silence_ends_at_its_deadline(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    assert await (await connect(grid.url)).rest() == b""
+
+
+@pytest.mark.attack(
+    "idle connections that were served once, 150 of them", attacker="stranger with HTTP", gain="60 s of a connection",
+    defence="keep-alive has an end, and the oldest idle connection makes room",
+)  # fmt: skip
+async def test_idle_connections_make_room_and_end(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    async with many(grid.url, 150, WHOLE_HEAD + b"\r\n", ("127.0.6.6", "127.0.6.7")) as held:
+        await honest(grid)
+        assert (await held[-1].rest()).startswith(b"HTTP/1.1 200")  # and ends, though its client stays
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        pytest.param(b"X-Long: " + b"a" * 8000, id="one header"),
+        pytest.param(b"X-Short: a\r\n" * 700, id="many headers"),
+        pytest.param(b"a" * 8000, id="a name without an end"),
+    ],
+)
+@pytest.mark.attack(
+    "headers without an end", attacker="stranger with HTTP", gain="32 KiB of memory",
+    defence="a bound on the bytes of a head",
+)  # fmt: skip
+async def test_endless_headers_are_cut_off(start: Start, piece: bytes) -> None:
+    grid = await start()  # with the real deadline, which is not what ends it
+    raw = await connect(grid.url)
+    await raw.send(WHOLE_HEAD)
+    sent = 0
+    while not raw.reader.at_eof() and await raw.send(piece):
+        sent += len(piece)
+        assert sent < 64 * 1024 * 1024
+        await asyncio.sleep(0)
+    assert (await raw.rest())[:13] in (b"", ENDED)
+    await honest(grid)
+
+
+@pytest.mark.attack(
+    "a chunked body with trailers without an end", attacker="stranger with HTTP", gain="32 KiB of memory",
+    defence="trailers count as a head",
+)  # fmt: skip
+async def test_endless_trailers_are_cut_off(start: Start) -> None:
+    grid = await start()
+    raw = await connect(grid.url)
+    await raw.send(b"POST /v1/jobs/1/log?offset=0 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
+    sent = 0
+    while not raw.reader.at_eof() and await raw.send(b"X-T: a\r\n" * 1000):
+        sent += 8000
+        assert sent < 64 * 1024 * 1024
+        await asyncio.sleep(0)
+    await honest(grid)
+
+
+@pytest.mark.attack(
+    "a body that is announced and never comes", attacker="stranger with HTTP", gain="a connection for 30 s",
+    defence="a deadline for bodies",
+)  # fmt: skip
+async def test_a_body_that_never_comes_is_not_waited_for(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    raw = await connect(grid.url)
+    await raw.send(_signed_head(grid, b"Content-Length: 1000") + b"x")
+    assert (await raw.rest()).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.attack(
+    "a body that goes on after its answer", attacker="stranger with HTTP", gain="a connection for 10 s",
+    defence="what comes after an answer has the deadline of a head",
+)  # fmt: skip
+async def test_a_body_that_outlives_its_answer_ends(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    raw = await connect(grid.url)
+    await raw.send(WHOLE_HEAD + b"Content-Length: 1000000000\r\n\r\n")
+    started = time.monotonic()
+    while await raw.send(b"x") and not raw.reader.at_eof():
+        assert time.monotonic() - started < PATIENCE_S
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.attack(
+    "thousands of requests in one go, without reading an answer", attacker="stranger with HTTP",
+    gain="8 requests that wait", defence="a bound on pipelined requests",
+)  # fmt: skip
+async def test_pipelined_requests_are_bounded(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    raw = await connect(grid.url)
+    await raw.send((WHOLE_HEAD + b"\r\n") * 1000)
+    answers = await raw.rest()
+    assert answers.count(b"HTTP/1.1 200") <= 10
+    await honest(grid)
+
+
+@pytest.mark.attack(
+    "an upgrade to a websocket", attacker="stranger with HTTP", gain="an answer",
+    defence="the services speak no websockets; the connection keeps its deadlines",
+)  # fmt: skip
+async def test_websockets_are_not_spoken(start: Start) -> None:
+    grid = await start(limits=HASTE)
+    raw = await connect(grid.url)
+    upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    await raw.send(WHOLE_HEAD + upgrade + b"Sec-WebSocket-Version: 13\r\n\r\n")
+    assert b"101 Switching" not in await raw.rest()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"CONNECT evil:443 HTTP/1.1", b"OPTIONS * HTTP/1.1", b"GET /v1/../../etc/passwd HTTP/1.1",
+        b"GET //v1/health HTTP/1.1", b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1", b"GET /v1/jobs/1%2Flog/x HTTP/1.1",
+        b"GET /v1/jobs/\xff/log HTTP/1.1",
+        b"GET /v1/jobs/%00/notices HTTP/1.1", b"GET http://evil/v1/nothing HTTP/1.1", b"PRI * HTTP/2.0",
+        b"GET /v1/jobs/1/notices/%0d%0aX-Injected:1 HTTP/1.1", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+)  # fmt: skip
+@pytest.mark.attack(
+    "odd paths, methods and protocols", attacker="stranger with HTTP", gain="a refusal",
+    defence="only the routes of docs/protocol.md are answered",
+)  # fmt: skip
+async def test_odd_request_lines_get_a_refusal(start: Start, line: bytes) -> None:
+    grid = await start(limits=HASTE)
+    raw = await connect(grid.url)
+    await raw.send(line + b"\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = await raw.rest()
+    assert not answer or answer[9:10] == b"4", answer
+    assert b"root:" not in answer and b"\r\nx-injected" not in answer.lower()
+    await honest(grid)
+
+
+def _signed_head(grid: Grid, *further: bytes) -> bytes:
+    """The head of a log chunk that nobody signed wrongly, as its signature covers a body that is not here yet."""
+    path = "/v1/jobs/1/log?offset=0"
+    signed = sign(ACCOUNTS["provider"], DOMAIN, "POST", path, b"x" * 1000, int(grid.clock()))
+    lines = [f"{name}: {value}".encode() for name, value in signed.items()]
+    return b"\r\n".join([f"POST {path} HTTP/1.1".encode(), b"Host: x", *lines, *further]) + b"\r\n\r\n"
+
+
+@pytest.mark.attack(
+    "a job's own customer who waits for its output 50 times at once", attacker="customer", gain="8 requests that wait",
+    defence="followers per job and per address",
+)  # fmt: skip
+async def test_followers_of_a_job_are_bounded(start: Start) -> None:
+    grid = await start()
+    grid.chain.put(1, await grid.customer.upload(a_job()))
+    async with person("127.0.6.6") as client:
+        path = "/v1/jobs/1/log?offset=0&wait=3"
+        asked = [ask(client, grid, ACCOUNTS["customer"], "GET", path) for _ in range(50)]
+        statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert statuses.count(200) == Limits().followers_per_job
+    assert statuses.count(429) == 50 - Limits().followers_per_job

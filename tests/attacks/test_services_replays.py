@@ -1,0 +1,155 @@
+"""Requests that are sent again, dated otherwise, for jobs of others, or that take much memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from eth_account.signers.local import LocalAccount
+
+from deepgrid.services.admission import Limits
+from deepgrid.services.database import UsedNonce
+from deepgrid.services.protocol import sign
+from tests.attacks.http_support import (
+    NAME,
+    REQUESTS,
+    STORED,
+    UPLOAD,
+    UPLOAD_BODY,
+    WHOLE_HEAD,
+    ask,
+    connect,
+    person,
+    rows,
+    stranger,
+)  # fmt: skip
+from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, starting
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    async with starting(tmp_path) as start_one:
+        yield start_one
+
+
+@pytest.fixture
+async def grid(start: Start) -> Grid:
+    return await start()
+
+
+@pytest.mark.parametrize("request_name", list(REQUESTS))
+@pytest.mark.attack(
+    "a signed request is sent again by who saw it", attacker="somebody on the way", gain="nothing",
+    defence="each nonce is accepted once; refused ones are remembered in memory",
+)  # fmt: skip
+async def test_no_request_counts_twice(grid: Grid, request_name: str) -> None:
+    signer = await _authorised(grid, request_name)
+    method, path, body = REQUESTS[request_name]
+    path = path.replace("wait=20", "wait=0")
+    headers = sign(signer, DOMAIN, method, path, body, int(grid.clock()))
+    async with person("127.0.6.6") as client:
+        asked = [client.request(method, grid.url + path, content=body, headers=headers) for _ in range(2)]
+        first, second = [(await one).status_code for one in asked]
+    assert first in (200, 204)
+    assert second == 401
+    assert await rows(grid, UsedNonce) == (1 if request_name in ("upload", "push", "notice", "read") else 2)
+
+
+async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
+    """Who may send this request once."""
+    grid.chain.put(1, NAME.decode())
+    if request_name in ("release", "releases"):
+        async with person("127.0.0.1") as client:
+            answer = await ask(client, grid, ACCOUNTS["customer"], "PUT", UPLOAD, UPLOAD_BODY)
+            assert answer.status_code == 204
+    return ACCOUNTS["customer" if request_name in ("upload", "releases", "read") else "provider"]
+
+
+@pytest.mark.parametrize("request_name", list(REQUESTS))
+@pytest.mark.attack(
+    "another customer's definition, log and remarks", attacker="customer", gain="a refusal",
+    defence="each is given and taken as the chain names the job's customer and provider",
+)  # fmt: skip
+async def test_jobs_of_others_stay_theirs(grid: Grid, request_name: str) -> None:
+    name = await grid.customer.upload(a_job())
+    grid.chain.put(1, name)
+    await grid.provider.push_log(1, 0, b"secret output")
+    before = await rows(grid, *STORED)
+    method, path, body = REQUESTS[request_name]
+    if request_name == "upload":
+        path, body = f"/v1/definitions/{name}", UPLOAD_BODY  # under the name of another one's definition
+    async with person("127.0.6.6") as client:
+        answer = await ask(client, grid, ACCOUNTS["rival"], method, path, body.replace(NAME, name.encode()))
+    assert answer.status_code in (403, 404, 422), answer.text
+    assert "secret" not in answer.text
+    assert await rows(grid, *STORED) == before
+
+
+@pytest.mark.parametrize("ahead_s", [301, 3600, -301, 10**11])
+@pytest.mark.attack(
+    "requests dated to the future, to be used later", attacker="stranger with HTTP", gain="nothing",
+    defence="the time counts before the body is read; 300 s either way",
+)  # fmt: skip
+async def test_other_times_do_not_count(grid: Grid, ahead_s: int) -> None:
+    raw = await connect(grid.url)
+    path = "/v1/jobs/1/log?offset=0"
+    signed = sign(ACCOUNTS["provider"], DOMAIN, "POST", path, b"x", int(grid.clock()) + ahead_s)
+    lines = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: 1000000\r\n\r\n"  # the body never comes
+    await raw.send(head.encode())
+    assert (await raw.reader.readline()).startswith(b"HTTP/1.1 401")
+    raw.writer.close()
+    assert await rows(grid, UsedNonce) == 0
+
+
+@pytest.mark.attack(
+    "bodies of a megabyte, sent but for the last byte, 40 at once", attacker="stranger with HTTP",
+    gain="64 MiB of memory for 30 s", defence="bytes of bodies per address and in total",
+)  # fmt: skip
+async def test_memory_for_bodies_is_bounded(start: Start) -> None:
+    bound = 4 * 1024 * 1024
+    grid = await start(limits=Limits(body_bytes_per_address=bound))
+    size = 1024 * 1024
+    path = "/v1/jobs/1/log?offset=0"
+    opened = []
+    for _ in range(12):
+        raw = await connect(grid.url, "127.0.6.6")
+        signed = sign(stranger(), DOMAIN, "POST", path, b"", int(grid.clock()))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
+        await raw.send(f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: {size}\r\n\r\n".encode())
+        opened.append(raw)
+    await asyncio.gather(*(raw.send(b"x" * (size - 1)) for raw in opened))
+    refused = 0
+    async with asyncio.timeout(60):
+        while refused < 8:
+            assert grid.context.admission.bodies.all_held <= bound
+            refused = sum(raw.reader.at_eof() or bool(raw.reader.exception()) for raw in opened)
+            await asyncio.sleep(0.02)
+    async with person("127.0.0.2") as client:
+        assert (await ask(client, grid, ACCOUNTS["customer"], "PUT", UPLOAD, UPLOAD_BODY)).status_code == 204
+    for raw in opened:
+        raw.writer.transport.abort()
+
+
+@pytest.mark.attack(
+    "requests that are never answered soon, as many as possible", attacker="stranger with HTTP",
+    gain="128 requests at once", defence="running requests per address",
+)  # fmt: skip
+async def test_running_requests_are_bounded(start: Start) -> None:
+    grid = await start(limits=Limits(running_per_address=5, body_within_s=2))
+    path = "/v1/jobs/1/log?offset=0"
+    first_lines = []
+    for _ in range(12):
+        raw = await connect(grid.url, "127.0.6.6")
+        signed = sign(stranger(), DOMAIN, "POST", path, b"", int(grid.clock()))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
+        await raw.send(f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: 9\r\n\r\n".encode())
+        first_lines.append(raw.reader.readline())
+    other = await connect(grid.url, "127.0.0.2")
+    await other.send(WHOLE_HEAD + b"\r\n")
+    assert (await other.reader.readline()).startswith(b"HTTP/1.1 200")
+    statuses = [line.split()[1] for line in await asyncio.gather(*first_lines)]
+    assert (statuses.count(b"429"), statuses.count(b"408")) == (7, 5)
+    other.writer.close()

@@ -1,0 +1,160 @@
+"""Strangers who make requests: fresh keys, floods, forged origins, replays, jobs of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services import protocol
+from deepgrid.services.admission import Limits, Proxies, Rate
+from deepgrid.services.database import UsedNonce
+from tests.attacks.http_support import REQUESTS, STORED, ask, person, rows, stranger
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, starting
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    async with starting(tmp_path) as start_one:
+        yield start_one
+
+
+@pytest.fixture
+async def grid(start: Start) -> Grid:
+    return await start()
+
+
+@pytest.mark.parametrize("request_name", list(REQUESTS))
+@pytest.mark.attack(
+    "any number of requests, each signed with a fresh key", attacker="stranger with HTTP",
+    gain="120 chain calls, then 2 per second; no row in the database",
+    defence="authorised before a nonce is stored; a rate of chain calls for unknown signers, and of refusals",
+)  # fmt: skip
+async def test_fresh_keys_cost_neither_rows_nor_chain_calls(start: Start, request_name: str) -> None:
+    grid = await start(limits=Limits(lookups_per_address=Rate(0.01, 10), refusals_per_address=Rate(0.01, 20)))
+    grid.chain.put(1, "1" * 64)
+    method, path, body = REQUESTS[request_name]
+    calls = grid.chain.calls
+    async with person("127.0.6.6") as client:
+        answers = [await ask(client, grid, stranger(), method, path, body) for _ in range(40)]
+    statuses = {answer.status_code for answer in answers}
+    assert statuses <= {403, 404, 429}, statuses
+    assert 429 in statuses
+    assert await rows(grid, *STORED) == 0
+    assert grid.chain.calls - calls <= 2 * 11, "a job or a balance, and one more for a role or the minimum"
+
+
+@pytest.mark.attack(
+    "claims of a job that waits, asked for with fresh keys", attacker="stranger with HTTP",
+    gain="the answer that it is too early", defence="the rate of chain calls for unknown signers",
+)  # fmt: skip
+async def test_asking_too_early_is_bounded_too(start: Start) -> None:
+    grid = await start(limits=Limits(lookups_per_address=Rate(0.01, 20)))
+    grid.chain.put(1, "0" * 64, JobStatus.PENDING)
+    method, path, body = REQUESTS["release"]
+    async with person("127.0.6.6") as client:
+        answers = [await ask(client, grid, stranger(), method, path, body) for _ in range(60)]
+    statuses = [answer.status_code for answer in answers]
+    assert statuses.count(425) <= 21
+    assert set(statuses) == {425, 429}
+    assert await rows(grid, *STORED) == 0
+
+
+@pytest.mark.attack(
+    "a flood of refused requests from a customer's own address", attacker="stranger behind the same address",
+    gain="other strangers there have to wait", defence="signers who were accepted lately pass",
+)  # fmt: skip
+async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
+    grid = await start(limits=Limits(refusals_per_address=Rate(0.01, 20), requests_per_address=Rate(1000, 1000)))
+    name = await grid.customer.upload(a_job())
+    async with person("127.0.0.1") as client:
+        statuses = [(await client.get(f"{grid.url}/v1/nothing")).status_code for _ in range(60)]
+        assert statuses.count(404) <= 21
+        assert statuses[-1] == 429
+        assert (await ask(client, grid, stranger(), *REQUESTS["upload"])).status_code == 429
+        answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{name}/releases")
+        assert answer.status_code == 200
+        headers = {protocol.ADDRESS_HEADER: ACCOUNTS["customer"].address}  # pretending to be one gets to the signature
+        answer = await client.get(f"{grid.url}/v1/definitions/{name}/releases", headers=headers)
+        assert answer.status_code == 401
+    async with person("127.0.0.2") as client:
+        assert (await client.get(f"{grid.url}/v1/health")).status_code == 200
+
+
+@pytest.mark.attack(
+    "a flood of right requests without a signature", attacker="stranger with HTTP", gain="100 answers per second",
+    defence="a rate for each source address",
+)  # fmt: skip
+async def test_unsigned_requests_have_a_rate(start: Start) -> None:
+    grid = await start(limits=Limits(requests_per_address=Rate(0.01, 20)))
+    async with person("127.0.6.6") as client:
+        for path in ("/v1/health", "/v1/jobs/1/notices"):
+            statuses = [(await client.get(grid.url + path)).status_code for _ in range(20)]
+        assert set(statuses) == {429}
+        assert int((await client.get(grid.url + path)).headers["Retry-After"]) >= 1
+    async with person("127.0.6.7") as client:
+        assert (await client.get(f"{grid.url}/v1/health")).status_code == 200
+
+
+@pytest.mark.attack(
+    "one customer who asks without a pause", attacker="customer", gain="100 answers per second",
+    defence="a rate for each signer, whatever the address",
+)  # fmt: skip
+async def test_a_signer_has_a_rate(start: Start) -> None:
+    grid = await start(limits=Limits(requests_per_signer=Rate(0.01, 10)))
+    name = await grid.customer.upload(a_job())
+    statuses = []
+    for number in range(15):
+        async with person(f"127.0.8.{number + 1}") as client:
+            answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{name}/releases")
+            statuses.append(answer.status_code)
+    assert statuses == [200] * 9 + [429] * 6
+    assert await rows(grid, UsedNonce) == 10
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded"])
+@pytest.mark.attack(
+    "a new forged origin with each request", attacker="stranger with HTTP", gain="nothing",
+    defence="X-Forwarded-For counts only from --trusted-proxy, which is nobody by default",
+)  # fmt: skip
+async def test_a_forged_origin_escapes_no_limit(start: Start, header: str) -> None:
+    grid = await start(limits=Limits(requests_per_address=Rate(0.01, 20)))
+    async with person("127.0.0.1") as client:
+        asked = [client.get(f"{grid.url}/v1/health", headers={header: f"10.0.0.{n}"}) for n in range(30)]
+        statuses = [(await one).status_code for one in asked]
+    assert statuses.count(200) <= 21
+
+
+@pytest.mark.attack(
+    "an origin forged before the proxy's own entry", attacker="stranger behind the proxy", gain="nothing",
+    defence="the last entry that no trusted proxy made is the source",
+)  # fmt: skip
+async def test_behind_a_proxy_the_last_foreign_entry_counts(start: Start) -> None:
+    limits = Limits(requests_per_address=Rate(0.01, 20), connections_per_address=4)
+    grid = await start(limits=limits, trusted_proxies=("127.0.9.0/24",))
+    async with person("127.0.9.1") as proxy:
+
+        async def status(forwarded: str) -> int:
+            return (await proxy.get(f"{grid.url}/v1/health", headers={"X-Forwarded-For": forwarded})).status_code
+
+        forged = [await status(f"10.0.0.{n}, 203.0.113.7") for n in range(30)]
+        assert forged.count(200) <= 21
+        assert await status("203.0.113.8") == 200, "others behind the same proxy are served"
+        sixes = [await status(f"2001:db8:0:1::{n:x}") for n in range(1, 31)]
+        assert sixes.count(200) <= 21, "one /64 is one party"
+        assert await status("2001:db8:0:2::1") == 200
+        assert set(await asyncio.gather(*(status(f"10.1.0.{n}") for n in range(20)))) == {200}
+
+
+@pytest.mark.attack(
+    "an operator trusts every proxy, or a name", attacker="stranger with HTTP", gain="nothing",
+    defence="only addresses and networks are taken",
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["*", "proxy.example.org", "", "10.0.0.5/8"])
+def test_proxies_are_addresses(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="trusted proxy"):
+        Proxies([name])
