@@ -6,9 +6,8 @@ import codecs
 import io
 import re
 import time
-import unicodedata
 
-_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # control, direction, surrogates, line separators
+from deepgrid.plain_text import plain
 
 # Colours are kept. Whatever else follows ESC moves the cursor, sets titles or talks to the terminal.
 _ESCAPE = re.compile(
@@ -16,7 +15,8 @@ _ESCAPE = re.compile(
     | \x1b\[[0-?]*[ -/]*[@-~]                     # CSI
     | \x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?    # OSC, DCS, SOS, PM, APC up to BEL or ST
     | \x1b[ -/]*[0-~]?
-    | [\x00-\x08\x0b-\x1f\x7f-\x9f]""",
+    | [\x00-\x08\x0b-\x1f\x7f-\x9f]
+    | [\u2028\u2029\u202a-\u202e\u2066-\u2069]    # line ends, and other directions for what follows""",
     re.VERBOSE,
 )
 LONGEST_LINE = 64 * 1024
@@ -24,7 +24,7 @@ LONGEST_LINE = 64 * 1024
 
 def printable(text: str) -> str:
     """`text` on one line, without characters that steer a terminal."""
-    return "".join(" " if unicodedata.category(c) in _STEERING else c for c in text)
+    return plain(text)
 
 
 def clock(unix_s: float) -> str:
@@ -43,7 +43,7 @@ def plural(count: int, noun: str) -> str:
 
 
 class LogLines:
-    """A job's output as lines: CR becomes LF, escape sequences go, except colours.
+    """A job's output as lines: CR becomes LF, escape sequences and changes of direction go, colours stay.
 
     Chunks may be cut anywhere, also inside a character or an escape sequence.
     """

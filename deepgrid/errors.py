@@ -2,9 +2,14 @@
 
 Each carries one sentence for the person who reads it, whether trying again may help
 (`transient`), and what to do next. Nothing else may cross the command line's border.
+Sentences may quote what strangers wrote, and go to terminals and logs: they hold no control characters.
 """
 
 from __future__ import annotations
+
+from deepgrid.plain_text import plain
+
+LINES = "\n\t"
 
 
 class GridError(Exception):
@@ -17,9 +22,9 @@ class GridError(Exception):
     transient = False
 
     def __init__(self, message: str, *, next_step: str = "", transient: bool | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.next_step = next_step
+        self.message = plain(message, keep=LINES)
+        self.next_step = plain(next_step, keep=LINES)
+        super().__init__(self.message)
         if transient is not None:
             self.transient = transient
 

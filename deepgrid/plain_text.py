@@ -1,0 +1,14 @@
+"""Text of strangers made harmless for terminals and logs."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # control, direction, surrogates, line separators
+
+
+def plain(text: str, *, keep: str = "") -> str:
+    """`text` with a space for each character that steers a terminal, except those of `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(" " if c not in keep and unicodedata.category(c) in _STEERING else c for c in text)

@@ -1,0 +1,146 @@
+"""Strangers put control sequences into whatever `dps` and the supervisor print of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import subprocess
+import sys
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cli.border import complaint
+from cli.checkup import show_findings
+from cli.record import Record, record_as_json, show_jobs, show_record
+from cli.screen import Screen
+from cli.text import LogLines
+from deepgrid.chain.history import Transition
+from deepgrid.errors import GridError, SlurmError
+from deepgrid.lifecycle.job import Affinity, Label
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.messages import Notice
+from deepgrid.slurm.channel import CommandResult
+from deepgrid.slurm.checkup import Finding, Level
+from deepgrid.slurm.submit import parse_answer
+from tests.cli.test_exits import DEFINITION, JOB
+
+SEQUENCES = [
+    "\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]52;c;cm0gLXJmIH4K\x07", "\x1b]8;;http://evil.example\x1b\\link",
+    "\x1bP+q544e\x1b\\", "\x1b_app\x1b\\", "\x1bc", "\x1b[?1049h", "\x1b[6n", "\x1b[3;1H\x1b[K", "\x9b2J", "\x90q\x9c",
+    "\x9d0;title\x07", "\x85", "a\x08\x08b", "100%\rpaid 0", "\x0b\x0c", "\x00", "\x7f", "txt\u202egpj",
+    "\u2066x\u2069", "\u2028", "\ud800",
+]  # fmt: skip
+HOSTILE = "harmless ".join(SEQUENCES)
+COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+DEFENCE = "control characters become spaces where text is printed, and in every error"
+
+
+def harmless(text: str) -> bool:
+    """Whether nothing but colours, line ends and tabs steers the terminal."""
+    left = COLOUR.sub("", text)
+    return not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") and c not in "\n\t" for c in left) and not (
+        {*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"} & {*left}
+    )
+
+
+@pytest.fixture
+def screen() -> Screen:
+    """A screen that takes itself for a terminal."""
+    screen = Screen()
+    screen.console.file = io.StringIO()
+    screen.console._force_terminal = True
+    return screen
+
+
+def shown(screen: Screen) -> str:
+    assert isinstance(screen.console.file, io.StringIO)
+    return screen.console.file.getvalue()
+
+
+def hostile_record() -> Record:
+    definition = replace(
+        DEFINITION, uses=(Label(HOSTILE, HOSTILE),), affinity=(Affinity(HOSTILE, "==", HOSTILE),)
+    )  # fmt: skip
+    job = replace(
+        JOB, status=JobStatus.FAILED, name=HOSTILE, last_error=HOSTILE, provider="0x2", definition=definition
+    )  # fmt: skip
+    notice = Notice.model_construct(
+        kind="waiting", text=HOSTILE, author="0x2", at=1
+    )  # of a service that checks nothing
+    history = [Transition(None, JobStatus.PENDING, 1, 1, HOSTILE)]
+    return Record(job, HOSTILE, history, None, [notice], 2)
+
+
+@pytest.mark.attack(
+    "control sequences in names, labels, conditions, errors, notices and names of clusters",
+    attacker="anybody who writes on chain, or a service", gain="spaces on the screen", defence=DEFENCE,
+)  # fmt: skip
+def test_a_job_and_what_was_said_of_it(screen: Screen) -> None:
+    record = hostile_record()
+    show_record(screen, record)
+    show_jobs(screen, [record.job], [HOSTILE])
+    assert harmless(shown(screen))
+    assert "harmless" in shown(screen)
+
+
+@pytest.mark.attack(
+    "the same where programs read JSON on a terminal",
+    attacker="anybody who writes on chain, or a service", gain="escaped text", defence="JSON is ASCII",
+)  # fmt: skip
+def test_json() -> None:
+    assert json.dumps(record_as_json(hostile_record()), indent=2).isascii()
+
+
+@pytest.mark.attack(
+    "control sequences in what a job prints, cut anywhere",
+    attacker="a job", gain="colours, which end with the line", defence="of escape sequences only colours pass",
+)  # fmt: skip
+@pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
+def test_output(screen: Screen, cut: int) -> None:
+    text = ("\n".join(SEQUENCES) + "\x1b[1;31mred").encode("utf-8", "surrogatepass") + b"\x1b[31"
+    lines = LogLines()
+    for start in range(0, len(text), cut):
+        screen.output(lines.feed(text[start : start + cut]))
+    screen.output(lines.feed(b"", final=True))
+    assert harmless(shown(screen))
+    assert shown(screen).rstrip("\n").endswith("\x1b[0m")
+
+
+@pytest.mark.attack(
+    "control sequences in Slurm's complaints, on their way to a supervisor's log and the doctor",
+    attacker="a job's account", gain="spaces in a log", defence=DEFENCE,
+)  # fmt: skip
+def test_errors_and_logs(screen: Screen, caplog: pytest.LogCaptureFixture) -> None:
+    said = HOSTILE.replace("\ud800", "").replace("\x85", "").replace("\r", "").encode()
+    said = re.sub(rb"[\n\x0b\x0c]|\xe2\x80\xa8", b"", said)
+    with pytest.raises(SlurmError) as refusal:
+        parse_answer(CommandResult(0, b"refused sbatch: " + said + b"\n", b""))
+    with caplog.at_level(logging.WARNING):
+        logging.getLogger("deepgrid").warning("job 1: its log waits: %s", refusal.value.message)
+    show_findings(screen, [Finding.of("slurm", refusal.value), Finding(HOSTILE, Level.BAD, HOSTILE, HOSTILE)])
+    told = [caplog.text, str(refusal.value), *complaint(refusal.value), *complaint(GridError(HOSTILE)), shown(screen)]
+    assert all(harmless(one) for one in told)
+    assert "harmless" in caplog.text
+
+
+@pytest.mark.attack(
+    "a workflow file of a stranger, looked at with `dps validate` and `dps render`",
+    attacker="the author of a file or module", gain="escaped text", defence="scripts hold no control characters",
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["validate", "render"])
+def test_a_workflow_file(tmp_path: Path, verb: str) -> None:
+    text = "".join(one for one in SEQUENCES if "\0" not in one and "\ud800" not in one)
+    step = {"name": text, "run": {"command": text, "env": [{"key": "A", "value": text}], "workDir": f"/{text}"}}
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
+    file = tmp_path / "job.yaml"
+    more = {text: 1} if verb == "validate" else {}  # an unknown field, which is quoted
+    file.write_text(json.dumps({"resources": resources, "steps": [step], **more}))
+    dps = Path(sys.executable).with_name("dps")
+    done = subprocess.run([dps, verb, file], capture_output=True, check=False, timeout=60)
+    assert done.returncode == (2 if more else 0), done.stderr
+    assert harmless((done.stdout + done.stderr).decode())
