@@ -13,12 +13,13 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import secrets
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -43,6 +44,7 @@ ALONE_S, ABUSED_S = 20, 60
 SLOW, STRANGERS_PER_S, EXPENSIVE_AT_ONCE = 500, 100, 8
 EXPENSIVE_STEPS = 270  # close to what is taken of steps in containers
 MOST_P99_S = 2.0
+STRANGE_CONNECTIONS = 40
 HONEST, CUSTOMER = "127.0.1.1", "127.0.2.1"
 SLOW_SOURCES = [f"127.0.3.{n}" for n in range(1, 6)]
 STRANGE_SOURCES = [f"127.0.4.{n}" for n in range(1, 6)]
@@ -119,18 +121,18 @@ async def abuse(url: str, book: AddressBook, key: Path) -> None:
     where = urlsplit(url)
     assert where.hostname is not None and where.port is not None
     begun = asyncio.Semaphore(0)
+    requests = iter(_of_strangers(url, domain))
     tasks = [
         asyncio.create_task(_slow(where.hostname, where.port, source, begun, met))
         for source, _ in zip(itertools.cycle(SLOW_SOURCES), range(SLOW), strict=False)
     ]
     for _ in range(SLOW):
         await begun.acquire()
-    async with contextlib.AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(client_at(source)) for source in STRANGE_SOURCES]
-        own = await stack.enter_async_context(client_at(CUSTOMER))
+    async with client_at(CUSTOMER) as own:
         customer = Party(url, domain, Wallet.load(key).account, own)
         tasks += [asyncio.create_task(_expensive(customer, met)) for _ in range(EXPENSIVE_AT_ONCE)]
-        tasks.append(asyncio.create_task(_strange(url, domain, clients, met)))
+        places = itertools.islice(itertools.cycle(STRANGE_SOURCES), STRANGE_CONNECTIONS)
+        tasks += [asyncio.create_task(_strange(where.hostname, where.port, place, requests, met)) for place in places]
         print("begun", flush=True)
         await asyncio.to_thread(sys.stdin.read)
         for task in tasks:
@@ -167,25 +169,37 @@ async def _expensive(customer: Party, met: Counter[str]) -> None:
             await asyncio.sleep(0.2)  # it does not wait as long as it is told
 
 
-async def _strange(url: str, domain: Domain, clients: list[httpx.AsyncClient], met: Counter[str]) -> None:
-    """Requests of fresh keys at a steady rate, of all kinds."""
+def _of_strangers(url: str, domain: Domain) -> list[bytes]:
+    """Requests of all kinds, each signed with a fresh key. They are made before, as signing costs this process."""
     body = Upload(salt="00" * 32, definition="{}").model_dump_json().encode()
     name = location_hash(bytes(32), b"{}")
     kinds = [("PUT", f"/v1/definitions/{name}", body), ("POST", "/v1/jobs/1/log?offset=0", b"x" * 10_000),
              ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""), ("GET", "/v1/jobs/1/notices", b"")]  # fmt: skip
+    made = []
+    for method, path, content in itertools.islice(itertools.cycle(kinds), STRANGERS_PER_S * (ABUSED_S + 5)):
+        headers = sign(Account.create(), domain, method, path, content, int(time.time()))
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {urlsplit(url).netloc}", f"Content-Length: {len(content)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        made.append("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
+    return made
 
-    async def one(number: int, client: httpx.AsyncClient) -> None:
-        account = Account.create()
-        assert isinstance(account, LocalAccount)
-        met[f"stranger {await Party(url, domain, account, client).send(*kinds[number % len(kinds)])}"] += 1
 
-    running: set[asyncio.Task[None]] = set()
+async def _strange(host: str, port: int, source: str, requests: Iterator[bytes], met: Counter[str]) -> None:
+    """Its part of the strangers' requests, at a steady rate, on a connection that is made anew when it is closed."""
     started = time.monotonic()
-    for number in itertools.count():
-        await asyncio.sleep(max(0.0, started + number / STRANGERS_PER_S - time.monotonic()))
-        task = asyncio.create_task(one(number, clients[number % len(clients)]))
-        running.add(task)
-        task.add_done_callback(running.discard)
+    numbers = itertools.count()
+    pause_s = STRANGE_CONNECTIONS / STRANGERS_PER_S
+    while True:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await asyncio.open_connection(host, port, local_addr=(source, 0))
+            while True:
+                await asyncio.sleep(max(0.0, started + next(numbers) * pause_s - time.monotonic()))
+                writer.write(next(requests))
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = re.search(rb"(?i)content-length: ([0-9]+)", head)
+                await reader.readexactly(int(length[1]) if length else 0)
+                met[f"stranger {head[9:12].decode()}"] += 1
+        met["stranger cut off"] += 1
 
 
 # -- the measurement ---------------------------------------------------------------------------

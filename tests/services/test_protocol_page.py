@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from deepgrid.services import definitions, messages, notices, protocol
-from deepgrid.services.admission import Limits
+from deepgrid.services import definitions, messages, notices, protocol, script_check
+from deepgrid.services.admission import Limits, Rate, checks
+from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES
 from deepgrid.workflow import location_hash, models
@@ -41,8 +42,34 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| {Limits().body_within_s:.0f} s |" in PAGE
     assert f"| {definitions.MOST_DEFINITIONS:,} |" in PAGE
     assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {notices.MOST_NOTICES} |" in PAGE
+    assert f"| {definitions.MOST_RELEASES_OF_JOB}; {definitions.MOST_RELEASES:,} |" in PAGE
     assert f"({messages.MAX_WAIT_S:.0f} at most)" in PAGE
     kept = Retention()
     assert f"deleted {kept.cold_s // 60} minutes after" in PAGE
     assert f"and {kept.unused_s // 3600} h after" in PAGE
     assert f"kept for {kept.log_s // 86400} days" in PAGE
+
+
+def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
+    limits = Limits()
+    mib = 1024 * 1024
+    assert f"| connections | {limits.connections_per_address} | {limits.connections:,}," in PAGE
+    assert f"| requests at once | {limits.running_per_address} | {limits.running} |" in PAGE
+    bodies = (limits.body_bytes_per_address // mib, limits.body_bytes // mib)
+    assert f"| bytes of bodies at once | {bodies[0]} MiB | {bodies[1]} MiB |" in PAGE
+    assert limits.requests_per_address == limits.requests_per_signer
+    assert f"| requests | {told(limits.requests_per_address)}; for each signer the same |" in PAGE
+    assert f"| {told(limits.strangers_per_address)} | |" in PAGE
+    assert f"| {told(limits.refusals_per_address)} | |" in PAGE
+    assert all(str(status) in PAGE.split("refused requests (")[1].split(")")[0] for status in BLAMED)
+    assert f"| {told(limits.lookups_per_address)} | {told(limits.lookups)} |" in PAGE
+    followers = (limits.followers_per_job, limits.followers_per_address, limits.followers)
+    assert f"| {'; '.join(map(str, followers))} |" in PAGE
+    assert f"| {limits.checks_waiting_per_uploader}; {limits.check_wait_s:.0f} s |" in PAGE
+    assert f"| {script_check.PROCESSOR_S} s of processor time, {script_check.WITHIN_S:.0f} s in all |" in PAGE
+    assert f"| {checks.MAX_GENERATED_BYTES // 1024} KiB: about" in PAGE
+    assert f"has {limits.head_within_s:.0f} s from its first byte and {limits.head_bytes // 1024} KiB" in PAGE
+
+
+def told(rate: Rate) -> str:
+    return f"{rate.per_s:.0f} per second, {rate.burst:,.0f} at once"

@@ -29,6 +29,7 @@ class Admission:
         self.limits = limits
         self._clock = clock
         self.requests = Buckets(limits.requests_per_address, clock)
+        self.strangers = Buckets(limits.strangers_per_address, clock)
         self.refusals = Buckets(limits.refusals_per_address, clock)
         self.running = Shares(limits.running_per_address, limits.running)
         self.bodies = Shares(limits.body_bytes_per_address, limits.body_bytes)
@@ -100,8 +101,11 @@ class Gate:
 
     def _admit(self, source: str, scope: Scope) -> None:
         admission = self._admission
-        if not admission.refusals.has(source) and not admission.knows(_claimed_signer(scope)):
-            raise too_many(admission.refusals.wait_s(source))
+        if not admission.knows(_claimed_signer(scope)):
+            if not admission.refusals.has(source):
+                raise too_many(admission.refusals.wait_s(source))
+            if not admission.strangers.take(source):
+                raise too_many(admission.strangers.wait_s(source))
         if not admission.requests.take(source):
             raise too_many(admission.requests.wait_s(source))
 

@@ -39,7 +39,8 @@ class Limits:
         followers, followers_per_address, followers_per_job: requests that wait for output.
     Rates:
         requests_per_address, requests_per_signer: all requests; a signer counts once the signature was verified.
-        refusals_per_address: requests that were refused. Only signers who were accepted lately pass beyond it.
+        strangers_per_address: requests that claim no signer who was accepted lately, the unsigned ones among them.
+        refusals_per_address: requests that were refused. Beyond it only who claims such a signer is heard.
         lookups, lookups_per_address: chain calls for signers who were not accepted lately.
     Checks of scripts:
         check_slots: at once, of which one is kept for small definitions.
@@ -62,7 +63,8 @@ class Limits:
     followers_per_job: int = 8
     requests_per_address: Rate = Rate(100, 1000)
     requests_per_signer: Rate = Rate(100, 1000)
-    refusals_per_address: Rate = Rate(5, 100)
+    strangers_per_address: Rate = Rate(5, 100)
+    refusals_per_address: Rate = Rate(2, 100)
     lookups: Rate = Rate(20, 300)
     lookups_per_address: Rate = Rate(2, 120)
     check_slots: int = max(2, os.cpu_count() or 1)
