@@ -22,7 +22,7 @@ fact account "$(id -un)"
 fact uid "$(id -u)"
 slurm_user=$(setting SlurmUser | sed 's/(.*//')
 fact slurm_user "$slurm_user"
-fact slurm_uid "$(id -u "$slurm_user" 2> /dev/null)"
+fact slurm_uid "$(setting SlurmUser | sed -n 's/.*(\([0-9]*\)).*/\1/p')"
 fact slurm_group "$(id -gn "$slurm_user" 2> /dev/null)"
 fact controller "$(setting 'SlurmctldHost\[0\]')"
 for name in JobCompType JobSubmitPlugins; do fact "now $name" "$(setting "$name")"; done

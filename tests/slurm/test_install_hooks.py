@@ -14,6 +14,7 @@ from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import install
 from deepgrid.slurm.checkup import Level, examine
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.guards import ask_guards, missing_guards
 from deepgrid.slurm.hooking import Site, plan
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
@@ -57,6 +58,11 @@ async def levels(login: Login, cluster: Cluster) -> dict[str, Level]:
     return {one.subject: one.level for one in await examine(login, cluster)}
 
 
+async def lacking(box: Box, login: Login) -> set[str]:
+    """Names of the guards that the cluster lacks."""
+    return {guard.name for guard in missing_guards(await ask_guards(login, box.settings), box.settings)}
+
+
 def record(box: Box, slurm_id: int | None) -> dict[str, str]:
     """The fields of a job's record in the spool."""
     (file,) = Path(box.settings.grid_root, "spool").glob(f"{slurm_id}.*")
@@ -73,8 +79,8 @@ async def test_a_bare_cluster_records_ends_after_it(
     box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
     before = conf(box).read_text()
-    assert "identity" in (found := await levels(login, cluster))
-    assert found["ends"] is found["identity"] is Level.WARNING
+    assert (await levels(login, cluster))["ends"] is Level.WARNING
+    assert "submit_hook" in await lacking(box, login)
     site = await install.read_site(login, box.settings)
     copy = await install.apply(login, site, plan(site))
     assert Path(copy).read_text() == before
@@ -83,8 +89,8 @@ async def test_a_bare_cluster_records_ends_after_it(
     waits = plan(await install.read_site(login, box.settings))
     assert waits.restart and not waits.files, "installed, and slurmctld does not know"
     await installed(box, login)
-    found = await levels(login, cluster)
-    assert found["ends"] is Level.GOOD and "identity" not in found
+    assert (await levels(login, cluster))["ends"] is Level.GOOD
+    assert "submit_hook" not in await lacking(box, login)
     key, end = await run(cluster, monitor, "exit 3")
     assert (end.state, end.exit_status) == ("FAILED", 768)
     assert record(box, end.slurm_id)["comment"] == key.comment
