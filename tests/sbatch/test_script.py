@@ -105,6 +105,18 @@ def test_each_further_node_gets_its_private_disk_folder(bench: Bench) -> None:
     assert [outcome.calls[0].option(name) for name in ("nodes", "ntasks", "gpus")] == [b"2", b"2", b"0"]
 
 
+def test_a_disk_folder_that_is_taken_on_another_node_is_not_used(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "bench", execute=False)
+    srun = bench.root / "bin" / "srun"
+    srun.write_text(srun.read_text() + f'\n[ "$DEEPSQUARE_DISK_TMP" != {bench.storage.disk_tmp}/user-{os.getuid()} ]\n')
+    outcome = bench.run(job("- run: {command: ':'}"), SLURM_JOB_NUM_NODES="2")
+    assert (outcome.status, outcome.output) == (0, "")
+    _, *used = [call.env[b"DEEPSQUARE_DISK_TMP"].decode() for call in outcome.calls]
+    assert len(used) == 2
+    assert len({*used}) == 1
+    assert not Path(used[0]).exists()
+
+
 def test_working_folder_is_made_and_entered(bench: Bench) -> None:
     folder = bench.root / "made $(touch canary)" / "-here's"
     steps = f"- run: {{command: 'pwd; exit 4', shell: /bin/bash, workDir: \"{folder}\"}}"
