@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # What claims leave on the login node; POSIX sh, run there. Arguments: VERB ROOT STORAGE GRID, then those of the verb.
 #
-# ROOT/jobs/GRID-JOB-CLAIM is the folder of a claim, STORAGE/UID/NAME.SLURMID the storage of its job, which the job
-# removes itself unless it was killed. Jobs own parts of both trees and may have put anything there: a claim's folder is
+# ROOT/jobs/GRID-JOB-CLAIM is the folder of a claim, STORAGE/UID/NAME.SLURMID the storage of its job (in STORAGE/UID.XXX
+# where somebody else made STORAGE/UID), which the job removes itself unless it was killed. Jobs own parts of both trees and may have put anything there: a claim's folder is
 # moved out of their reach before it is removed, storage is removed with the rights of the account that owns it, and
 # neither way leads through a link. Answers lines, and `end` last, so that half an answer is told from a whole one.
 set -u
@@ -16,8 +16,10 @@ find_() {
   find "$root/jobs" -mindepth 1 -maxdepth 1 -type d -name "$grid-*" -mmin "+$(($1 * 1440))" -printf 'claim %f\n'
   if cd "$storage" 2> /dev/null; then
     find . -mindepth 2 -maxdepth 2 -type d -regextype posix-extended \
-      -regex '\./[0-9]+/0x[0-9a-f]{64}\.[0-9]+' -printf '%h %f\n' 2> /dev/null | while read -r owner name; do
-      claim_of "${owner#./}" "${name%.*}" "${name#*.}"
+      -regex '\./[0-9]+([.][A-Za-z0-9]{10})?/0x[0-9a-f]{64}\.[0-9]+' -printf '%f %h\n' 2> /dev/null |
+      while read -r name owner; do
+      owner=${owner#./}
+      claim_of "${owner%%.*}" "${name%.*}" "${name#*.}"
     done
   fi
   echo end
@@ -53,7 +55,9 @@ as_owner() {
 remove() {
   deadline=$(($(date +%s) + $1))
   mkdir -p "$root/removed"
-  rm -rf --one-file-system "$root/removed/"* # an earlier call's that was cut short
+  for folder in "$root/removed"/*; do # of an earlier call that was cut short
+    if [ -d "$folder" ] && [ "$(date +%s)" -lt "$((deadline - $1 / 2))" ]; then clear_out "$folder"; fi
+  done
   while read -r kind folder name && [ "$(date +%s)" -lt "$deadline" ]; do
     case $kind in
       claim) remove_claim "$folder" ;;
@@ -63,15 +67,21 @@ remove() {
   echo end
 }
 
-# remove_claim FOLDER: unless somebody is at it. Without root, only its account can empty what is the job's.
+# remove_claim FOLDER: unless somebody is at it. Once moved, no path leads the job's account to it any more.
 remove_claim() {
-  if [ "$(id -u)" != 0 ] && [ -e "$root/jobs/$1/run" ] && know_owner "$root/jobs/$1"; then
-    # shellcheck disable=SC2016 # expanded by the account that owns it
-    as_owner timeout 60 sh -c 'cd "$0" && find . -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; &&
-      find . -xdev -mindepth 1 -delete' "$root/jobs/$1/run" || return 1
-  fi
-  flock -n "$root/jobs/$1/lock" mv "$root/jobs/$1" "$root/removed/" &&
-    rm -rf --one-file-system "$root/removed/$1"
+  flock -n "$root/jobs/$1/lock" mv "$root/jobs/$1" "$root/removed/" && clear_out "$root/removed/$1"
+}
+
+# clear_out FOLDER: of a claim, as far as there is time: a job may leave millions of files, and the next call goes on.
+# Without root, only its account can empty what is the job's; it is let in by its working folder. The record of the
+# account goes last.
+clear_out() {
+  for inner in "$1/run" "$1"/place.*/run; do
+    if [ "$(id -u)" = 0 ] || [ ! -d "$inner" ] || ! know_owner "$1"; then continue; fi
+    (cd "$inner" && as_owner timeout 60 sh -c 'find . -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; &&
+      find . -xdev -mindepth 1 -delete') || return 1
+  done
+  timeout 60 rm -rf --one-file-system "$1/run" "$1"/place.* && timeout 60 rm -rf --one-file-system "$1"
 }
 
 # remove_storage FOLDER NAME
@@ -79,8 +89,13 @@ remove_storage() {
   know_owner "$root/jobs/$1" || return 1
   # A step may have taken the job's own rights away.
   # shellcheck disable=SC2016 # expanded by the account that owns it
-  as_owner timeout 60 sh -c 'cd "$0" && [ ! -L "$1" ] || exit 1
-    find "$1" -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; ; rm -rf --one-file-system "$1"' "$storage/$uid" "$2"
+  as_owner timeout 60 sh -c 'cd "$0" || exit 1
+    for place in "$1" "$1".??????????; do
+      [ -d "$place/$2" ] || continue
+      (cd "$place" && [ ! -L "$2" ] || exit 1
+        find "$2" -xdev -type d ! -perm -700 -exec chmod u+rwx {} \; ; rm -rf --one-file-system "$2") || exit 1
+      [ "$place" = "$1" ] || rmdir "$place"
+    done' "$storage" "$uid" "$2"
 }
 
 case $verb in

@@ -75,15 +75,18 @@ def test_storage_is_private_and_removed_even_when_a_step_locks_it(bench: Bench) 
     assert (Path(bench.storage.user_tmp) / f"user-{os.getuid()}" / "kept").exists()
 
 
-def test_a_storage_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("root", ["job", "user_tmp", "disk_tmp"])
+def test_a_storage_folder_that_is_a_link_is_not_used(tmp_path: Path, root: str) -> None:
     bench, victim = Bench(tmp_path / "bench"), tmp_path / "victim"
     victim.mkdir(mode=0o755)
-    (Path(bench.storage.user_tmp) / f"user-{os.getuid()}").symlink_to(victim)
-    outcome = bench.run(job("- run: {command: ':'}"))
-    assert outcome.status == 1
-    assert outcome.calls == []
-    assert "cannot be used" in outcome.output
+    name = str(os.getuid()) if root == "job" else f"user-{os.getuid()}"
+    (Path(getattr(bench.storage, root)) / name).symlink_to(victim)
+    command = 'touch "$STORAGE_PATH/f" "$DEEPSQUARE_TMP/f" "$DEEPSQUARE_DISK_TMP/f"'
+    outcome = bench.run(job(f"- run: {{command: '{command}'}}"))
+    assert (outcome.status, outcome.output) == (0, "")
     assert victim.stat().st_mode & 0o777 == 0o755
+    assert list(victim.iterdir()) == []
+    assert [path.name for path in Path(getattr(bench.storage, root)).iterdir()] == [name], "what it made is gone"
 
 
 def test_a_missing_root_is_said_not_made(tmp_path: Path) -> None:
@@ -100,6 +103,18 @@ def test_each_further_node_gets_its_private_disk_folder(bench: Bench) -> None:
     outcome = bench.run(job("- run: {command: ':'}"), SLURM_JOB_NUM_NODES="2")
     assert outcome.status == 0
     assert [outcome.calls[0].option(name) for name in ("nodes", "ntasks", "gpus")] == [b"2", b"2", b"0"]
+
+
+def test_a_disk_folder_that_is_taken_on_another_node_is_not_used(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "bench", execute=False)
+    srun = bench.root / "bin" / "srun"
+    srun.write_text(srun.read_text() + f'\n[ "$DEEPSQUARE_DISK_TMP" != {bench.storage.disk_tmp}/user-{os.getuid()} ]\n')
+    outcome = bench.run(job("- run: {command: ':'}"), SLURM_JOB_NUM_NODES="2")
+    assert (outcome.status, outcome.output) == (0, "")
+    _, *used = [call.env[b"DEEPSQUARE_DISK_TMP"].decode() for call in outcome.calls]
+    assert len(used) == 2
+    assert len({*used}) == 1
+    assert not Path(used[0]).exists()
 
 
 def test_working_folder_is_made_and_entered(bench: Bench) -> None:
