@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from blocks.benchmarks import Benchmarks
 from blocks.grid import Grid, Wallet
@@ -13,8 +13,10 @@ from blocks.services import Services
 from blocks.slurm_login import SlurmLogin
 from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import Address
+from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Label, Prices
 from deepgrid.roles.provider import ProviderSettings
+from deepgrid.slurm.guards import check_gaps
 
 
 class Provider(GridBlock):
@@ -50,6 +52,21 @@ class Provider(GridBlock):
     )
     metrics_host: str = Field(default="127.0.0.1", description="Address that health and metrics are served on.")
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no such endpoint.")
+    trust_customers: bool = Field(
+        default=False, description="Run jobs also where the cluster lacks guards: only for customers whom you know."
+    )
+    accepted_gaps: list[str] = Field(
+        default_factory=list, description="Guards that may be missing, by the names that dps provider doctor shows."
+    )
+
+    @field_validator("accepted_gaps")
+    @classmethod
+    def _are_guards(cls, names: list[str]) -> list[str]:
+        try:
+            check_gaps(names)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return names
 
     def settings(self) -> ProviderSettings:
         """The same as values for `deepgrid.roles`. Prices are text here: JSON numbers lose wei."""
@@ -70,6 +87,8 @@ class Provider(GridBlock):
             claim_stays_s=self.claim_stays_s,
             metrics_host=self.metrics_host,
             metrics_port=self.metrics_port,
+            trust_customers=self.trust_customers,
+            accepted_gaps=tuple(self.accepted_gaps),
             services_url=self.services.url if self.services else "",
             benchmarks=self.benchmarks.settings() if self.benchmarks else BenchmarkSettings(),
         )

@@ -45,6 +45,11 @@ class SlurmLogin(GridBlock):
         default="uid",
         description="How the supervisor submits for another account: uid (sbatch --uid, its own is root) or sudo.",
     )
+    submit_wrapper: str = Field(
+        default="",
+        description="Path on the login node of deepgrid-sbatch, which root owns, for become sudo. Empty: customers'"
+        " accounts submit their jobs themselves, which takes trust_customers.",
+    )
     own_account: str | None = Field(
         default=None, description="Unix account of the supervisor's own jobs, such as benchmarks; empty: job_account."
     )
@@ -85,6 +90,7 @@ class SlurmLogin(GridBlock):
             accounts=CustomerAccounts(self.account_table, self.account_pattern),
             become=Become(self.become),
             own_account=self.own_account or None,
+            submit_wrapper=self.submit_wrapper,
         )
 
     def storage(self) -> StoragePaths:

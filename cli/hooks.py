@@ -26,20 +26,17 @@ async def install(
         bool,
         typer.Option("--print", help="Print a shell script of it, for administrators and configuration management."),
     ] = False,
-    script: Annotated[
-        bool, typer.Option("--script", help="Use jobcomp/script, where a site allows no Lua to record ends.")
-    ] = False,
     restart: Annotated[
         str, typer.Option("--restart", metavar="COMMAND", help="Then run this on the login node to restart slurmctld.")
     ] = "",
 ) -> None:
-    """Have Slurm record the end of each job, and guard the names of the grid's jobs."""
+    """Have Slurm record the end of each job, guard the grid's jobs, and refuse what customers submit themselves."""
     from deepgrid.slurm import install as installing
-    from deepgrid.slurm.hooking import Kind, plan
+    from deepgrid.slurm.hooking import plan
 
     async with _login(cluster) as (login, settings):
         site = await installing.read_site(login, settings)
-        made = plan(site, Kind.SCRIPT if script else Kind.LUA)
+        made = plan(site)
         if as_script:
             print(made.as_script(site))
             return
@@ -58,12 +55,14 @@ async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
     from deepgrid.errors import ConfigurationError
     from deepgrid.slurm.install import apply
 
-    if not (made.owner or made.files):
+    if not (made.owner or made.files or made.wrapper):
         print("Everything that can be installed is.")
         return True
-    if not site.writable:
+    if not site.writable or (made.wrapper and site.facts["uid"] != "0"):
         raise ConfigurationError(
-            f"{site.facts['account']} may not change {site.facts['conf']} on the login node.",
+            f"{site.facts['account']} may not change {site.facts['conf']} on the login node."
+            if not site.writable
+            else f"Only root can install {site.login.submit_wrapper} on the login node.",
             next_step="Give the output of --print to the cluster's administrator.",
         )
     if not yes:
@@ -79,7 +78,7 @@ def _show(site: Site, made: Plan) -> None:
     if made.owner:
         before = site.facts.get("spool") or "missing"
         print(f"folder {site.spool}: owner {made.owner.rstrip(':')}, mode {made.spool_mode:o} (now: {before})")
-    for change in made.files:
+    for change in (*made.files, *filter(None, [made.wrapper])):
         print(change.diff(), end="")
     for line in made.lines if made.files or made.restart else ():
         print(f"slurm.conf: {line}")

@@ -78,9 +78,12 @@ async def register(cluster: ClusterName) -> None:
 
     async with provider_session(await provider_settings(cluster)) as session:
         outcome = await registration.register(session)
+        closed = await session.gate.why_closed()
     for change in outcome.changes:
         print(f"proposed  {change}")
     print(f"{'' if outcome.changes else 'Nothing changed. '}The provider {session.address} {outcome.standing.value}.")
+    if closed:
+        print(f"warning   no job will be claimed. {closed}.")
 
 
 @provider.command("approve")

@@ -45,7 +45,7 @@ def save() -> str:
     login.save(cluster, overwrite=True)
     provider = Provider(
         cluster=cluster, grid=grid, wallet=wallet, login=login, labels=LABELS, state=path("STATE"),
-        metrics_port=int(os.environ["METRICS_PORT"]), **PRICES,
+        metrics_port=int(os.environ["METRICS_PORT"]), trust_customers=os.environ["TRUST_CUSTOMERS"] == "yes", **PRICES,
     )  # fmt: skip
     provider.save(cluster, overwrite=True)
     return cluster

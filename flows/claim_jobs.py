@@ -7,13 +7,14 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from tasks import sessions
-from tasks.claiming import check_approval, check_slurm, claim_waiting, start_runs
+from tasks.claiming import check_approval, check_guards, check_slurm, claim_waiting, start_runs
 from tasks.draining import why_closed
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
 async def claim_jobs(cluster: str) -> State[None]:
-    """Claim what was assigned to this cluster, unless Slurm is not well, the cluster is drained or the grid is closed.
+    """Claim what was assigned to this cluster, unless Slurm is not well, the cluster is drained or lacks guards, or the
+    grid is closed.
 
     Args:
         cluster: Name of the provider block.
@@ -21,7 +22,9 @@ async def claim_jobs(cluster: str) -> State[None]:
     claimed: list[int] = []
     async with sessions.provider(cluster) as session:
         await check_slurm(session)
-        while not (closed := await why_closed(session)) and (jobs := await claim_waiting(session)):
+        while not (closed := await why_closed(session) or await check_guards(session)) and (
+            jobs := await claim_waiting(session)
+        ):
             await start_runs(session, jobs)
             claimed += [job.id for job in jobs]
         if not claimed and closed:

@@ -22,6 +22,12 @@ async def check_slurm(session: ProviderSession) -> None:
     await session.cluster.health()
 
 
+@side_effect("check the guards of {session.settings.cluster}")
+async def check_guards(session: ProviderSession) -> str:
+    """What the cluster lacks for strangers' jobs; empty when it may claim them."""
+    return await session.gate.why_closed()
+
+
 @side_effect("check approval on {session.settings.cluster}")
 async def check_approval(session: ProviderSession) -> Standing:
     """How the provider stands with the operator; one that is not approved gets no jobs."""

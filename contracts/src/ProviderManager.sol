@@ -169,7 +169,7 @@ contract ProviderManager is AccessControl, ProviderBook {
 
     function _approve(address provider) private {
         Proposal storage proposal = _proposals[provider];
-        proposal.side ^= 1; // what was proposed is approved now; the next proposal overwrites the other
+        proposal.side = 1 - proposal.side; // what was proposed is approved now; the next proposal overwrites the other
         _standing[provider] = Standing({
             gpus: proposal.gpus,
             cpus: proposal.cpus,

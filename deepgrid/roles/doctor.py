@@ -18,6 +18,7 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.account_checks import examine_accounts
 from deepgrid.slurm.checkup import Finding, Level, examine
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.guards import ask_guards, judge_guards, missing_guards
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.rehearsal import rehearse
 
@@ -91,7 +92,16 @@ async def _cluster(settings: ProviderSettings) -> list[Finding]:
         if findings[0].level is not Level.GOOD:
             return findings
         findings += await examine_accounts(login, settings.login)
+        findings += await _guards(login, settings)
         broken = {finding.subject for finding in findings if finding.level is Level.BAD}
         return findings if broken & {"folder", "locks"} else [*findings, *await rehearse(login, cluster)]
     finally:
         await login.close()
+
+
+async def _guards(login: Login, settings: ProviderSettings) -> list[Finding]:
+    try:
+        missing = missing_guards(await ask_guards(login, settings.login), settings.login)
+    except GridError as error:
+        return [Finding.of("guards", error)]
+    return judge_guards(missing, settings.accepted_gaps, trust_customers=settings.trust_customers)

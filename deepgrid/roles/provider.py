@@ -31,6 +31,7 @@ from deepgrid.roles.wakeups import Wakeups
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.guards import Gate
 from deepgrid.slurm.leader import Leader
 from deepgrid.slurm.login import Login, LoginSettings
 from deepgrid.slurm.metered import MeteredLogin
@@ -60,9 +61,10 @@ class ProviderSettings:
     refused_customers: tuple[str, ...] = ()  # wallet addresses with their checksum
     max_cut_percent: int = 20  # of the platform, above which no job is claimed or run
     claim_stays_s: float = 5.0  # after which no reorganisation is expected to take a claim back
-    trust_customers: bool = False  # whether strangers' jobs run on a cluster that lacks guards
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0  # of health and metrics; 0 for none
+    trust_customers: bool = False  # claim jobs also where guards are missing
+    accepted_gaps: tuple[str, ...] = ()  # guards by name that may be missing
 
 
 class ProviderSession:
@@ -76,8 +78,10 @@ class ProviderSession:
         cluster: Cluster,
         leader: Leader,
         metrics: Metrics,
+        gate: Gate,
     ) -> None:
         self.settings = settings
+        self.gate = gate
         self.metrics = metrics
         metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
         metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
@@ -154,8 +158,14 @@ class ProviderSession:
             logger.warning("job %d: could not say %r: %s", job_id, text, error.message)
 
     async def claim_waiting(self) -> list[Job]:
-        """Claim what waits in this provider's on-chain queue, up to CLAIMS_AT_ONCE jobs; none when it is empty."""
+        """Claim what waits in this provider's on-chain queue, up to CLAIMS_AT_ONCE jobs; none when it is empty.
+
+        None either while the cluster lacks a guard. Raises SlurmUnreachable when that cannot be known.
+        """
         if not await self.chain.next_claimable(self.address):
+            return []
+        if closed := await self.gate.why_closed():
+            logger.warning("nothing is claimed: %s", closed)
             return []
         claims = await self.writer.claim_next_jobs(CLAIMS_AT_ONCE)
         return await self.chain.jobs([claimed.job_id for claimed in claims])
@@ -170,11 +180,13 @@ async def provider_session(settings: ProviderSettings) -> AsyncIterator[Provider
         chain = await stack.enter_async_context(await Chain.connect(book, metrics.asked))
         login = Login(settings.login)
         stack.push_async_callback(login.close)
-        cluster = Cluster(MeteredLogin(login, metrics.ran), settings.login)
+        metered = MeteredLogin(login, metrics.ran)
+        cluster = Cluster(metered, settings.login)
+        gate = Gate(metered, settings.login, settings.accepted_gaps, trust_customers=settings.trust_customers)
         wallet = Wallet.load(settings.key_file)
         leader = Leader(login, cluster, f"{book.chain_id}-{book.meta_scheduler}-{wallet.address}".lower())
         stack.callback(leader.close)
-        session = ProviderSession(settings, chain, wallet, cluster, leader, metrics)
+        session = ProviderSession(settings, chain, wallet, cluster, leader, metrics, gate)
         stack.push_async_callback(session.sender.close)
         stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)

@@ -7,6 +7,7 @@ were measured stay as they stand on chain until the next measurement.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,6 +17,8 @@ from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 from deepgrid.roles.cut import check_before_joining
 from deepgrid.roles.provider import ProviderSession
+
+logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 2.0
 
@@ -111,10 +114,12 @@ async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[
 async def register(session: ProviderSession) -> Outcome:
     """All of it: look at the platform's cut, ask Slurm whether it works and what it has, propose what changed.
 
-    Raises ConfigurationError when the cut is above what the provider accepts.
+    Warns of missing guards. Raises ConfigurationError when the cut is above what the provider accepts.
     """
     await check_before_joining(session)
     await session.cluster.health()
+    if closed := await session.gate.why_closed():
+        logger.warning("no job will be claimed: %s", closed)
     return await propose(session, await read_hardware(session))
 
 

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import ClientDisconnect
 
 from deepgrid.services import messages
@@ -35,14 +36,25 @@ class Signed:
     def address(self) -> str:
         return self._verified.address
 
+    def trust(self) -> None:
+        """Call once the signer is authorised."""
+        self._context.admission.accept(self.address)
+
     def look_up(self) -> None:
         """Call before the chain is asked for this signer. Refuses with 429 strangers who ask too often."""
         self._context.admission.look_up(self.source, self.address)
 
-    async def accept(self) -> None:
-        """Call once the signer is authorised: uses up the nonce. Refuses with 401 a request that was so before."""
-        await _use_up(self._context, self._verified)
-        self._context.admission.accept(self.address)
+    async def accept(self, session: AsyncSession | None = None) -> None:
+        """Call once the signer is authorised: uses up the nonce, in the transaction of `session` if there is one.
+
+        Refuses with 401 a request that was accepted before.
+        """
+        self.trust()
+        if session is not None:
+            await _use_up(session, self._verified)
+            return
+        async with self._context.database.write() as own:
+            await _use_up(own, self._verified)
 
 
 def signed(body_limit: int) -> Callable[..., Awaitable[Signed]]:
@@ -96,11 +108,10 @@ def _too_large(limit: int, *, hang_up: bool = False) -> Refusal:
     return Refusal(413, f"the body is larger than {limit} bytes", hang_up=hang_up)
 
 
-async def _use_up(context: Services, verified: Verified) -> None:
+async def _use_up(session: AsyncSession, verified: Verified) -> None:
     """Record the nonce; the database's key makes one of two equal requests fail, also across processes."""
-    row = UsedNonce(signer=verified.address, nonce=verified.nonce, expires_at=verified.expires_at)
+    session.add(UsedNonce(signer=verified.address, nonce=verified.nonce, expires_at=verified.expires_at))
     try:
-        async with context.database.write() as session:
-            session.add(row)
+        await session.flush()
     except IntegrityError:
         raise Refusal(401, "the request was received before: its nonce is used up") from None

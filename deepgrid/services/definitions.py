@@ -41,9 +41,10 @@ async def upload(name: HashInPath, request: SignedUpload, context: Services) -> 
         raise Refusal(422, "the location hash is not that of salt and definition")
     request.look_up()
     await _require_credits(context, request.address)
-    await request.accept()
+    request.trust()
     verdict = await context.checks.check(request.address, content)
     async with context.database.write() as session:
+        await request.accept(session)
         await _store(context, session, name, request.address, salt + content, verdict.enable_logging)
     return Response(status_code=204)
 
@@ -56,13 +57,14 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
     job = await _job_at(context, job_id, request.address)
     if job.definition.batch_location_hash != message.location_hash:
         raise Refusal(403, "the job names another definition")
-    await request.accept()
     async with context.database.read() as session:
         row = await session.get(Definition, message.location_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
+    request.trust()
     answer = _sealed_for(message.public_key, _opened(context, message.location_hash, row.sealed))
     async with context.database.write() as session:
+        await request.accept(session)
         await _record(session, message.location_hash, job_id, request.address, context.clock())
         await session.merge(Use(location_hash=message.location_hash, job_id=job_id))
     return Released(sealed=answer.hex())

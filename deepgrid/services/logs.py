@@ -56,8 +56,8 @@ async def append(
     job = await context.job(job_id)
     if job.provider != request.address or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
         raise Refusal(403, f"job {job_id} is not a job of {request.address}")
-    await request.accept()
     async with context.database.write() as session:
+        await request.accept(session)
         size = await _append(context, session, job, offset, request.body, final)
     context.changes.announce(job_id)
     return Appended(next_offset=size)

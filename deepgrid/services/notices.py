@@ -27,8 +27,8 @@ async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
     job = await context.job(job_id)
     if not await _may_speak(context, job, request.address):
         raise Refusal(403, f"{request.address} has no part in job {job_id}")
-    await request.accept()
     async with context.database.write() as session:
+        await request.accept(session)
         of_job = select(NoticeRecord).where(NoticeRecord.job_id == job_id)
         standing = (await session.scalars(of_job.order_by(NoticeRecord.id.desc()).limit(MOST_NOTICES))).all()
         last = next((n for n in standing if n.author == request.address), None)

@@ -11,32 +11,34 @@ from deepgrid.errors import ConfigurationError, InputError, ServiceError
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 PROCESSOR_S = 10  # that one script may cost
 WITHIN_S = 20.0  # on a machine that is busy with other things
-# quietly beside what answers requests; the shell bounds the processor time
-BOUNDED = ("nice", "-n", "10", "bash", "--norc", "--noprofile", "-c", 'ulimit -t "$0" && exec "$@"', str(PROCESSOR_S))
+BOUNDED = ("bash", "--norc", "--noprofile", "-c", 'ulimit -t "$0" && exec "$@"', str(PROCESSOR_S))
+IN_BACKGROUND = ("nice", "-n", "19")
 
 
-def check_script(text: str) -> None:
+def check_script(text: str, *, in_background: bool = False) -> None:
     """Check the script's grammar, and with shellcheck (where installed) its sense at warning level.
 
+    `in_background` gives the machine's other work precedence.
     Raises InputError that names lines and rules, never the script's text; ServiceError when a
     checker does not answer in time.
     """
-    check_grammar(text)
+    check_grammar(text, in_background=in_background)
     content = text.encode()
     if shutil.which("shellcheck") is None:
         return
-    sense = _run(["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc", "-"], content)
+    command = ["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc", "-"]
+    sense = _run(command, content, in_background)
     if sense.returncode != 0:
         findings = [line.removeprefix("-:") for line in sense.stdout.decode(errors="replace").splitlines()[:5]]
         raise InputError("shellcheck warns about the batch script: " + "; ".join(findings))
 
 
-def check_grammar(text: str) -> None:
+def check_grammar(text: str, *, in_background: bool = False) -> None:
     """The quick half of it: that the script is valid bash, and not too large. Raises as `check_script`."""
     content = text.encode()
     if len(content) >= MAX_SCRIPT_BYTES:
         raise InputError(f"the batch script is not smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
-    if _run(["bash", "--norc", "--noprofile", "-n"], content).returncode != 0:
+    if _run(["bash", "--norc", "--noprofile", "-n"], content, in_background).returncode != 0:
         raise InputError("the batch script is not valid bash")
 
 
@@ -49,9 +51,10 @@ def require_shellcheck() -> None:
         )
 
 
-def _run(command: list[str], content: bytes) -> subprocess.CompletedProcess[bytes]:
+def _run(command: list[str], content: bytes, in_background: bool) -> subprocess.CompletedProcess[bytes]:
+    bounded = [*(IN_BACKGROUND if in_background else ()), *BOUNDED, *command]
     try:
-        ended = subprocess.run([*BOUNDED, *command], input=content, capture_output=True, timeout=WITHIN_S, check=False)
+        ended = subprocess.run(bounded, input=content, capture_output=True, timeout=WITHIN_S, check=False)
     except subprocess.TimeoutExpired:
         raise ServiceError(f"{command[0]} did not finish the batch script within {WITHIN_S:.0f} s") from None
     if ended.returncode in (-signal.SIGKILL, -signal.SIGXCPU):

@@ -12,6 +12,7 @@ know_account() {
   if [ -n "$1" ]; then
     user=$1
     uid=$(id -u "$user" 2> /dev/null) || uid=''
+    case $user in *[!0-9]*) ;; *) uid='' ;; esac # id takes a number for a name
   else
     user=$(id -un) uid=$me
   fi
@@ -20,16 +21,22 @@ know_account() {
     complaint="there is no account $user on the login node"
   elif [ -n "$1" ] && [ "$uid" -eq 0 ]; then
     complaint="the account $user is root's"
-  elif [ "$uid" -ne "$me" ] && [ "$become" != sudo ] && [ "$me" -ne 0 ]; then
+  elif [ "$uid" -ne "$me" ] && [ "${become%%:*}" != sudo ] && [ "$me" -ne 0 ]; then
     complaint="$(id -un) is not root, and cannot submit for $user"
   fi
   [ -z "$complaint" ]
 }
 
-# as_user COMMAND...: in the job's account, or as root, who need not become it.
+# as_user COMMAND...: in the job's account, with no more rights than it has; root becomes it as well.
 as_user() {
   case $me in
-    0 | "$uid") "$@" ;;
+    "$uid") "$@" ;;
+    0)
+      # An account that is gone, or came back with another number, has no group any more.
+      group=65534
+      [ "$(id -u "$user" 2> /dev/null)" != "$uid" ] || group=$(id -g "$user")
+      setpriv --reuid="$uid" --regid="$group" --clear-groups --no-new-privs -- "$@"
+      ;;
     *) sudo -n -u "$user" -- env ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} "$@" ;;
   esac
 }
@@ -72,7 +79,16 @@ hand_over() {
 }
 
 # run_sbatch COMMAND...: submits the script on standard input in the job's account, with an environment of its own.
+# `become` is uid, sudo, or `sudo:` and the path of the wrapper that submits as root (hooks/submit_wrapper.sh).
 run_sbatch() {
+  case $me/$become in
+    "$uid"/*) ;;
+    */sudo:*)
+      shift
+      sudo -n -- "${become#sudo:}" "$user" "$@"
+      return
+      ;;
+  esac
   set -- env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$folder/run" "USER=$user" "LOGNAME=$user" SHELL=/bin/bash \
     LANG=C.UTF-8 ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} timeout -k 5 30 "$@"
   if [ "$uid" -eq "$me" ]; then

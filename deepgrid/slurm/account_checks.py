@@ -124,9 +124,6 @@ def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]
     if shared:
         words = f"{_listed(shared)} is in {login}'s group, which may read the output of every job."
         yield Finding("become", Level.BAD, words, f"Give {login} a group of its own.")
-    if facts.values.get("guard", "").isdigit():
-        words = "The submit hook refuses what is submitted by sudo."
-        yield Finding("become", Level.BAD, words, "Write `local SUPERVISOR = nil` into job_submit.lua.")
 
 
 def _rights(facts: AccountFacts) -> Iterator[Finding]:

@@ -13,8 +13,6 @@ config=$(timeout 20 scontrol show config 2> /dev/null)
 fact slurm_user "$(printf '%s\n' "$config" | sed -n 's/^SlurmUser *= *\([^(]*\).*/\1/p')"
 fact private "$(printf '%s\n' "$config" | sed -n 's/^PrivateData *= *//p')"
 fact level "$(timeout 20 sacctmgr -n -P show user "$(id -un)" format=AdminLevel 2> /dev/null | head -n 1)"
-conf=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
-fact guard "$(sed -n 's/^local SUPERVISOR = //p' "$conf/job_submit.lua" 2> /dev/null)"
 
 names=$(cat)
 if [ -n "$pattern" ]; then

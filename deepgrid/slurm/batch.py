@@ -90,7 +90,7 @@ class BatchJobs:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise InputError(f"{name!r} cannot be the name of a batch job.")
         body = f"{script}\necho {END}\n".encode()
-        sbatch = ["sbatch", "--parsable", "--no-requeue", f"--job-name={name}", "--open-mode=append"]
+        sbatch = ["sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={name}", "--open-mode=append"]
         sbatch += [f"--partition={partition or self._settings.partition}", *options]
         answer = await self._ask("submit", name, len(body), SILENCE, *sbatch, stdin=body)
         return int(answer[1])
@@ -144,7 +144,7 @@ class BatchJobs:
     def _command(self, verb: str, name: str, *arguments: object) -> list[str]:
         settings = self._settings
         account = settings.own_account or settings.job_account or ""
-        return call(_BATCH, verb, settings.grid_root, name, account, settings.become.value, *arguments)
+        return call(_BATCH, verb, settings.grid_root, name, account, settings.submits_by, *arguments)
 
 
 def _last_words(output: str) -> str:

@@ -17,7 +17,7 @@ from deepgrid.slurm.scripts import call, read_script, whole_answer
 
 CLOCK_SLACK_S = 5.0
 LITTLE_MIB, FULL_MIB = 1024, 64
-HOOKS = ("jobcomp/lua", "jobcomp/script")
+HOOK = "jobcomp/lua"
 
 _CHECKUP = read_script("checkup.sh")
 
@@ -89,7 +89,6 @@ def judge(facts: Facts, settings: LoginSettings) -> list[Finding]:
         _disk(facts.values, settings),
         _locks(facts.values, settings),
         _ends(facts.values, settings),
-        *_identity(facts.values),
     ]
 
 
@@ -144,7 +143,7 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     """By what the supervisor learns how a job ended, and what it would lose."""
     spool = f"{settings.grid_root}/spool"
     accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
-    if values.get("JobCompType") in HOOKS and values.get("hook_spool") == spool:
+    if values.get("JobCompType") == HOOK and values.get("hook_spool") == spool:
         if values.get("folder /spool") == "writable":
             return Finding("ends", Level.GOOD, "The completion hook records every end; being down loses none.")
         return Finding(
@@ -158,11 +157,3 @@ def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     kept = values.get("MinJobAge") or "a few minutes"
     words = f"Only the queue tells of ends: a job that ends while the supervisor is down for {kept} earns nothing."
     return Finding("ends", Level.WARNING, words, hook)
-
-
-def _identity(values: Mapping[str, str]) -> Iterator[Finding]:
-    if "lua" not in values.get("JobSubmitPlugins", "").split(",") or values.get("guard_hook") in (None, "", "0"):
-        yield Finding(
-            "identity", Level.WARNING, "No submit hook guards the names of the grid's jobs: a job could rename itself.",
-            "Install job_submit.lua: dps provider install-hooks.",
-        )  # fmt: skip

@@ -12,16 +12,11 @@ fact account "$(id -un)"
 config=$(timeout 20 scontrol show config 2> /dev/null)
 printf '%s\n' "$config" | while read -r name _ value; do
   case $name in
-    SLURM_VERSION | JobCompType | JobSubmitPlugins | AccountingStorageType | MinJobAge) fact "$name" "$value" ;;
+    SLURM_VERSION | JobCompType | AccountingStorageType | MinJobAge) fact "$name" "$value" ;;
   esac
 done
 folder=$(dirname "$(printf '%s\n' "$config" | sed -n 's/^SLURM_CONF *= *//p')")
-hook=$folder/jobcomp.lua
-case $(printf '%s\n' "$config" | sed -n 's/^JobCompType *= *//p') in
-  jobcomp/script) hook=$(printf '%s\n' "$config" | sed -n 's/^JobCompLoc *= *//p') ;;
-esac
-fact hook_spool "$(sed -n "s/^local SPOOL = \"\(.*\)\"\$/\1/p; s/^spool='\(.*\)'\$/\1/p" "$hook" 2> /dev/null)"
-fact guard_hook "$(grep -cE "^local SUPERVISOR = ($(id -u)|nil)$" "$folder/job_submit.lua" 2> /dev/null)"
+fact hook_spool "$(sed -n 's/^local SPOOL = "\(.*\)"$/\1/p' "$folder/jobcomp.lua" 2> /dev/null)"
 
 for name in / /jobs /spool; do
   place=${root}${name%/}

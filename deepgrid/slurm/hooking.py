@@ -10,43 +10,32 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
-from enum import Enum
 
-from deepgrid.slurm.scripts import read_script
+from deepgrid.slurm.accounts import Become
+from deepgrid.slurm.hook_text import Identities, completion_hook, submit_hook, submit_wrapper
+from deepgrid.slurm.login import LoginSettings
 
-OURS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit", "#!/bin/sh\n# Completion hook (JobComp")
+OURS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit")
+COMPLETION = "jobcomp/lua"
+_RULE = "deepgrid-sbatch"
 NOTHING = ("", "(null)", "none", "jobcomp/none")
-
-
-class Kind(Enum):
-    """Which completion plugin is used; the value is Slurm's name of it."""
-
-    LUA = "jobcomp/lua"
-    SCRIPT = "jobcomp/script"
-
-    @property
-    def source(self) -> str:
-        """The hook's file in `deepgrid/slurm/hooks`."""
-        return {Kind.LUA: "jobcomp.lua", Kind.SCRIPT: "jobcomp.sh"}[self]
-
-    @property
-    def file(self) -> str:
-        """Its name beside slurm.conf; that of Lua is Slurm's choice."""
-        return {Kind.LUA: "jobcomp.lua", Kind.SCRIPT: "jobcomp-deepgrid.sh"}[self]
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """How a site stands: facts by name, and texts of files beside slurm.conf by name, with slurm.conf itself."""
+    """How a site stands: facts by name, and texts of files by name: slurm.conf, those beside it, the wrapper."""
 
     facts: Mapping[str, str]
     files: Mapping[str, str]
-    grid_root: str
-    by_sudo: bool = False  # jobs are submitted as their own accounts, not as the supervisor
+    login: LoginSettings
 
     @property
     def spool(self) -> str:
-        return f"{self.grid_root}/spool"
+        return f"{self.login.grid_root}/spool"
+
+    @property
+    def who(self) -> Identities:
+        return Identities(self.facts["account"], int(self.facts["uid"]), int(self.facts["slurm_uid"]))
 
     def path(self, name: str) -> str:
         """Where a file of this name belongs."""
@@ -76,12 +65,14 @@ class FileChange:
 class Plan:
     """What to do, in this order: the spool folder, files (slurm.conf last), then a restart of slurmctld.
 
-    `by_hand` holds what only an administrator can decide; `lines` what slurm.conf has to say in the end.
+    `wrapper` is the submission wrapper, which only root can install. `by_hand` holds what only an administrator can
+    decide; `lines` what slurm.conf has to say in the end.
     """
 
     owner: str = ""  # of the spool folder; empty when that is as it should be
     spool_mode: int = 0o700
     files: list[FileChange] = field(default_factory=list)
+    wrapper: FileChange | None = None
     lines: list[str] = field(default_factory=list)
     restart: bool = False
     by_hand: list[str] = field(default_factory=list)
@@ -89,7 +80,7 @@ class Plan:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to do, by us or by hand."""
-        return not (self.owner or self.files or self.restart or self.by_hand)
+        return not (self.owner or self.files or self.wrapper or self.restart or self.by_hand)
 
     def as_script(self, site: Site) -> str:
         """All of it as a shell script for root on the controller; what slurm.conf has to say is a comment there."""
@@ -103,19 +94,27 @@ class Plan:
             ]
         for change in self.files:
             if change.path != site.path("slurm.conf"):
-                lines += [f"cat > {change.path} <<'END_OF_HOOK'", change.after.rstrip("\n"), "END_OF_HOOK"]
-                lines.append(f"chmod {change.mode:o} {change.path}")
+                lines += _writing(change)
+        if self.wrapper:
+            rule = FileChange(f"/etc/sudoers.d/{_RULE}", None, sudo_rule(site), 0o440)
+            lines += [*_writing(self.wrapper), f"chown root:root {self.wrapper.path}", *_writing(rule)]
         lines.append(f"# {site.path('slurm.conf')} must say:")
         lines += [f"#   {line}" for line in self.lines]
         lines.append("# then restart slurmctld; jobs go on meanwhile.")
         return "\n".join(lines)
 
 
-def plan(site: Site, kind: Kind = Kind.LUA) -> Plan:
+def sudo_rule(site: Site) -> str:
+    """The line of sudoers that lets the supervisor use the wrapper."""
+    return f"{site.facts['account']} ALL=(root) NOPASSWD: {site.login.submit_wrapper}\n"
+
+
+def plan(site: Site) -> Plan:
     """What is missing on a site; nothing when it was done already."""
     made = Plan()
     _plan_spool(site, made)
-    wanted = _completion(site, kind, made) | _submission(site, made)
+    _plan_wrapper(site, made)
+    wanted = _completion(site, made) | _submission(site, made)
     conf = site.files.get("slurm.conf", "")
     after = conf
     for name, value in wanted.items():
@@ -131,15 +130,7 @@ def plan(site: Site, kind: Kind = Kind.LUA) -> Plan:
 
 def hook(site: Site, name: str) -> str:
     """Text of one of our hooks for this site."""
-    text = read_script(f"hooks/{name}")
-    values = {
-        "SPOOL": site.spool,
-        "SUPERVISOR": "nil" if site.by_sudo else site.facts["uid"],
-        "CONF": site.facts["named"],
-    }
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", value)
-    return text
+    return submit_hook(site.login, site.who) if name == "job_submit.lua" else completion_hook(site.spool)
 
 
 def option(conf: str, name: str) -> str:
@@ -169,30 +160,33 @@ def _plan_spool(site: Site, made: Plan) -> None:
         made.owner = f"{account}:{group}"
 
 
-def _completion(site: Site, kind: Kind, made: Plan) -> dict[str, str]:
+def _plan_wrapper(site: Site, made: Plan) -> None:
+    """The submission wrapper, where the login block names one."""
+    path = site.login.submit_wrapper
+    if not path or site.login.become is not Become.SUDO:
+        return
+    text = submit_wrapper(site.login, site.facts["account"], site.facts["named"])
+    if site.files.get("wrapper") != text or site.facts.get("wrapper") != "root 755":
+        made.wrapper = FileChange(path, site.files.get("wrapper"), text, 0o755)
+
+
+def _completion(site: Site, made: Plan) -> dict[str, str]:
     """Options for the completion hook; none where the site has another plugin or file of its own."""
-    standing, place = _standing(site, "JobCompType"), site.path(kind.file)
-    if standing not in (*NOTHING, kind.value):
+    standing = _standing(site, "JobCompType")
+    if standing not in (*NOTHING, COMPLETION):
         made.by_hand.append(
             f"This cluster has JobCompType={standing} and Slurm takes one only: it is kept, and accounting tells ends;"
             " if it can go, set JobCompType=jobcomp/none and run this again."
         )
         return {}
-    location = _standing(site, "JobCompLoc")
-    if kind is Kind.SCRIPT and standing == kind.value and location != place:
-        made.by_hand.append(f"JobCompLoc={location} is the site's own script: it is kept; let it call {place} as well.")
-        _plan_file(site, kind.file, kind.source, made, 0o755)
-        return {}
-    if not _plan_file(site, kind.file, kind.source, made, 0o755 if kind is Kind.SCRIPT else 0o644):
-        return {}
-    return {"JobCompType": kind.value} | ({"JobCompLoc": place} if kind is Kind.SCRIPT else {})
+    return {"JobCompType": COMPLETION} if _plan_file(site, "jobcomp.lua", made) else {}
 
 
 def _submission(site: Site, made: Plan) -> dict[str, str]:
     """Options for the hook that guards names and comments, beside what the site has."""
     standing = _standing(site, "JobSubmitPlugins")
     plugins = [] if standing in NOTHING else standing.split(",")
-    if not _plan_file(site, "job_submit.lua", "job_submit.lua", made):
+    if not _plan_file(site, "job_submit.lua", made):
         return {}
     return {"JobSubmitPlugins": ",".join(plugins if "lua" in plugins else [*plugins, "lua"])}
 
@@ -202,26 +196,32 @@ def _standing(site: Site, name: str) -> str:
     return option(site.files.get("slurm.conf", ""), name) or site.facts.get(f"now {name}", "")
 
 
-def _plan_file(site: Site, name: str, source: str, made: Plan, mode: int = 0o644) -> bool:
+def _plan_file(site: Site, name: str, made: Plan) -> bool:
     """Put our file there, or a newer one in its place; False when the one that stands is not ours to replace."""
-    standing, text = site.files.get(name), hook(site, source)
+    standing, text = site.files.get(name), hook(site, name)
     if standing is not None and not standing.startswith(OURS):
         made.by_hand.append(
-            f"{site.path(name)} is the site's own and is kept: add to it what deepgrid/slurm/hooks/{source} does."
+            f"{site.path(name)} is the site's own and is kept: add to it what deepgrid/slurm/hooks/{name} does."
         )
         return False
-    if standing is not None and _settings(standing) != _settings(text):
+    if standing is not None and _settings(standing) not in ([], _settings(text)):
         made.by_hand.append(
             f"{site.path(name)} serves another supervisor ({', '.join(_settings(standing))}) and is kept: a cluster has"
             " one; if that one is gone, remove the file and run this again."
         )
         return False
     if standing != text:
-        made.files.append(FileChange(site.path(name), standing, text, mode))
+        made.files.append(FileChange(site.path(name), standing, text))
         made.restart = True
     return True
 
 
 def _settings(text: str) -> list[str]:
-    """The lines of a hook that are each site's own."""
-    return re.findall(r"^(?:local (?:SPOOL|SUPERVISOR) = .*|spool='.*')$", text, re.MULTILINE)
+    """The lines of a hook that are each supervisor's own. Earlier hooks had no number where jobs came by sudo."""
+    return re.findall(r"^local (?:SPOOL|SUPERVISOR) = (?!nil).*$", text, re.MULTILINE)
+
+
+def _writing(change: FileChange) -> list[str]:
+    """Lines of a shell script that write the file."""
+    lines = [f"cat > {change.path} <<'END_OF_FILE'", change.after.rstrip("\n"), "END_OF_FILE"]
+    return [*lines, f"chmod {change.mode:o} {change.path}"]

@@ -7,7 +7,6 @@ import hashlib
 import time
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.accounts import Become
 from deepgrid.slurm.hooking import FileChange, Plan, Site
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.scripts import call, read_script, whole_answer
@@ -21,7 +20,7 @@ async def read_site(login: Runner, settings: LoginSettings) -> Site:
     """How the site stands. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
     facts: dict[str, str] = {}
     texts: dict[str, str] = {}
-    for line in whole_answer(await login.run(call(_SITE, settings.grid_root))):
+    for line in whole_answer(await login.run(call(_SITE, settings.grid_root, settings.submit_wrapper))):
         name, _, coded = line.rpartition(" ")
         text = base64.b64decode(coded).decode(errors="surrogateescape")
         if name.startswith("file "):
@@ -33,7 +32,7 @@ async def read_site(login: Runner, settings: LoginSettings) -> Site:
             "The login node shows no slurm.conf, or slurmctld does not answer there.",
             next_step="Use --print, and let the administrator install the hooks where slurmctld runs.",
         )
-    return Site(facts, texts, settings.grid_root, by_sudo=settings.become is Become.SUDO)
+    return Site(facts, texts, settings)
 
 
 async def apply(login: Runner, site: Site, plan: Plan) -> str:
@@ -46,7 +45,7 @@ async def apply(login: Runner, site: Site, plan: Plan) -> str:
         if done.exit_status:
             raise _refused(f"{site.spool} could not be given to {plan.owner}")
     copy = ""
-    for change in plan.files:
+    for change in [*filter(None, [plan.wrapper]), *plan.files]:
         kept = ""
         if change.path == site.path("slurm.conf"):
             kept = copy = f"{change.path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"

@@ -44,7 +44,9 @@ class LoginSettings:
 
     `grid_root` is a folder on the login node, shared with the compute nodes; `job_account` is the Unix account of
     jobs whose customers have none in `accounts`, None for the login's own, or for a refusal where `accounts` says
-    anything; `own_account` that of the supervisor's own jobs, None for `job_account`. Key files are paths, never keys.
+    anything; `own_account` that of the supervisor's own jobs, None for `job_account`. `submit_wrapper` is the path of
+    the root-owned program that submits where `become` is sudo; without it customers' accounts submit themselves. Key
+    files are paths, never keys.
     """
 
     host: str
@@ -58,6 +60,7 @@ class LoginSettings:
     accounts: CustomerAccounts = field(default_factory=CustomerAccounts)
     become: Become = Become.UID
     own_account: str | None = None
+    submit_wrapper: str = ""
     connect_timeout_s: float = 10.0
     command_timeout_s: float = 60.0
     max_channels: int = 8
@@ -70,6 +73,17 @@ class LoginSettings:
             )
         for name in filter(None, (self.job_account, self.own_account)):
             check_name(name)
+        if self.submit_wrapper and not re.fullmatch(r"(?:/[\w+@-][\w.+@-]*)+", self.submit_wrapper, re.ASCII):
+            raise ConfigurationError(
+                f"The wrapper {self.submit_wrapper!r} must be an absolute path of plain characters."
+            )
+
+    @property
+    def submits_by(self) -> str:
+        """How the login node's scripts submit for others: `uid`, `sudo`, or `sudo:` and the wrapper's path."""
+        if self.become is Become.SUDO and self.submit_wrapper:
+            return f"{self.become.value}:{self.submit_wrapper}"
+        return self.become.value
 
     def account_of(self, customer: str) -> str:
         """The account for a job of this customer (a wallet address); empty for the login's own.

@@ -59,7 +59,7 @@ async def _submitting(login: Login, cluster: Cluster) -> Finding:
     settings, body = cluster.settings, b"#!/bin/sh\n"
     key = JobKey(0, f"0x{secrets.token_hex(20)}", 0, int(time.time()))
     count = f"{job_folder(settings, key)}/run/count"
-    fixed = (INTENT_PATIENCE_S, len(body), SILENCE, 1, "", settings.become.value, "sh", "-c", NOTE, "sh", count)
+    fixed = (INTENT_PATIENCE_S, len(body), SILENCE, 1, "", settings.submits_by, "sh", "-c", NOTE, "sh", count)
     command = protocol(settings, "submit", key, *fixed)
     try:
         answers = await asyncio.gather(*(login.run(command, stdin=body) for _ in range(2)))

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # How a site's slurm.conf and its hooks stand, for `dps provider install-hooks`; POSIX sh, run on the login node.
-# Changes nothing. Arguments: ROOT. Answers "NAME BASE64" lines, and `end` last.
+# Changes nothing. Arguments: ROOT WRAPPER. Answers "NAME BASE64" lines, and `end` last.
 set -u
 export LC_ALL=C
-root=$1
+root=$1 wrapper=$2
 
 fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | base64 -w0)"; }
 content() { if [ -f "$2" ]; then printf '%s %s\n' "$1" "$(base64 -w0 "$2")"; fi; }
@@ -22,11 +22,16 @@ fact account "$(id -un)"
 fact uid "$(id -u)"
 slurm_user=$(setting SlurmUser | sed 's/(.*//')
 fact slurm_user "$slurm_user"
+fact slurm_uid "$(id -u "$slurm_user" 2> /dev/null)"
 fact slurm_group "$(id -gn "$slurm_user" 2> /dev/null)"
 fact controller "$(setting 'SlurmctldHost\[0\]')"
-for name in JobCompType JobCompLoc JobSubmitPlugins; do fact "now $name" "$(setting "$name")"; done
+for name in JobCompType JobSubmitPlugins; do fact "now $name" "$(setting "$name")"; done
 fact spool "$(stat -c '%U:%G %a' "$root/spool" 2> /dev/null)"
 if [ -w "$conf" ] && [ -w "$(dirname "$conf")" ] && [ -w "$folder" ]; then fact writable yes; fi
 content 'file slurm.conf' "$conf"
-for name in jobcomp.lua jobcomp-deepgrid.sh job_submit.lua; do content "file $name" "$folder/$name"; done
+for name in jobcomp.lua job_submit.lua; do content "file $name" "$folder/$name"; done
+if [ -n "$wrapper" ]; then
+  fact wrapper "$(stat -c '%U %a' "$wrapper" 2> /dev/null)"
+  content 'file wrapper' "$wrapper"
+fi
 echo end

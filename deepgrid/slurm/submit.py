@@ -109,7 +109,7 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
     folder = job_folder(settings, key)
     output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
     return [
-        "sbatch", "--parsable", "--no-requeue", f"--job-name={key.name}", f"--comment={key.comment}",
+        "sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={key.name}", f"--comment={key.comment}",
         f"--output={output}", "--open-mode=append", f"--chdir={folder}/run",
         f"--partition={settings.partition}", *request.arguments(),
     ]  # fmt: skip
@@ -127,7 +127,7 @@ def submit_command(
 ) -> Sequence[str]:
     """The command that submits `script`, to be given on standard input. Raises SlurmError without an account."""
     sbatch = sbatch_arguments(settings, key, request)
-    account = (settings.account_of(request.customer), settings.become.value)
+    account = (settings.account_of(request.customer), settings.submits_by)
     fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes, *account)
     return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
 

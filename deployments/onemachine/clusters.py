@@ -41,14 +41,14 @@ MICROCREDIT_WEI = 10**12
 
 OFFERS = (
     Offer(
-        ClusterSpec("alpha", nodes=2, cpus_per_node=4, mem_per_node_mb=8000),
+        ClusterSpec("alpha", nodes=2, cpus_per_node=4, mem_per_node_mb=8000, own_accounts=True),
         Prices(
             gpu_wei_per_minute=0, cpu_wei_per_minute=950 * MILLICREDIT_WEI, mem_wei_per_mb_minute=80 * MICROCREDIT_WEI
         ),
         {"region": "ch", "network": "ethernet"},
     ),
     Offer(
-        ClusterSpec("beta", nodes=2, cpus_per_node=8, mem_per_node_mb=16000, gpus_per_node=2),
+        ClusterSpec("beta", nodes=2, cpus_per_node=8, mem_per_node_mb=16000, gpus_per_node=2, own_accounts=True),
         Prices(
             gpu_wei_per_minute=17_000 * MILLICREDIT_WEI,
             cpu_wei_per_minute=1900 * MILLICREDIT_WEI,

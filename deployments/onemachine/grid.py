@@ -160,7 +160,7 @@ class Grid:
     def _tell_prefect(self) -> None:
         from deepgrid.chain.wallet import Wallet  # slow to import
 
-        self.roles.make_storage()
+        self.roles.make_folders()
         self.roles.make_accounts(Wallet.load(self.keys.file(CUSTOMER)).address)
         self.roles.write_environments()
         self.roles.tell_prefect(self.table.log_path("registration"))

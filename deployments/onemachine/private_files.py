@@ -11,7 +11,8 @@ from pathlib import Path
 
 def make_private_folder(path: Path) -> Path:
     """Create `path`, or close it to others."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
     path.chmod(0o700)
     return path
 

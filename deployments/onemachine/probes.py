@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 HOST = "127.0.0.1"
@@ -17,6 +18,13 @@ def listens(port: int) -> bool:
     with socket.socket() as peer:
         peer.settimeout(PROBE_TIMEOUT_S)
         return peer.connect_ex((HOST, port)) == 0
+
+
+def connects(path: Path) -> bool:
+    """Whether a connection to the unix socket is accepted."""
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(PROBE_TIMEOUT_S)
+        return peer.connect_ex(str(path)) == 0
 
 
 def answers(port: int, path: str) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
+from deployments.onemachine.private_files import make_private_folder
 
 POLL_S = 0.05
 
@@ -45,7 +46,7 @@ class ProcessTable:
         self.run_dir = state / "run"
         self.log_dir = state / "log"
         for folder in (self.run_dir, self.log_dir):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(folder)
 
     def start(self, daemon: Daemon) -> None:
         """Start `daemon` unless it runs already; returns at once (see `wait_ready`).

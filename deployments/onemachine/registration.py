@@ -88,11 +88,21 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         benchmarks=benchmarks,
         state=plan.state,
         metrics_port=plan.metrics_port,
+        trust_customers=plan.trust_customers,
+        accepted_gaps=plan.accepted_gaps,
         claim_stays_s=0,  # a development chain takes nothing back
-        **{name: value for name, value in plan.trust.items() if name in Provider.model_fields},
+        **_trust(plan),
         **plan.prices,
     )
     await provider.asave(plan.name, overwrite=True)
+
+
+def _trust(plan: ClusterPlan) -> dict[str, bool | list[str]]:
+    """Fields of the block that say what the cluster lacks."""
+    fields: dict[str, bool | list[str]] = {
+        "trust_customers": plan.trust_customers, "accepted_gaps": plan.accepted_gaps,
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if name in Provider.model_fields}
 
 
 def _deploy(role: str, env: dict[str, str]) -> None:

@@ -21,12 +21,13 @@ class ClusterPlan(BaseModel):
     address: str
     key_file: Path
     login: dict[str, str | int | None]
-    trust: dict[str, bool | list[str]]
     prices: dict[str, str]
     labels: dict[str, str]
     benchmarks: dict[str, str | int | float]
     state: Path
     metrics_port: int
+    trust_customers: bool
+    accepted_gaps: list[str]
 
 
 class Plan(BaseModel):

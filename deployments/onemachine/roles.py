@@ -11,18 +11,17 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import StoragePaths
-from deployments.onemachine import accounts
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.keys import CUSTOMER, OPERATOR, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
-from deployments.onemachine.private_files import write_private
+from deployments.onemachine.private_files import make_private_folder, write_private
 from deployments.onemachine.probes import HOST, answers
 from deployments.onemachine.processes import Daemon
 from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
 from deployments.onemachine.slurm import SlurmSite
-from deployments.onemachine.trust import trust_fields
+from deployments.onemachine.trust import ACCEPTED_GAPS, trusts_customers
 from deployments.onemachine.view import environment_file
 
 COMMANDS = ("dps", "prefect")
@@ -79,9 +78,11 @@ class Roles:
         if done.returncode:
             raise ConfigurationError("Prefect could not be told of the grid.", next_step=f"Read {log}.")
 
-    def make_storage(self) -> None:
-        """Folders for the jobs' volumes, as a provider makes them."""
+    def make_folders(self) -> None:
+        """Private folders of operator and supervisors; folders of the jobs' volumes, as a provider makes them."""
+        make_private_folder(self.state / "operator")
         for offer in OFFERS:
+            make_private_folder(self._supervisor_state(offer))
             for root in StoragePaths.under(self._storage(offer)).roots:
                 Path(root).mkdir(parents=True, exist_ok=True)
                 Path(root).chmod(0o1777)
@@ -157,20 +158,19 @@ class Roles:
         block = {
             "host": login.host, "port": login.port, "user": login.user, "key_file": str(login.key_file),
             "known_hosts_file": str(login.known_hosts_file), "grid_root": login.grid_root,
-            "storage_root": self._storage(offer), "partition": login.partition, **self._account_fields(offer),
+            "storage_root": self._storage(offer), "partition": login.partition, "job_account": login.job_account,
+            "own_account": login.own_account, "account_pattern": login.accounts.pattern,
         }  # fmt: skip
         prices = {name: str(wei) for name, wei in asdict(offer.prices).items()}
         return ClusterPlan(
             name=offer.name, address=address, key_file=self.keys.file(offer.name), login=block, prices=prices,
-            trust=trust_fields(login.job_account),
-            labels=offer.labels, benchmarks=offer.benchmarks, state=self.state / f"supervisor-{offer.name}",
+            labels=offer.labels, benchmarks=offer.benchmarks, state=self._supervisor_state(offer),
             metrics_port=self.ports.port(f"supervisor-{offer.name}"),
+            trust_customers=trusts_customers(login), accepted_gaps=list(ACCEPTED_GAPS),
         )  # fmt: skip
 
-    def _account_fields(self, offer: Offer) -> dict[str, str | int | None]:
-        """Each customer has an account of its own, and the supervisor's jobs have theirs; or all share ours."""
-        own = self.slurm.login(offer.name).job_account
-        return {"own_account": own, "account_pattern": accounts.pattern(offer.name)} if own else {}
+    def _supervisor_state(self, offer: Offer) -> Path:
+        return self.state / f"supervisor-{offer.name}"
 
     def _storage(self, offer: Offer) -> str:
         return str(self.state / "storage" / offer.name)

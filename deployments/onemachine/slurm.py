@@ -9,20 +9,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from pwd import getpwnam
 from typing import Any
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.slurm.accounts import CustomerAccounts
 from deepgrid.slurm.login import LoginSettings
 from deployments.onemachine import accounts
 from deployments.onemachine import slurm_files as files
 from deployments.onemachine.ports import PortBook
+from deployments.onemachine.probes import connects, listens
 from deployments.onemachine.processes import Daemon, ProcessTable
 from deployments.onemachine.slurm_steps import kill_descendants, kill_steps
 
@@ -35,7 +37,9 @@ class ClusterSpec:
     """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
 
     At most seven GPUs a node: each is a character device that every machine has. Without `hook` no completion
-    records are written, without `guard` any job may take any name, without `accounting` slurmdbd is not told of jobs.
+    records are written, without `guard` jobs may change themselves and submit others, without `private` everybody sees
+    everybody's jobs, without `accounting` slurmdbd is not told of jobs.
+    With `own_accounts` each customer has an account, where root can make some; otherwise all jobs share one.
     """
 
     name: str
@@ -45,7 +49,9 @@ class ClusterSpec:
     gpus_per_node: int = 0
     hook: bool = True
     guard: bool = True
+    private: bool = True
     accounting: bool = True
+    own_accounts: bool = False
 
     @property
     def node_names(self) -> list[str]:
@@ -68,7 +74,7 @@ class SlurmSite:
         """Write every folder, key and configuration file; fills `job_account` and `notes` (for the person)."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.job_account, note = accounts.choose_job_account(self.state)
-        self.notes = [note] if note else []
+        self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
         files.socket_folder(self.state)
         files.make_folder(self._sockets / "private", 0o700)
         files.make_folder(self._shared, 0o711)
@@ -79,6 +85,7 @@ class SlurmSite:
         user = files.own_account()
         files.write_template(
             "slurmdbd.conf", self._shared / "slurmdbd.conf", 0o600, folder=self._shared, user=user,
+            private=all(spec.private for spec in self.clusters.values()),
             munge_socket=self._munge_socket, ports={"slurmdbd": self._port("slurmdbd")},
         )  # fmt: skip
         (self._shared / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n")
@@ -122,7 +129,7 @@ class SlurmSite:
 
         Raises ConfigurationError for what is no address, or when the account cannot be made.
         """
-        if accounts.choose_job_account(self.state)[0] is None:
+        if not self.clusters[cluster].own_accounts or accounts.choose_job_account(self.state)[0] is None:
             return None
         files.make_folder(self._folder(cluster), 0o711)
         return accounts.admit(cluster, address, self._account_book(cluster))
@@ -153,10 +160,13 @@ class SlurmSite:
     def login(self, cluster: str) -> LoginSettings:
         """Settings of the cluster's login node, for its supervisor; call after `prepare`."""
         folder = self._folder(cluster)
+        apart = self._are_apart(cluster)
         return LoginSettings(
             host="127.0.0.1", port=self._port(f"{cluster}-sshd"), user=files.own_account(),
             key_file=folder / "ssh" / "client_ed25519", known_hosts_file=folder / "ssh" / "known_hosts",
-            grid_root=str(folder / "grid"), partition=PARTITION, job_account=self.job_account,
+            grid_root=str(folder / "grid"), partition=PARTITION,
+            job_account=None if apart else self.job_account, own_account=self.job_account if apart else None,
+            accounts=CustomerAccounts(pattern=accounts.pattern(cluster) if apart else ""),
         )  # fmt: skip
 
     def environment(self, cluster: str) -> dict[str, str]:
@@ -170,6 +180,10 @@ class SlurmSite:
     @property
     def _database_socket(self) -> Path:
         return self._sockets / "private" / "db.sock"
+
+    def _are_apart(self, cluster: str) -> bool:
+        """Whether each customer has an account of its own."""
+        return self.clusters[cluster].own_accounts and self.job_account is not None
 
     def _account_book(self, cluster: str) -> Path:
         return self._folder(cluster) / "accounts"
@@ -185,7 +199,7 @@ class SlurmSite:
         files.make_folder(folder / "login-home", 0o700)
         files.make_folder(folder / "grid", 0o711)
         files.make_folder(folder / "grid" / "jobs", 0o711)
-        spool = files.make_folder(folder / "grid" / "spool", 0o700)
+        files.make_folder(folder / "grid" / "spool", 0o700)
         files.make_folder(self._sockets / spec.name, 0o755)
         for node in spec.node_names:
             files.make_folder(self._sockets / spec.name / node, 0o755)
@@ -197,7 +211,7 @@ class SlurmSite:
             "user": files.own_account(), "host": files.short_host_name(), "munge_socket": self._munge_socket,
             "nodes": [{"name": node, "port": self._port(node)} for node in spec.node_names],
             "gpu_devices": GPU_DEVICES[: spec.gpus_per_node], "use_pam": files.root_is_locked(),
-            "epilog": folder / "epilog" if self.job_account else None,
+            "epilog": folder / "epilog" if self._are_apart(spec.name) else None,
         }  # fmt: skip
         for name in ("slurm.conf", "gres.conf", "sshd_config"):
             files.write_template(name, folder / name, **values)
@@ -206,10 +220,9 @@ class SlurmSite:
             digits=accounts.DIGITS,
         )  # fmt: skip
         (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
-        if spec.hook:
-            files.write_hook("jobcomp.lua", folder / "jobcomp.lua", spool=spool)
-        if spec.guard:
-            files.write_hook("job_submit.lua", folder / "job_submit.lua", supervisor=os.getuid())
+        for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
+            if wanted:
+                files.write_hook(name, folder, self.login(spec.name))
 
     def _munged(self) -> Daemon:
         argv = [
@@ -218,7 +231,7 @@ class SlurmSite:
             f"--pid-file={self._sockets / 'private' / 'munged.pid'}",
             f"--seed-file={self._sockets / 'private' / 'seed'}", "--num-threads=4", "--group-update-time=-1",
         ]  # fmt: skip
-        return Daemon("munged", argv, ready=lambda: _connects(self._munge_socket))
+        return Daemon("munged", argv, ready=partial(connects, self._munge_socket))
 
     def _mariadbd(self) -> Daemon:
         argv = [
@@ -229,12 +242,12 @@ class SlurmSite:
             "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M", "--innodb-lock-wait-timeout=900",
             "--innodb-flush-log-at-trx-commit=2", "--performance-schema=off",
         ]  # fmt: skip
-        return Daemon("mariadbd", argv, ready=lambda: _connects(self._database_socket))
+        return Daemon("mariadbd", argv, ready=partial(connects, self._database_socket))
 
     def _slurmdbd(self) -> Daemon:
         # It looks for slurmdbd.conf beside the slurm.conf that it is told of, which need not exist.
         env = {"SLURM_CONF": str(self._shared / "slurm.conf"), "MYSQL_UNIX_PORT": str(self._database_socket)}
-        return Daemon("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], ready=_listens(self._port("slurmdbd")), env=env)
+        return Daemon("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], ready=partial(listens, self._port("slurmdbd")), env=env)
 
     def _cluster_daemons(self, spec: ClusterSpec) -> Iterator[Daemon]:
         folder = self._folder(spec.name)
@@ -244,32 +257,14 @@ class SlurmSite:
         controller = 'sacctmgr -i -Q add cluster "$1"; exec /usr/sbin/slurmctld -D -f "$SLURM_CONF"'
         yield Daemon(
             f"{spec.name}-slurmctld", ["sh", "-c", controller, "sh", spec.name], env=env,
-            ready=_listens(self._port(f"{spec.name}-slurmctld")),
+            ready=partial(listens, self._port(f"{spec.name}-slurmctld")),
         )  # fmt: skip
         for node in spec.node_names:
             argv = ["/usr/sbin/slurmd", "-D", "-N", node, "-f", conf]
             # A slurmd that never registered ignores SIGTERM.
             yield Daemon(node, argv, ready=_node_serves(env, node), env=env, stop_within_s=5.0)
         sshd = ["/usr/sbin/sshd", "-D", "-e", "-f", str(folder / "sshd_config")]
-        yield Daemon(f"{spec.name}-sshd", sshd, ready=_listens(self._port(f"{spec.name}-sshd")))
-
-
-def _connects(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True
-
-
-def _listens(port: int) -> Callable[[], bool]:
-    def probe() -> bool:
-        with socket.socket() as peer:
-            peer.settimeout(0.5)
-            return peer.connect_ex(("127.0.0.1", port)) == 0
-
-    return probe
+        yield Daemon(f"{spec.name}-sshd", sshd, ready=partial(listens, self._port(f"{spec.name}-sshd")))
 
 
 def _node_serves(env: dict[str, str], node: str) -> Callable[[], bool]:

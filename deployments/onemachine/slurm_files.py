@@ -10,12 +10,13 @@ import shutil
 import socket
 import stat
 import subprocess
-from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.slurm.hook_text import Identities, completion_hook, submit_hook
+from deepgrid.slurm.login import LoginSettings
 
 _TEMPLATES = Environment(
     loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,
@@ -28,12 +29,11 @@ def write_template(name: str, target: Path, mode: int = 0o644, **values: object)
     _write(target, _TEMPLATES.get_template(f"{name}.j2").render(**values), mode)
 
 
-def write_hook(name: str, target: Path, **values: object) -> None:
-    """Copy a hook of `deepgrid.slurm` beside slurm.conf, with its `@NAME@` filled in."""
-    text = (files("deepgrid.slurm") / "hooks" / name).read_text()
-    for key, value in values.items():
-        text = text.replace(f"@{key.upper()}@", str(value))
-    _write(target, text, 0o644)
+def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
+    """Put a hook of `deepgrid.slurm` beside slurm.conf, as for a supervisor and a SlurmUser that are we ourselves."""
+    who = Identities(own_account(), os.getuid(), os.getuid())
+    text = submit_hook(login, who) if name == "job_submit.lua" else completion_hook(f"{login.grid_root}/spool")
+    _write(conf_folder / name, text, 0o644)
 
 
 def _write(target: Path, text: str, mode: int) -> None:

@@ -6,6 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.attacks.on_slurm import bobs as bobs
+from tests.attacks.on_slurm import running as running
+from tests.attacks.on_slurm import site as site
+from tests.attacks.on_slurm import waiting as waiting
 from tests.attacks.report import PROPERTY, attack_of
 from tests.sbatch.bucket import bucket, s3_server
 from tests.sbatch.store import store

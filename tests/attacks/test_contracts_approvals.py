@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,17 @@ from eth_abi.abi import encode
 
 from deepgrid.chain.contract import interface
 from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.sender import Sender
 from deepgrid.chain.transaction import Receipt
 from deepgrid.chain.values import coded_hardware, coded_labels, coded_prices
+from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Label, Prices, Provider
 from deepgrid.roles.approvals import approve_unless_changed
 from deepgrid.roles.operator import OperatorSession, OperatorSettings
+from deployments.onemachine.chain_setup import approve_providers
+from deployments.onemachine.keys import OPERATOR, KeyRing
 from tests.attacks.market import Market, open_market, operator_wallet, running_grid
 from tests.chain.grid import HARDWARE, LABELS, PRICES, Grid, until
 
@@ -141,6 +147,36 @@ async def test_a_proposal_replaced_before_an_approval_by_address(grid: Grid, mar
     await provider.register(HARDWARE, THOUSANDFOLD, LABELS)  # the old one was ripe
     assert await market.refusal(operator, "ProviderManager", "approve", provider.address) == "ProposalTooRecent"
     assert await prices_in_force(market) == PRICES
+
+
+@pytest.mark.attack(
+    "a proposal is replaced while the one-machine grid approves its providers",
+    attacker="provider",
+    gain="nothing unseen: the replacement is read before it is approved",
+    defence="the set-up approves by hash, and reads again when the contract refuses",
+)
+async def test_a_proposal_replaced_while_one_machine_is_set_up(
+    grid: Grid, market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = KeyRing(tmp_path, ("alpha",))
+    alpha = Wallet.create(keys.file("alpha"))
+    shutil.copy(grid.operator_key, keys.file(OPERATOR))
+    grid.anvil.fund(alpha.address)
+    provider = Writer(market.chain, Sender(market.chain, alpha))
+    await provider.register(HARDWARE, PRICES, LABELS)
+    approve, approved = Writer.approve_proposal, []
+
+    async def late(self: Writer, address: str, looked_at: bytes) -> Receipt:
+        approved.append(looked_at)
+        if len(approved) == 1:
+            await provider.register(HARDWARE, THOUSANDFOLD, LABELS)
+        return await approve(self, address, looked_at)
+
+    monkeypatch.setattr(Writer, "approve_proposal", late)
+    await approve_providers(grid.book.save(tmp_path / "grid.json"), keys)
+    await provider.sender.close()
+    in_force = await market.chain.provider(alpha.address)
+    assert approved == [proposal_hash(replace(in_force, prices=PRICES)), proposal_hash(in_force)]
 
 
 @pytest.mark.attack(

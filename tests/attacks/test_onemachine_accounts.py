@@ -15,13 +15,13 @@ from pwd import getpwnam
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError
-from deepgrid.slurm.accounts import CustomerAccounts
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deployments.onemachine import accounts
 from deployments.onemachine.processes import ProcessTable
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 from tests.attacks.local_account import Attacker
+from tests.slurm.people import remove_accounts
 from tests.slurm.support import SMALL, Box, bash, new_key, open_folder
 
 pytestmark = [
@@ -86,14 +86,16 @@ def commands_of(uid: int) -> list[str]:
 @pytest.fixture(scope="module")
 def scene() -> Iterator[Scene]:
     alice, bob = (f"0x{os.urandom(20).hex()}" for _ in range(2))
-    specs = [ClusterSpec(name, nodes=nodes, cpus_per_node=8) for name, nodes in (("alpha", 2), ("beta", 1))]
-    try:
-        with open_folder() as folder, running_site(folder, *specs) as (site, table):
-            yield Scene(site, table, alice, bob)
-    finally:
-        for name in [accounts.CustomerAccounts(pattern=accounts.pattern(spec.name)) for spec in specs]:
-            for wallet in (alice, bob):
-                subprocess.run(["userdel", "--force", name.of(wallet) or ""], check=False, capture_output=True)
+    specs = [
+        ClusterSpec(name, nodes=nodes, cpus_per_node=8, own_accounts=True)
+        for name, nodes in (("alpha", 2), ("beta", 1))
+    ]
+    with open_folder() as folder:
+        try:
+            with running_site(folder, *specs) as (site, table):
+                yield Scene(site, table, alice, bob)
+        finally:
+            remove_accounts(folder)
 
 
 DAEMONS = {
@@ -277,9 +279,8 @@ def test_the_account_itself(scene: Scene) -> None:
     defence="there is no account for the wallet, and none is made by asking",
 )
 async def test_a_stranger(scene: Scene) -> None:
-    settings = replace(
-        scene.site.login("alpha"), job_account=None, accounts=CustomerAccounts(pattern=accounts.pattern("alpha"))
-    )
+    settings = scene.site.login("alpha")
+    assert settings.job_account is None and settings.own_account == accounts.JOB_ACCOUNT
     login = Login(settings)
     try:
         with pytest.raises(SlurmError, match="no account dg-alpha-5"):

@@ -39,7 +39,7 @@ def expensive(steps: int, name: str = "x") -> Job:
 )  # fmt: skip
 async def test_what_is_too_expensive_is_not_checked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
-    monkeypatch.setattr(checks, "check_script", checked.append)
+    monkeypatch.setattr(checks, "check_script", lambda script, **_: checked.append(script))
     grid = await start()
     for _ in range(5):
         with pytest.raises(InputError, match="use fewer steps"):
@@ -73,7 +73,7 @@ async def test_expensive_uploads_hold_up_nobody_else(start: Start) -> None:
     defence="a bound on what waits for each uploader, and on how long",
 )  # fmt: skip
 async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "check_script", lambda _script: time.sleep(0.3))
+    monkeypatch.setattr(checks, "check_script", lambda _script, **_: time.sleep(0.3))
     grid = await start(limits=Limits(checks_waiting_per_uploader=2, check_wait_s=0.5))
     async with client_of(grid.url, ACCOUNTS["customer"]) as patient:
         impatient = client_of(grid.url, ACCOUNTS["customer"], upload_patience_s=0)
@@ -94,7 +94,7 @@ async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeyp
 )  # fmt: skip
 async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_script", seen.append)
+    monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
     grid = await start()
     names = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
     assert len(set(names)) == 50

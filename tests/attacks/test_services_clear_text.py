@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -109,11 +110,8 @@ async def test_services_do_not_listen_in_clear_text(tmp_path: Path, host: str) -
     settings = ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", host=host, book=book)
     with pytest.raises(ConfigurationError, match="clear text"):
         await serve(settings)
-    told = ServicesSettings(
-        f"sqlite:///{tmp_path}/db", tmp_path / "secret", host=host, book=book, allow_plain_http=True
-    )
     with pytest.raises(ConfigurationError, match="no address book"):
-        await serve(told)
+        await serve(replace(settings, allow_plain_http=True))
 
 
 @pytest.mark.attack(

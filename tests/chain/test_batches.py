@@ -118,10 +118,10 @@ async def test_more_than_a_transaction_holds_goes_in_several(grid: Grid, people:
 
 
 async def test_huge_definitions_are_claimed_in_smaller_batches(own_grid: Grid) -> None:
-    """A job may have 20 kB of labels; forty of them are more than a transaction can tell."""
+    """A job may have 24 kB of labels; forty of them are more than a transaction can tell."""
     async with await Chain.connect(own_grid.book) as chain:
         people = await gather_people(own_grid, chain, "h")
-        labels = tuple(Label(f"key-{number}", "v" * 100) for number in range(180))
+        labels = tuple(Label(f"key-{number}", "v" * 380) for number in range(60))
         definition = replace(DEFINITION, uses=labels)
         await people.customer.approve(40 * 200 * CREDIT)
         ids = await asyncio.gather(

@@ -30,6 +30,8 @@ from deepgrid.roles.customer import CustomerSettings, Order, customer_session, r
 from deployments.onemachine.grid import Grid
 from tests.grid.pool import client as client
 from tests.grid.pool import worker as worker
+from tests.slurm.people import remove_accounts
+from tests.slurm.support import open_folder
 
 PATIENCE_S = 180.0
 LOCKED_WEI = 100 * 10**18
@@ -92,16 +94,20 @@ class Customer:
 
 
 @pytest.fixture(scope="package")
-def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
-    """Its workers ask Prefect for runs every other second: tests start many runs as the UI does, and await each."""
-    one = Grid(tmp_path_factory.mktemp("grid"))
-    with pytest.MonkeyPatch.context() as environment:
+def grid() -> Iterator[Grid]:
+    """In a folder that others may pass through, so that root gives each customer an account.
+
+    Its workers ask Prefect for runs every other second: tests start many runs as the UI does, and await each.
+    """
+    with open_folder() as folder, pytest.MonkeyPatch.context() as environment:
+        one = Grid(folder)
         environment.setenv(PREFECT_WORKER_QUERY_SECONDS.name, "2")
         try:
             one.up(lambda *_: None)
             yield one
         finally:
             one.down()
+            remove_accounts(one.state)
 
 
 @pytest.fixture(scope="package")

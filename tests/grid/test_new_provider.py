@@ -84,8 +84,8 @@ async def newcomer(customer: Customer, tmp_path: Path) -> AsyncIterator[Newcomer
         "STATE": str(tmp_path / "supervisor"), "LOGIN_HOST": login.host, "LOGIN_PORT": str(login.port),
         "LOGIN_USER": login.user, "LOGIN_KEY": str(login.key_file), "LOGIN_KNOWN_HOSTS": str(tmp_path / "known_hosts"),
         "GRID_ROOT": str(shared.with_name("grid-of-gamma")), "STORAGE_ROOT": str(grid.state / "storage" / CLUSTER),
-        "PARTITION": login.partition, "JOB_ACCOUNT": login.job_account or "",
-        "METRICS_PORT": str(grid.ports.port(CLUSTER)),
+        "PARTITION": login.partition, "JOB_ACCOUNT": login.own_account or login.job_account or "",
+        "METRICS_PORT": str(grid.ports.port(CLUSTER)), "TRUST_CUSTOMERS": "yes",
     }  # fmt: skip
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     someone = Newcomer(customer, tmp_path, {**os.environ, "PATH": path, **grid.prefect.environment(), **mine})

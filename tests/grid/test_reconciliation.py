@@ -14,6 +14,7 @@ import pytest
 from deepgrid.billing.period import format_time
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
@@ -99,11 +100,12 @@ async def bill_too_much(customer: Customer, job_id: int) -> Job:
 async def run_in_slurm(grid: Grid, key: JobKey) -> SlurmJob:
     """The claim's one run, to its end, by the same means as the supervisor's."""
     settings = grid.slurm.login("beta")
+    customer = Wallet.load(grid.keys.file("customer")).address
     login = Login(settings)
     cluster = Cluster(login, settings)
     monitor = SlurmMonitor(cluster)
     try:
-        await cluster.submit(key, "#!/bin/bash -l\ntrue\n", SubmitRequest(1, 1, 100, 0, 5))
+        await cluster.submit(key, "#!/bin/bash -l\ntrue\n", SubmitRequest(1, 1, 100, 0, 5, customer=customer))
         monitor.watch(key)
         deadline = time.monotonic() + PATIENCE_S
         while (job := monitor.observe(key)).phase is not Phase.ENDED:

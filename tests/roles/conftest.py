@@ -85,7 +85,7 @@ async def scene(grid: Grid, box: Box, tmp_path: Path, monkeypatch: pytest.Monkey
     settings = ProviderSettings(
         cluster="unit", book=grid.book.save(tmp_path / "grid.json"), key_file=grid.keys / names[0],
         login=box.settings, storage=StoragePaths.under(str(tmp_path)), prices=PRICES, labels=OWN_LABELS,
-        state=tmp_path, claim_stays_s=0,
+        state=tmp_path, claim_stays_s=0, trust_customers=True,
     )  # fmt: skip
     async with provider_session(settings) as session:
         operator = Writer(session.chain, Sender(session.chain, Wallet.load(grid.operator_key)))

@@ -158,7 +158,7 @@ async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
     with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
         await grid.customer.upload(a_job().model_copy(update={"steps": (use,)}))
     seen: list[str] = []
-    monkeypatch.setattr(checks, "check_script", seen.append)
+    monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
     contained = Step(run=StepRun(command="x", container=ContainerRun(image="a")))
     await grid.customer.upload(a_job().model_copy(update={"steps": (contained,)}))
     assert sorted("--container-image" in script for script in seen) == [False, True]

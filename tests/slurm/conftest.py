@@ -23,7 +23,7 @@ def state_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def box(state_folder: Path) -> Iterator[Box]:
-    spec = ClusterSpec("unit", nodes=2, cpus_per_node=8, mem_per_node_mb=4000, gpus_per_node=1)
+    spec = ClusterSpec("unit", nodes=2, cpus_per_node=8, mem_per_node_mb=4000, gpus_per_node=1, private=False)
     with running_site(state_folder, spec) as (site, table):
         yield Box(site, table, "unit")
 

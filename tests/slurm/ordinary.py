@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from pwd import getpwnam
 
 from deepgrid.slurm.accounts import Become, CustomerAccounts
+from deepgrid.slurm.hook_text import Identities, submit_hook, submit_wrapper
 from deepgrid.slurm.login import LoginSettings
-from deployments.onemachine import slurm_files
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.probes import listens
 from tests.slurm.people import account
@@ -80,15 +81,35 @@ def sudoers(user: str, accounts: Sequence[str]) -> Iterator[None]:
 
 
 @contextmanager
-def submits_by_sudo(box: Box) -> Iterator[None]:
-    """The cluster's identity hook as for a supervisor that submits in its customers' accounts."""
+def hook_for(box: Box, settings: LoginSettings) -> Iterator[None]:
+    """The cluster's submit hook as for the supervisor with these settings."""
     hook = Path(box.site.environment(box.name)["SLURM_CONF"]).with_name("job_submit.lua")
     before = hook.read_text()
-    slurm_files.write_hook("job_submit.lua", hook, supervisor="nil")
+    user = getpwnam(settings.user)
+    hook.write_text(submit_hook(settings, Identities(settings.user, user.pw_uid, 0)))
     try:
         yield
     finally:
         hook.write_text(before)
+
+
+@contextmanager
+def wrapper_for(box: Box, settings: LoginSettings) -> Iterator[LoginSettings]:
+    """The submission wrapper, installed as root has it, and the rule that lets the supervisor run it."""
+    path = Path("/usr/local/sbin") / f"deepgrid-sbatch-{settings.user}"
+    settings = replace(settings, submit_wrapper=str(path))
+    conf = box.site.environment(box.name)["SLURM_CONF"]
+    rule = Path("/etc/sudoers.d") / f"{settings.user}-wrapper"
+    try:
+        path.write_text(submit_wrapper(settings, settings.user, conf))
+        path.chmod(0o755)
+        rule.write_text(f"{settings.user} ALL=(root) NOPASSWD: {path}\n")
+        rule.chmod(0o440)
+        subprocess.run(["visudo", "-c", "-q", "-f", str(rule)], check=True)
+        yield settings
+    finally:
+        path.unlink(missing_ok=True)
+        rule.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -118,12 +139,17 @@ def folders_of(box: Box, user: str) -> Iterator[None]:
 
 
 @contextmanager
-def ordinary_supervisor(box: Box, folder: Path, accounts: CustomerAccounts) -> Iterator[LoginSettings]:
-    """A login account that may become those of the table, and nothing else."""
+def ordinary_supervisor(
+    box: Box, folder: Path, accounts: CustomerAccounts, *, wrapper: bool = True
+) -> Iterator[LoginSettings]:
+    """A login account that may become those of the table, and submit for them: by the wrapper, or as them."""
     with ExitStack() as stack:
         user = stack.enter_context(account())
         stack.enter_context(sudoers(user, list(accounts.table.values())))
         stack.enter_context(folders_of(box, user))
-        stack.enter_context(submits_by_sudo(box))
         settings = stack.enter_context(sshd(box, folder, user))
-        yield replace(settings, job_account=None, accounts=accounts, become=Become.SUDO)
+        settings = replace(settings, job_account=None, accounts=accounts, become=Become.SUDO)
+        if wrapper:
+            settings = stack.enter_context(wrapper_for(box, settings))
+        stack.enter_context(hook_for(box, settings))
+        yield settings

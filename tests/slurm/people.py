@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from deployments.onemachine.accounts import admitted
+
 FIRST_ID, LAST_ID = 200_000, 900_000
 DATABASES = (Path("/etc/passwd"), Path("/etc/group"))
 
@@ -40,6 +42,13 @@ def wallet_account(number: int | None = None) -> Iterator[str]:
     finally:
         for database, line in zip(DATABASES, lines, strict=True):
             _rewrite(database, line, present=False)
+
+
+def remove_accounts(state: Path) -> None:
+    """Remove the accounts that a grid with this state folder made for its customers; the grid must be down."""
+    for book in state.glob("slurm/*/accounts"):
+        for name in admitted(book):
+            subprocess.run(["userdel", "--force", name], check=False, capture_output=True)
 
 
 def _free_id() -> int:

@@ -20,7 +20,7 @@ from tests.slurm.people import account
 from tests.slurm.support import Box
 
 ALICE, BOB = "0x" + "a" * 40, "0x" + "b" * 40
-ROOT = {"login": "root", "uid": "0", "slurm_user": "slurm", "private": "none", "level": "", "guard": "nil"}
+ROOT = {"login": "root", "uid": "0", "slurm_user": "slurm", "private": "none", "level": ""}
 GRID = {**ROOT, "login": "grid", "uid": "900", "level": "Operator"}
 LOGIN = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid")
 TABLE = replace(LOGIN, accounts=CustomerAccounts({ALICE: "alice", BOB: "bob"}))
@@ -54,7 +54,6 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Known], LoginSettings, str, Lev
     "sudo, the group is shared": (
         GRID, {**GRANTED, "bob": Known(1002, True, in_our_group=True)}, SUDO, "become", Level.BAD, "grid's group",
     ),
-    "sudo, a hook refuses": ({**GRID, "guard": "900"}, GRANTED, SUDO, "become", Level.BAD, "hook refuses"),
     "no operator": ({**GRID, "level": "None"}, GRANTED, SUDO, "rights", Level.WARNING, "topped up"),
     "no operator, jobs are private": (
         {**GRID, "level": "", "private": "accounts,jobs"}, GRANTED, SUDO, "rights", Level.BAD, "hides the jobs",

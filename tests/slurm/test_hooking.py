@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.hooking import Kind, Plan, Site, hook, option, plan, with_option
+from deepgrid.slurm.accounts import Become, CustomerAccounts
+from deepgrid.slurm.hook_text import Identities, submit_hook, version_of
+from deepgrid.slurm.hooking import Plan, Site, hook, option, plan, with_option
+from deepgrid.slurm.login import LoginSettings
 
+LOGIN = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid")
 BARE = Site(
     {
         "named": "/etc/slurm/slurm.conf", "conf": "/etc/slurm/slurm.conf", "folder": "/etc/slurm", "account": "grid",
-        "uid": "990", "slurm_user": "slurm", "slurm_group": "slurm", "writable": "yes", "spool": "grid:slurm 770",
+        "uid": "990",
+        "slurm_uid": "64030",
+        "slurm_user": "slurm", "slurm_group": "slurm", "writable": "yes", "spool": "grid:slurm 770",
         "now JobCompType": "jobcomp/none", "now JobSubmitPlugins": "(null)",
     },
     {"slurm.conf": "ClusterName=c\nNodeName=n1\n"},
-    "/srv/grid",
+    LOGIN,
 )  # fmt: skip
 
 
@@ -27,31 +34,30 @@ def with_files(site: Site = BARE, **texts: str) -> Site:
 
 def with_conf(lines: str, **now: str) -> Site:
     facts = {**BARE.facts, **{f"now {name}": value for name, value in now.items()}}
-    return Site(facts, {"slurm.conf": f"ClusterName=c\n{lines}\n"}, BARE.grid_root)
+    return Site(facts, {"slurm.conf": f"ClusterName=c\n{lines}\n"}, BARE.login)
 
 
 def after(site: Site, made: Plan, *, restarted: bool = True) -> Site:
     """The site once the plan was carried out."""
-    names = {site.path(name): name for name in ("slurm.conf", "jobcomp.lua", "jobcomp-deepgrid.sh", "job_submit.lua")}
+    names = {site.path(name): name for name in ("slurm.conf", "jobcomp.lua", "job_submit.lua")}
     facts = dict(site.facts)
     if restarted:
         facts |= {f"now {line.split('=')[0]}": line.split("=", 1)[1] for line in made.lines}
     files = {**site.files, **{names[change.path]: change.after for change in made.files}}
-    return Site(facts, files, site.grid_root)
+    return Site(facts, files, site.login)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_bare_site_gets_all_of_it_once(kind: Kind) -> None:
-    made = plan(BARE, kind)
-    assert [change.path.rsplit("/", 1)[1] for change in made.files] == [kind.file, "job_submit.lua", "slurm.conf"]
+def test_a_bare_site_gets_all_of_it_once() -> None:
+    made = plan(BARE)
+    assert [change.path.rsplit("/", 1)[1] for change in made.files] == ["jobcomp.lua", "job_submit.lua", "slurm.conf"]
     conf = made.files[-1].after
     assert conf.startswith("ClusterName=c\nNodeName=n1\n")
-    assert (option(conf, "JobCompType"), option(conf, "JobSubmitPlugins")) == (kind.value, "lua")
+    assert (option(conf, "JobCompType"), option(conf, "JobSubmitPlugins")) == ("jobcomp/lua", "lua")
     assert made.restart and not made.by_hand and not made.owner
-    assert f"+JobCompType={kind.value}" in made.files[-1].diff()
-    waits = plan(after(BARE, made, restarted=False), kind)
+    assert "+JobCompType=jobcomp/lua" in made.files[-1].diff()
+    waits = plan(after(BARE, made, restarted=False))
     assert waits.restart and not waits.files, "slurmctld does not know yet"
-    assert plan(after(BARE, made), kind).empty
+    assert plan(after(BARE, made)).empty
 
 
 def test_options_are_set_where_they_stand() -> None:
@@ -71,13 +77,6 @@ def test_another_completion_plugin_is_kept() -> None:
     assert "jobcomp/filetxt" in plan(included).by_hand[0]
 
 
-def test_a_script_of_the_sites_own_is_kept() -> None:
-    made = plan(with_conf("JobCompType=jobcomp/script\nJobCompLoc=/opt/site/done.sh"), Kind.SCRIPT)
-    assert "/opt/site/done.sh" in made.by_hand[0]
-    assert option(made.files[-1].after, "JobCompLoc") == "/opt/site/done.sh"
-    assert made.files[0].path == "/etc/slurm/jobcomp-deepgrid.sh"
-
-
 def test_lua_files_of_the_sites_own_are_kept() -> None:
     made = plan(with_files(jobcomp_lua="-- ours\n", job_submit_lua="-- ours too\n"))
     assert not made.files and not made.lines and len(made.by_hand) == 2
@@ -85,7 +84,7 @@ def test_lua_files_of_the_sites_own_are_kept() -> None:
 
 
 def test_hooks_of_another_supervisor_are_kept() -> None:
-    other = replace(BARE, grid_root="/srv/other", facts={**BARE.facts, "uid": "1234"})
+    other = replace(BARE, login=replace(LOGIN, grid_root="/srv/other"), facts={**BARE.facts, "uid": "1234"})
     site = with_files(jobcomp_lua=hook(other, "jobcomp.lua"), job_submit_lua=hook(other, "job_submit.lua"))
     made = plan(site)
     assert not made.files
@@ -130,7 +129,43 @@ def test_the_script_for_administrators_is_a_shell_script(tmp_path: Path) -> None
         assert words in text
 
 
-def test_jobs_submitted_by_sudo_come_from_their_own_accounts() -> None:
-    site = replace(BARE, by_sudo=True)
-    assert "local SUPERVISOR = nil\n" in hook(site, "job_submit.lua")
-    assert "serves another supervisor" in plan(with_files(site, job_submit_lua=hook(BARE, "job_submit.lua"))).by_hand[0]
+CUSTOMER = "0x" + "a" * 40
+SUDO = replace(LOGIN, become=Become.SUDO, accounts=CustomerAccounts({CUSTOMER: "alice"}), own_account="bench")
+WRAPPED = replace(SUDO, submit_wrapper="/usr/local/sbin/deepgrid-sbatch")
+
+
+def test_customers_submit_only_where_sudo_is_all_there_is() -> None:
+    may = "local CUSTOMERS_MAY_SUBMIT = true\n"
+    assert may in hook(replace(BARE, login=SUDO), "job_submit.lua")
+    assert may not in hook(replace(BARE, login=WRAPPED), "job_submit.lua")
+    assert may not in hook(BARE, "job_submit.lua")
+
+
+def test_the_wrapper_is_installed_by_root_only_and_once() -> None:
+    site = replace(BARE, login=WRAPPED)
+    made = plan(site)
+    assert made.wrapper is not None
+    assert (made.wrapper.path, made.wrapper.mode) == (WRAPPED.submit_wrapper, 0o755)
+    assert "accounts=' alice bench '" in made.wrapper.after
+    text = made.as_script(site)
+    assert "grid ALL=(root) NOPASSWD: /usr/local/sbin/deepgrid-sbatch\n" in text
+    assert f"chown root:root {WRAPPED.submit_wrapper}" in text
+    files, facts = {**site.files, "wrapper": made.wrapper.after}, {**site.facts, "wrapper": "root 755"}
+    assert plan(replace(site, files=files, facts=facts)).wrapper is None
+    assert plan(replace(site, files=files, facts={**facts, "wrapper": "grid 755"})).wrapper is not None
+
+
+def test_a_hook_of_before_that_knew_no_supervisor_is_replaced() -> None:
+    older = re.sub("local SUPERVISOR = .*", "local SUPERVISOR = nil", hook(BARE, "job_submit.lua"))
+    made = plan(with_files(job_submit_lua=older))
+    assert not made.by_hand
+    assert "local SUPERVISOR = 990\n" in made.files[1].after
+
+
+def test_the_hook_knows_the_accounts_of_customers_by_name_and_pattern() -> None:
+    who = Identities("grid", 990, 64030)
+    accounts = CustomerAccounts({CUSTOMER: "alice", "0x" + "b" * 40: "grid"}, "d-s.{digits:24}@x")
+    text = submit_hook(replace(LOGIN, accounts=accounts, job_account="others"), who)
+    assert 'local CUSTOMERS = { ["alice"] = true, ["others"] = true }' in text, "the supervisor's own is no customer's"
+    assert f'local PATTERN = "^d%-s%.{"[0-9a-f]" * 24}%@x$"' in text
+    assert version_of(text) and version_of(text) != version_of(submit_hook(LOGIN, who))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +14,11 @@ from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm import install
 from deepgrid.slurm.checkup import Level, examine
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.hooking import Kind, Site, plan, with_option
+from deepgrid.slurm.hooking import Site, plan
 from deepgrid.slurm.login import Login
 from deepgrid.slurm.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
+from tests.slurm.support import SMALL, Box, bash, ended, new_key
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a cluster of its own, and restarts of its controller
 
@@ -44,13 +43,13 @@ def restart(box: Box) -> None:
     box.table.wait_ready(daemon)
 
 
-async def installed(box: Box, login: Login, kind: Kind = Kind.LUA) -> Site:
+async def installed(box: Box, login: Login) -> Site:
     """Install what is missing, restart, and see that nothing is."""
     site = await install.read_site(login, box.settings)
-    await install.apply(login, site, plan(site, kind))
+    await install.apply(login, site, plan(site))
     restart(box)
     site = await install.read_site(login, box.settings)
-    assert plan(site, kind).empty, plan(site, kind)
+    assert plan(site).empty, plan(site)
     return site
 
 
@@ -145,46 +144,6 @@ async def test_a_sites_own_lua_is_kept(box: Box, login: Login) -> None:
         assert mine.read_text() == text
     finally:
         mine.write_text(hook)
-
-
-async def test_a_site_without_lua_records_by_a_script(
-    box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
-) -> None:
-    text = conf(box).read_text()
-    conf(box).write_text(with_option(text, "JobCompType", "jobcomp/none"))
-    try:
-        await installed(box, login, Kind.SCRIPT)
-        assert (await levels(login, cluster))["ends"] is Level.GOOD
-        for body, state, status in (("exit 3", "FAILED", 768), ("true", "COMPLETED", 0), ("kill -53 $$", "FAILED", 53)):
-            key, end = await run(cluster, monitor, body)
-            found = await recorded(box, end.slurm_id)
-            assert (end.state, end.exit_status, end.reason) == (state, status, ""), found
-            assert (found["comment"], found["name"]) == (key.comment, key.name)
-            (seen,) = (await cluster.look([key])).completions
-            assert (seen.state, seen.exit_status, seen.started_at, seen.ended_at) == (
-                state, status, end.started_at, end.ended_at,
-            )  # fmt: skip
-        lost = new_key()
-        number = box.slurm("sbatch", "--parsable", f"--job-name={lost.name}", f"--comment={lost.comment}",
-                            "--output=/nowhere/at/all", "--wrap=true")  # fmt: skip
-        await recorded(box, int(number))
-        assert (await cluster.look([lost])).completions[0].reason == "JobLaunchFailure"
-        box.slurm("sbatch", "--wait", "--job-name=0xstranger", "--output=/dev/null", "--wrap=true")
-        key, end = await run(cluster, monitor, "true")
-        await recorded(box, end.slurm_id)
-        names = [path.read_text() for path in Path(box.settings.grid_root, "spool").glob("[0-9]*")]
-        assert not [one for one in names if "stranger" in one], "jobs of others are left alone"
-    finally:
-        conf(box).write_text(text)
-        restart(box)
-
-
-async def recorded(box: Box, slurm_id: int | None) -> dict[str, str]:
-    """The job's record, which a script writes after the job has ended."""
-    async with asyncio.timeout(WAIT_S):
-        while not list(Path(box.settings.grid_root, "spool").glob(f"{slurm_id}.*")):
-            await asyncio.sleep(0.1)
-    return record(box, slurm_id)
 
 
 async def test_a_command_that_restarts_is_run_and_its_failure_told(box: Box, login: Login, tmp_path: Path) -> None:

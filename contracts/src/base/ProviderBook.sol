@@ -205,7 +205,7 @@ abstract contract ProviderBook is IProviderManager {
 
     /// The version in force, if there is one; else of no meaning.
     function _approved(address provider) internal view returns (Offer storage) {
-        return _offers[provider][_proposals[provider].side ^ 1];
+        return _offers[provider][1 - _proposals[provider].side];
     }
 
     /// The version that waits for approval, if there is one; else of no meaning.

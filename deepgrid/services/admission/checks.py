@@ -52,12 +52,13 @@ class ScriptChecks:
         return self._queue.running
 
     async def _in_turn(self, uploader: str, key: bytes, content: bytes) -> Verdict:
-        async with self._queue.turn(uploader, large=len(content) > SMALL_DEFINITION_BYTES):
+        large = len(content) > SMALL_DEFINITION_BYTES
+        async with self._queue.turn(uploader, large=large):
             if key not in self._verdicts:
-                self._remember(key, await asyncio.to_thread(self._examine, content))
+                self._remember(key, await asyncio.to_thread(self._examine, content, large))
             return self._verdicts[key]
 
-    def _examine(self, content: bytes) -> Verdict:
+    def _examine(self, content: bytes, large: bool) -> Verdict:
         try:
             job = from_canonical(content)
             # whichever way a provider runs containers: one script when it has none
@@ -65,11 +66,11 @@ class ScriptChecks:
         except InputError as error:
             return Verdict(fault=error.message)
         for script in sorted(scripts, key=len):
-            if fault := self._fault_of(script, len(script.encode()) - len(content)):
+            if fault := self._fault_of(script, len(script.encode()) - len(content), large):
                 return Verdict(fault=fault)
         return Verdict(job.enable_logging)
 
-    def _fault_of(self, script: str, generated_bytes: int) -> str:
+    def _fault_of(self, script: str, generated_bytes: int, large: bool) -> str:
         """What is wrong with a script, of which so many bytes are not the definition's own text."""
         if generated_bytes > MAX_GENERATED_BYTES:
             return (
@@ -79,7 +80,7 @@ class ScriptChecks:
         key = hashlib.sha256(b"script" + script.encode()).digest()
         if key not in self._verdicts:
             try:
-                check_script(script)
+                check_script(script, in_background=large)
                 self._remember(key, Verdict())
             except InputError as error:
                 self._remember(key, Verdict(fault=error.message))

@@ -1,7 +1,9 @@
--- Completion hook (JobCompType=jobcomp/lua, beside slurm.conf): one record a job that ends, in SPOOL.
+-- Completion hook (JobCompType=jobcomp/lua, beside slurm.conf): one record in SPOOL per completion of a job.
+-- A job that is requeued completes several times: each of these segments gets its record, with the flag JOB_REQUEUE in
+-- `job_state`, or with the restart count. A record is never overwritten.
 -- It runs inside slurmctld, before the job leaves its memory, so a record outlives a kill of slurmctld.
--- Renamed into place, so a reader sees whole records only; named by Slurm id and end time, because a job
--- can get several and the reader takes the first final one. Jobs without the grid's comment are left alone.
+-- Renamed into place, so a reader sees whole records only; named ID.END.RESTARTS, by Slurm id, end time and restart
+-- count. Jobs without the grid's comment are left alone. Each value is one line: control characters become spaces.
 -- A record that cannot be written whole (a full disk) is not there at all, and slurmctld's log says so.
 
 local SPOOL = "@SPOOL@"
@@ -30,15 +32,35 @@ local function put(path, temporary, text)
   return fault or "the file could not be written"
 end
 
+local function exists(path)
+  local file = io.open(path, "r")
+  if file ~= nil then
+    file:close()
+  end
+  return file ~= nil
+end
+
+-- A name that no record in the spool has.
+local function free_name(job)
+  local name = string.format("%d.%d.%d", job.job_id, job.end_time, job.restart_cnt or 0)
+  local free, number = name, 1
+  while exists(SPOOL .. "/" .. free) do
+    number = number + 1
+    free = name .. "." .. number
+  end
+  return free
+end
+
 function slurm_jobcomp_log_record(job)
   if string.sub(job.comment or "", 1, 9) ~= "deepgrid:" then
     return slurm.SUCCESS
   end
   local lines = {}
   for _, field in ipairs(FIELDS) do
-    lines[#lines + 1] = field .. "=" .. string.gsub(tostring(job[field]), "[%c]", " ") .. "\n"
+    local value = string.gsub(tostring(job[field]), "%c", " ")
+    lines[#lines + 1] = field .. "=" .. value .. "\n"
   end
-  local name = job.job_id .. "." .. job.end_time
+  local name = free_name(job)
   local fault = put(SPOOL .. "/" .. name, SPOOL .. "/.tmp." .. name, table.concat(lines))
   if fault == nil then
     return slurm.SUCCESS

@@ -1,0 +1,36 @@
+# shellcheck shell=sh
+# Facts on what keeps strangers' jobs in bounds; POSIX sh, run on the login node. Changes nothing, submits nothing.
+# Arguments: PARTITION PROBE WRAPPER. PROBE is the name of a job that the submit hook always refuses and answers with its
+# version; WRAPPER is the path of the submission wrapper or empty. Answers "NAME VALUE" lines, and `end` last.
+set -u
+export LC_ALL=C
+partition=$1 probe=$2 wrapper=$3
+
+fact() { printf '%s %s\n' "$1" "$(printf '%s' "$2" | tr -c '[:print:]' ' ')"; }
+
+config=$(timeout 20 scontrol show config 2>&1) || {
+  fact silent "$(printf '%s\n' "$config" | head -n 1)"
+  echo end
+  exit 0
+}
+setting() { printf '%s\n' "$config" | sed -n "s/^$1 *= *//p" | head -n 1; }
+
+fact account "$(id -un)"
+fact uid "$(id -u)"
+slurm_user=$(setting SlurmUser)
+fact slurm_uid "$(printf '%s' "$slurm_user" | sed -n 's/.*(\([0-9]*\)).*/\1/p')"
+fact conf "$(setting SLURM_CONF)"
+for name in ProctrackType TaskPlugin PrologFlags PrivateData EnforcePartLimits JobContainerType ScronParameters \
+  SlurmctldParameters AccountingStorageType JobSubmitPlugins; do
+  fact "$name" "$(setting "$name")"
+done
+case $(setting AccountingStorageType) in
+  */slurmdbd)
+    # The last one is slurmdbd's; while that is down there is none.
+    settings=$(timeout 20 sacctmgr -n show config < /dev/null 2> /dev/null) &&
+      fact accounting_private "$(printf '%s\n' "$settings" | sed -n 's/^PrivateData *= *//p' | tail -n 1)"
+    ;;
+esac
+fact probe "$(timeout 20 sbatch --test-only --partition="$partition" --job-name="$probe" --wrap=true < /dev/null 2>&1)"
+if [ -n "$wrapper" ]; then fact wrapper "$(sudo -n -- "$wrapper" --version < /dev/null 2>&1 | head -n 1)"; fi
+echo end

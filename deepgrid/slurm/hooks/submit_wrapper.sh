@@ -1,0 +1,78 @@
+#!/usr/bin/env -S -i PATH=/usr/bin:/bin LC_ALL=C sh
+# shellcheck shell=sh
+# Submission wrapper, owned by root: a supervisor that is not root submits its customers' jobs through it.
+# Usage: deepgrid-sbatch ACCOUNT OPTION..., with the batch script on standard input. sudoers lets the supervisor's
+# account run it as root, so nothing that it is given is trusted: ACCOUNT must be one of the grid's, each OPTION one of
+# those below, files must lie below ROOT, and no line of the script is read as an option.
+set -uf
+umask 077
+root='@ROOT@' conf='@CONF@' accounts=' @ACCOUNTS@ ' pattern='@PATTERN@' version='@VERSION@'
+
+refuse() {
+  printf 'sbatch: error: deepgrid-sbatch: %s\n' "$1" >&2
+  exit 1
+}
+
+# is CHARACTERS LENGTH TEXT: whether the text has only such characters, that many at most, and is no option. Without
+# another program, as this runs for each job.
+is() {
+  case $3 in '' | -* | *[!$1]*) return 1 ;; esac
+  [ "${#3}" -le "$2" ]
+}
+
+# below PATH: whether it is a path of a job's folder.
+below() {
+  is 'A-Za-z0-9_.+@/-' 1000 "$1" || return 1
+  case $1 in *//* | */./* | */../* | */. | */.. | */) return 1 ;; esac
+  case $1 in "$root"/jobs/?*/?* | "$root"/batch/?*/?*/?*) ;; *) return 1 ;; esac
+}
+
+if [ "$*" = --version ]; then
+  printf 'deepgrid-sbatch %s\n' "$version"
+  exit 0
+fi
+[ "$#" -ge 1 ] || refuse 'no account was named'
+account=$1
+shift
+is 'A-Za-z0-9_.@-' 64 "$account" || refuse 'this is not the name of an account'
+case $account in
+  root) refuse 'this account gets no jobs' ;;
+  *[!0-9]*) ;;
+  *) refuse 'an account is named, not numbered' ;;
+esac
+case $accounts in
+  *" $account "*) ;;
+  *) printf '%s\n' "$account" | grep -qxE -e "${pattern:-^}" || refuse 'this account is not one of the grid' ;;
+esac
+if ! uid=$(id -u "$account" 2> /dev/null) || ! gid=$(id -g "$account" 2> /dev/null); then
+  refuse 'there is no such account on the login node'
+fi
+if [ "$uid" -eq 0 ] || [ "$gid" -eq 0 ]; then refuse 'this account gets no jobs'; fi
+
+chdir='' output=''
+for option; do
+  value=${option#*=}
+  case $option in
+    --parsable | --no-requeue | --ignore-pbs | --open-mode=append) ;;
+    --job-name=*) is 'A-Za-z0-9_.-' 128 "$value" ;;
+    --comment=deepgrid:*) is 'A-Za-z0-9:_.-' 200 "$value" ;;
+    --partition=*) is 'A-Za-z0-9_.,-' 200 "$value" ;;
+    --output=*) below "$value" && output=$value ;;
+    --chdir=*) below "$value" && chdir=$value ;;
+    --nodes=* | --ntasks=* | --ntasks-per-node=* | --cpus-per-task=* | --mem=* | --mem-per-cpu=* | --gpus=* | --time=*)
+      is '0-9' 9 "$value"
+      ;;
+    *) false ;;
+  esac || refuse "this option is not allowed: $(printf '%s' "${option%%=*}" | tr -cd 'A-Za-z0-9-')"
+done
+if [ -z "$chdir" ] || [ -z "$output" ]; then refuse 'output and working folder must be named'; fi
+
+IFS= read -r first || refuse 'there is no script'
+case $first in '#!/'* | '#! /'*) ;; *) refuse 'a script begins with #!/' ;; esac
+cd / || refuse 'the root folder cannot be entered'
+# sbatch reads options from comments up to the first command, and those of PBS and LSF from everywhere.
+{
+  printf '%s\n:\n' "$first"
+  exec cat
+} | exec env -i PATH=/usr/local/bin:/usr/bin:/bin "HOME=$chdir" "USER=$account" "LOGNAME=$account" SHELL=/bin/bash \
+  LANG=C.UTF-8 "SLURM_CONF=$conf" timeout -k 5 30 sbatch "$@" --ignore-pbs --no-requeue "--uid=$uid" "--gid=$gid"

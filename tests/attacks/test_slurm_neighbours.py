@@ -1,0 +1,118 @@
+"""A customer's account against other customers, the grid's folders and the cluster itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deepgrid.slurm.scripts import read_script
+from tests.attacks.on_slurm import Claim, Site, conf_folder
+
+SLURM = "Slurm's own levels"
+REFUSED = ".*(Invalid user id|No steps running|denied).*|"  # though the command ends with 0
+COMMANDS = {
+    "cancel another customer's job": ["scancel {bob}", "scancel --user={name}", "scancel --signal=STOP {bob}"],
+    "change another customer's job": ["scontrol update jobid={bob} timelimit=1", "scontrol requeue {bob}",
+                                      "scontrol hold {bob}", "scontrol notify {bob} hello"],
+    "read another customer's script": ["scontrol write batch_script {bob} -"],
+    "attach to another customer's job": ["sattach {bob}.batch", "srun --jobid={bob} --overlap true",
+                                         "sbcast --jobid={bob} /etc/hostname /tmp/x"],
+    "see another customer's jobs (PrivateData)": ["scontrol show job {bob}", "sacct -n -a -j {bob}",
+                                                  "sstat -n -j {bob}", "squeue -h -j {bob}"],
+    "become an administrator of Slurm": ["sacctmgr -i add user {me} account=root adminlevel=admin",
+                                         "sacctmgr -i modify user {me} set adminlevel=operator"],
+    "reserve nodes": ["scontrol create reservation user={me} starttime=now duration=60 nodes=ALL"],
+    "change nodes and partitions": ["scontrol update nodename=attack-n1 state=down reason=x",
+                                    "scontrol update partitionname=main state=down", "scontrol delete partition=main"],
+    "stop or reconfigure the controller": ["scontrol shutdown", "scontrol reconfigure", "scontrol takeover",
+                                           "scontrol setdebug debug5", "scontrol reboot attack-n1"],
+    "run programs on the controller (strigger)": ["strigger --set --node --idle --program=/bin/true",
+                                                  "strigger --set --jobid={mine} --fini --program=/bin/true"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        pytest.param(
+            commands, id=what,
+            marks=pytest.mark.attack(what, attacker="customer's account", gain="nothing", defence=SLURM),
+        )
+        for what, commands in COMMANDS.items()
+    ],
+)  # fmt: skip
+def test_others_and_the_cluster_are_out_of_reach(site: Site, running: Claim, bobs: Claim, commands: list[str]) -> None:
+    before = site.record(bobs.slurm_id)
+    words = {"bob": bobs.slurm_id, "name": site.bob.name, "me": site.alice.name, "mine": running.slurm_id}
+    for command in commands:
+        said = site.alice.run(*command.format(**words).split(" "))
+        assert said.status or re.fullmatch(REFUSED, said.text.strip(), re.DOTALL) or "--user=" in command, (
+            command,
+            said,
+        )
+        assert bobs.key.name not in said.text and "secret" not in said.text
+    assert site.record(bobs.slurm_id) == before
+    assert {site.state(claim.slurm_id) for claim in (running, bobs)} == {"RUNNING"}
+    assert site.box.slurm("sinfo", "-h", "-o", "%a %D").split()[0] == "up"
+
+
+FILES = {
+    "read what another customer's job wrote": ["cat {bobs}/output.log", "ls {bobs}", "ls {bobs}/run", "cat {bobs}/id"],
+    "list the claims of others": ["ls {root}/jobs", "find {root}/jobs -mindepth 1 -maxdepth 1"],
+    "forge a completion record": ["touch {root}/spool/1.2.0", "ls {root}/spool", "mv {root}/spool /tmp/x"],
+    "forge what the supervisor keeps of a claim": [
+        "touch {mine}/record", "rm {mine}/tombstone", "rm -r {mine}/run", "mv {mine}/output.log {mine}/x",
+        "ln -s /etc/passwd {mine}/account", "touch {mine}/limit", "mkdir {root}/jobs/evil", "cat {mine}/account",
+    ],
+    "change the hooks or slurm.conf": [
+        "touch {conf}/job_submit.lua", "touch {conf}/evil", "tee -a {conf}/slurm.conf", "mv {conf}/jobcomp.lua /tmp/x",
+        "touch {conf}/slurmctld/x", "cat {munge}",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        pytest.param(
+            commands, id=what,
+            marks=pytest.mark.attack(what, attacker="customer's account", gain="nothing", defence="owners and modes"),
+        )
+        for what, commands in FILES.items()
+    ],
+)  # fmt: skip
+def test_the_grids_files_are_out_of_reach(site: Site, running: Claim, bobs: Claim, commands: list[str]) -> None:
+    conf = conf_folder(site)
+    words = {
+        "root": site.settings.grid_root, "bobs": site.box.folder(bobs.key), "mine": site.box.folder(running.key),
+        "conf": conf, "munge": conf.parent / "munge.key",
+    }  # fmt: skip
+    for command in commands:
+        said = site.alice.run(*command.format(**words).split(" "))
+        assert said.status != 0, (command, said)
+
+
+@pytest.mark.attack(
+    "have the root supervisor cancel somebody else's job", attacker="customer", gain="nothing",
+    defence="root acts on a job with no more rights than the job's account has",
+)  # fmt: skip
+def test_root_acts_as_the_jobs_account_only(site: Site, running: Claim, bobs: Claim) -> None:
+    """As if a forged id of Bob's job had come through every check."""
+    account = read_script("common.sh", "account.sh")
+    script = (
+        f'{account}\nuser=$1 uid=$2\nas_user id -un\nas_user id -Gn\nas_user scancel "$3" "--user=$4"\nas_user cat "$5"'
+    )
+    env = {"PATH": "/usr/bin:/bin", **site.box.site.environment("attack")}
+    output = site.box.folder(bobs.key) / "output.log"
+    victim = (str(bobs.slurm_id), site.bob.name, str(output))
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", site.alice.name, str(site.alice.uid), *victim],
+        env=env, cwd="/root" if Path("/root").is_dir() else "/", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == [site.alice.name, site.alice.name], done
+    assert "ermission denied" in done.stderr
+    assert site.state(bobs.slurm_id) == "RUNNING"
+    assert site.state(running.slurm_id) == "RUNNING"
