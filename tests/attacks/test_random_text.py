@@ -19,8 +19,9 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.account_checks import examine_accounts
 from deepgrid.slurm.accounting import read_runs
 from deepgrid.slurm.checkup import examine
-from deepgrid.slurm.commands import Completions
+from deepgrid.slurm.commands import Completions, Row
 from deepgrid.slurm.conclude import conclude
+from deepgrid.slurm.guards import ask_guards
 from deepgrid.slurm.install import read_site
 from deepgrid.slurm.submit import SubmitRequest
 from tests.attacks.fake_cluster import INTRUDER
@@ -131,6 +132,22 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     )
 
 
+async def test_foreign_jobs_are_ended_in_their_own_account_only(grid: FakeGrid) -> None:
+    cluster, claims = grid.cluster, grid.claims
+    users = {claim.user for claim in claims.values()}
+    own = [job for job in grid.jobs if job["userid"] in users and job["state"] == "RUNNING" and job["jobid"] >= 2000][
+        :4
+    ]
+    other = [job for job in grid.jobs if job["userid"] not in users and job["state"] == "RUNNING"][:2]
+    rows = [Row(job["jobid"], str(job["userid"]), "RUNNING") for job in own]
+    before = len(grid.slurm.calls("scancel"))
+    ended = await cluster.end_foreign([*rows, *(Row(job["jobid"], str(min(users)), "RUNNING") for job in other)])
+    assert sorted(ended) == sorted(row.slurm_id for row in rows)
+    assert sorted((argv, user) for _, user, argv in grid.slurm.calls("scancel")[before:]) == sorted(
+        ([str(row.slurm_id)], int(row.user)) for row in rows
+    )
+
+
 async def test_only_its_own_record_is_kept_with_a_claim(grid: FakeGrid) -> None:
     cluster = grid.cluster
     spool = grid.folder / "grid" / "spool"
@@ -162,6 +179,7 @@ async def test_a_complaint_of_any_text_is_never_success(grid: FakeGrid) -> None:
 async def test_the_doctor_and_the_hooks_plan_run_nothing(grid: FakeGrid) -> None:
     assert await examine(grid.login, grid.cluster)
     assert await examine_accounts(grid.login, grid.settings)
+    assert await ask_guards(grid.login, grid.settings)
     with suppress(GridError):
         await read_site(grid.login, grid.settings)
 
