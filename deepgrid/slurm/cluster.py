@@ -21,7 +21,7 @@ from deepgrid.slurm.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.leftovers import Leftovers
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, look_command, look_input, parse_look
-from deepgrid.slurm.scripts import call, read_script, whole_answer
+from deepgrid.slurm.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.sightings import Sightings
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term
 from deepgrid.slurm.together import Together
@@ -116,7 +116,7 @@ class Cluster:
         spool = f"{self.settings.grid_root}/spool"
         look = ["find", spool, "-maxdepth", "1", "-name", "[0-9]*", "-exec", "grep", "-hx", "comment=.*", "{}", "+"]
         done = await self._login.run(look)
-        return [line.removeprefix("comment=") for line in done.text.splitlines()]
+        return [line.removeprefix("comment=") for line in lines_of(done.text)]
 
     async def queue(self, like: JobKey) -> Holdings:
         """What the whole queue holds of claims of `like`'s grid, and of customers' jobs that belong to no claim."""

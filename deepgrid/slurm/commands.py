@@ -145,7 +145,10 @@ class Completions:
     def parse(text: str) -> list[Row]:
         rows = []
         for block in text.split("\n\n"):
-            field = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+            field: dict[str, str] = {}
+            for line in block.split("\n"):
+                key, _, value = line.partition("=")
+                field.setdefault(key, value)
             number, state, raw = (_number(field.get(k)) for k in ("job_id", "job_state", "exit_code"))
             if number is None or state is None:
                 continue
@@ -172,7 +175,7 @@ class Sinfo:
         """One figure a node, ordered by node name; a node that does not respond (`*`) counts only when asked for."""
         nodes = {}
         for name, cpus, memory, gres, state, _ in _columns(text, 6, numeric=False):
-            if not (responding_only and "*" in state):
+            if is_id(cpus) and not (responding_only and "*" in state):
                 nodes[_natural(name)] = (count_gpus(gres), int(cpus), memory_mb(memory))
         figures = [nodes[name] for name in sorted(nodes)]
         gpus, cpus_each, memories = zip(*figures, strict=True) if figures else ((), (), ())
@@ -187,13 +190,13 @@ class Sinfo:
 def count_gpus(gres: str) -> int:
     """GPUs in a node's `Gres`: `gpu:a100:4(S:0-1),gpu:2` -> 6."""
     bare = re.sub(r"\([^)]*\)", "", gres)
-    counts = [re.fullmatch(r"gpu(?::[^:]+)??(?::(\d+))?", item.strip()) for item in bare.split(",")]
+    counts = [re.fullmatch(r"gpu(?::[^:]+)??(?::([0-9]{1,6}))?", item.strip()) for item in bare.split(",")]
     return sum(int(found[1] or 1) for found in counts if found)
 
 
 def memory_mb(text: str) -> int:
     """Slurm's memory figure in MB: `64000`, `64000M`, `62.50G`, `1T`, `8000+`; 0 when it is none of these."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)\+?", text.strip())
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTP]?)\+?", text.strip())
     if not found:
         return 0
     scale = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]]
@@ -202,7 +205,7 @@ def memory_mb(text: str) -> int:
 
 def limit_minutes(text: str) -> int | None:
     """Minutes in Slurm's form of a time limit: `5:00`, `1:05:00`, `2-01:05:00`; None for words such as `UNLIMITED`."""
-    found = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):)?(\d+):\d\d", text)
+    found = re.fullmatch(r"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):[0-9]{2}", text)
     if not found:
         return None
     days, hours, minutes = (int(part or 0) for part in found.groups())
@@ -259,7 +262,7 @@ def _pair(text: str) -> tuple[int, int]:
 def _number(text: str | None) -> int | None:
     try:
         return int(float(text or ""))
-    except ValueError:
+    except (ValueError, OverflowError):  # such as "inf"
         return None
 
 
@@ -275,4 +278,5 @@ def _seconds(text: str) -> int | None:
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Sorts `n2` before `n10`."""
-    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)
+    parts = re.split(r"([0-9]{1,18})", name)  # every second one is a number
+    return tuple((0, int(part)) if place % 2 else (1, part) for place, part in enumerate(parts) if part)

@@ -1,9 +1,9 @@
 # shellcheck shell=sh disable=SC2154 # folder is set by what follows
 # What scripts with effects share: stands before them. POSIX sh, run on the login node.
 
-# answer WORD TEXT...: the last thing that is done.
+# answer WORD TEXT...: the last thing that is done, in one line, as commands may complain in several.
 answer() {
-  printf '%s\n' "$*"
+  printf '%s\n' "$(printf '%s' "$*" | tr '\n' ' ')"
   exit 0
 }
 

@@ -9,6 +9,16 @@ export LC_ALL
 # ids: standard input's lines that are ids, a few at most.
 ids() { grep -m 20 -xE '[0-9]{1,10}'; }
 
+# all_ids: the same if there are few; else fails with a reason, as the one that is wanted may be among the others.
+all_ids() {
+  few=$(grep -m 21 -xE '[0-9]{1,10}')
+  if [ "$(printf '%s\n' "$few" | wc -l)" -gt 20 ]; then
+    echo "more than 20 jobs of this account have the claim's name"
+    return 1
+  fi
+  printf '%s\n' "$few"
+}
+
 # queued_as UID NAME COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of those that ended a
 # short while ago. Fails with Slurm's reason when it does not answer.
 queued_as() {
@@ -18,14 +28,19 @@ queued_as() {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  for candidate in $(printf '%s\n' "$rows" | ids); do
-    rows=$(timeout 20 squeue -h -a -t all -j "$candidate" -o %k < /dev/null 2>&1) || case $rows in
+  candidates=$(printf '%s\n' "$rows" | all_ids) || {
+    printf '%s\n' "$candidates"
+    return 1
+  }
+  for candidate in $candidates; do
+    # The bar keeps line ends at a comment's end, which the shell would cut off.
+    rows=$(timeout 20 squeue -h -a -t all -j "$candidate" -o '%k|' < /dev/null 2>&1) || case $rows in
       *'Invalid job id'*) continue ;;
       *)
         printf '%s\n' "$rows" | head -n 1
         return 1
         ;;
     esac
-    if [ "$rows" = "$said_comment" ]; then echo "$candidate"; fi
+    if [ "$rows" = "$said_comment|" ]; then echo "$candidate"; fi
   done
 }

@@ -38,7 +38,7 @@ from deepgrid.slurm.runs import (
     spans,
     was_requeued,
 )
-from deepgrid.slurm.scripts import call, read_script, whole_answer
+from deepgrid.slurm.scripts import call, lines_of, read_script, whole_answer
 
 _LOOK = read_script("identity.sh", "look.sh")
 
@@ -192,11 +192,11 @@ def parse_look(done: CommandResult) -> Look:
                 raise SlurmUnreachable(f"Slurm does not answer: {first_complaint(_decoded(complaint))}.")
             case ["spool" | "record", records]:
                 completions += Completions.parse(_decoded(records))
-            case ["clock", seconds] if seconds.isdigit():
+            case ["clock", seconds] if is_id(seconds):
                 clock = int(seconds)
             case ["marks", found]:
                 times = _times(_decoded(found))
-            case ["held", jobs] if jobs.isdigit():
+            case ["held", jobs] if is_id(jobs):
                 held = int(jobs)
             case ["job", comment, slurm_id, state, user, folder]:
                 if is_id(user):
@@ -227,5 +227,5 @@ def _decoded(text: str) -> str:
 
 def _times(text: str) -> dict[str, int]:
     """By path below the folder of all jobs, when each file changed last."""
-    lines = (line.partition(" ") for line in text.splitlines())
-    return {path.rpartition("/jobs/")[2]: int(seconds) for seconds, _, path in lines if seconds.isdigit()}
+    lines = (line.partition(" ") for line in lines_of(text))
+    return {path.rpartition("/jobs/")[2]: int(seconds) for seconds, _, path in lines if is_id(seconds)}

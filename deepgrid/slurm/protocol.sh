@@ -19,6 +19,21 @@ queued() {
   queued_as "$uid" "$name" "$comment" "$@"
 }
 
+# alive: the id on record, if that job is in the queue and this account's; before there is one, those found by name.
+alive() {
+  [ -s "$folder/id" ] || {
+    queued
+    return
+  }
+  [ ! -e "$folder/reissued" ] && read -r recorded < "$folder/id" || return 0
+  rows=$(timeout 20 squeue -h -a -u "$uid" -j "$recorded" -o %A < /dev/null 2>&1) || {
+    case $rows in *'Invalid job id'*) return 0 ;; esac
+    printf '%s\n' "$rows" | head -n 1
+    return 1
+  }
+  printf '%s\n' "$rows" | ids | grep -xF -- "$recorded" | head -n 1
+}
+
 records() {
   find "$root/spool" -maxdepth 1 -name '[0-9]*' -exec grep -lxF -e "comment=$comment" {} + 2> /dev/null |
     while read -r file; do
@@ -33,12 +48,19 @@ accounted() {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  for candidate in $(printf '%s\n' "$rows" | sort -u | ids); do
-    rows=$(timeout 20 sacct -n -P -X -a -D -j "$candidate" -S "$since" -o Comment < /dev/null 2>&1) || {
-      printf '%s\n' "$rows" | head -n 1
+  candidates=$(printf '%s\n' "$rows" | sort -u | all_ids) || {
+    printf '%s\n' "$candidates"
+    return 1
+  }
+  for candidate in $candidates; do
+    comments=$(timeout 20 sacct -n -p -X -a -D -u "$uid" --name "$name" -j "$candidate" -S "$since" -o Comment \
+      < /dev/null 2>&1) || {
+      printf '%s\n' "$comments" | head -n 1
       return 1
     }
-    if printf '%s\n' "$rows" | grep -qxF -- "$comment"; then echo "$candidate"; fi
+    # A bar ends each record. There are more lines than records if a comment holds line ends.
+    [ "$(printf '%s\n' "$comments" | wc -l)" -eq "$(printf '%s\n' "$rows" | grep -cxF "$candidate")" ] || continue
+    if printf '%s\n' "$comments" | grep -qxF -- "$comment|"; then echo "$candidate"; fi
   done
 }
 
@@ -118,7 +140,7 @@ refuse() {
 # tombstone: nothing of this claim starts from now on, and what waits or runs is cancelled.
 tombstone() {
   [ -e "$folder/tombstone" ] || put tombstone "$(date +%s)"
-  found=$(queued) || answer later "$found"
+  found=$(alive) || answer later "$found"
   # shellcheck disable=SC2086 # one argument an id
   [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
   answer cancelled
@@ -128,7 +150,7 @@ tombstone() {
 # not take back what was given meanwhile. A job that is gone needs none.
 limit() {
   [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
-  found=$(queued) || answer later "$found"
+  found=$(alive) || answer later "$found"
   [ -n "$found" ] || answer absent
   for id in $found; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in

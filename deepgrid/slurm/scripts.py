@@ -18,9 +18,15 @@ def call(script: str, *arguments: object, interpreter: str = "sh") -> list[str]:
     return [interpreter, "-c", script, "deepgrid", *map(str, arguments)]
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines as the shell ends them. Users' text may hold what `str.splitlines` takes for more ends of lines."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def whole_answer(done: CommandResult) -> list[str]:
     """The lines that a script said before `end`, its last one. Raises SlurmUnreachable when that did not come."""
-    lines = done.text.splitlines()
+    lines = lines_of(done.text)
     if not lines or lines.pop() != "end":
         raise SlurmUnreachable("The login node gave half an answer.")
     return lines

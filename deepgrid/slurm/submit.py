@@ -15,12 +15,14 @@ from typing import Self
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.slurm.channel import CommandResult
-from deepgrid.slurm.commands import SILENCE
+from deepgrid.slurm.commands import SILENCE, is_id
 from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.runs import GUARD_STATUS
-from deepgrid.slurm.scripts import call, read_script
+from deepgrid.slurm.scripts import call, lines_of, read_script
 
 INTENT_PATIENCE_S = 60
+WITH_ID = ("submitted", "adopted")
+DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
 _PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "protocol.sh")
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
@@ -137,7 +139,7 @@ def parse_answer(done: CommandResult) -> tuple[str, str]:
 
     Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`, Deposed.
     """
-    lines = done.text.splitlines()
+    lines = lines_of(done.text)
     if not lines:
         raise SlurmUnreachable("The login node gave no answer.")
     word, _, text = lines[-1].partition(" ")
@@ -149,4 +151,6 @@ def parse_answer(done: CommandResult) -> tuple[str, str]:
         raise SlurmError(f"Slurm refused: {text}.")
     if word == "tombstone":
         raise SlurmError("This claim was cancelled or refused; it is not submitted again.")
+    if word not in DONE or (word in WITH_ID and not is_id(text)):
+        raise SlurmUnreachable("The login node gave an answer that makes no sense.")
     return word, text

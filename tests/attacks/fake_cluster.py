@@ -1,0 +1,94 @@
+"""The fake Slurm on a login node of its own: its commands in a folder, and a login that finds them first in PATH."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import marshal
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from deepgrid.slurm.channel import MARK, CommandResult, marked
+
+Job = dict[str, Any]
+PROGRAMS = ("squeue", "sacct", "sinfo", "scontrol", "scancel", "sacctmgr", "sbatch")
+INTRUDER = "intruder"  # what hostile texts try to run
+
+
+def slurm_job(slurm_id: int, user: int, name: str, comment: str, state: str, **columns: object) -> Job:
+    """A job as the fake Slurm has it; `columns` tell what is not as usual."""
+    return {
+        "jobid": slurm_id, "userid": user, "name": name, "comment": comment, "state": state, "start": None, "end": None,
+        "exit": 0, "limit": 5, "restarts": 0, "nodes": "", "reason": "None", "account": "", "workdir": "/",
+    } | columns  # fmt: skip
+
+
+@dataclass
+class FakeSlurm:
+    """Its commands lie in `folder`/bin. `complaints`: by command, what it says before it fails."""
+
+    folder: Path
+    jobs: list[Job] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    complaints: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._bin = self.folder / "bin"
+        self._bin.mkdir()
+        program = self._bin / "fake_slurm.py"
+        source = (files("tests.attacks") / program.name).read_text()
+        program.write_text(f"#!{Path(sys.executable).resolve()} -IS\n{source}")
+        program.chmod(0o755)
+        for name in (*PROGRAMS, INTRUDER):
+            (self._bin / name).symlink_to(program.name)
+        (self._bin / "calls").touch()
+        (self._bin / "calls").chmod(0o666)
+
+    @property
+    def intruder(self) -> str:
+        """The path of a command that nothing of ours runs."""
+        return str(self._bin / INTRUDER)
+
+    def write(self) -> None:
+        """From now on the commands answer by what is set here."""
+        state = {"jobs": self.jobs, "answers": self.answers, "complaints": self.complaints}
+        (self._bin / "state").write_bytes(marshal.dumps(_latin(state)))
+
+    def calls(self, *programs: str) -> list[tuple[str, int, list[str]]]:
+        """What the commands were asked so far, by which user id."""
+        found = [ast.literal_eval(line) for line in (self._bin / "calls").read_text().splitlines()]
+        return [(program, user, argv) for program, user, argv in found if program in programs]
+
+
+class LocalLogin:
+    """Runs commands here, as sshd would hand them to a login shell, with the fake Slurm first in PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self._home = folder / "home"
+        self._home.mkdir(exist_ok=True)
+        self._env = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(self._home), "SLURM_CONF": "/dev/null"}
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-c", marked(argv), stdin=pipe, stdout=pipe, stderr=pipe, env=self._env, cwd=self._home
+        )
+        out, complaint = await process.communicate(stdin)
+        return CommandResult(process.returncode or 0, out.partition(MARK)[2], complaint.partition(MARK)[2])
+
+    async def close(self) -> None:
+        """There is no connection."""
+
+
+def _latin(value: Any) -> Any:
+    """The same with each byte of its texts as a character, which loads faster."""
+    if isinstance(value, dict):
+        return {name: _latin(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_latin(one) for one in value]
+    return value.encode(errors="surrogateescape").decode("latin-1") if isinstance(value, str) else value

@@ -1,0 +1,113 @@
+"""Every parser of Slurm's answers, fed with random text itself: no crash, and no row that a text made up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.channel import CommandResult
+from deepgrid.slurm.commands import (
+    Completions,
+    Sacct,
+    Sinfo,
+    Squeue,
+    count_gpus,
+    first_complaint,
+    is_silence,
+    limit_minutes,
+    memory_mb,
+)
+from deepgrid.slurm.holdings import parse_ledger
+from deepgrid.slurm.leftovers import key_of_folder
+from deepgrid.slurm.look import parse_look
+from deepgrid.slurm.submit import parse_answer
+from tests.attacks.random_text import LINE_ENDS, Texts
+
+KEY = JobKey(31337, "0x" + "c0ffee00" * 5, 5, 1000)
+CASES = 1500
+
+pytestmark = pytest.mark.attack(
+    "Slurm's answers hold random text",
+    attacker="any Slurm user",
+    gain="nothing: what makes no sense is left out or is an error of ours",
+    defence="parsers take whole lines, digits for ids and the first value of a field",
+)
+
+
+def answer(text: str) -> CommandResult:
+    return CommandResult(0, text.encode(errors="surrogateescape"), b"")
+
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "squeue": Squeue.parse,
+    "sacct": Sacct.parse,
+    "records": Completions.parse,
+    "sinfo": lambda text: (Sinfo.parse(text), Sinfo.is_up(text)),
+    "GPUs": count_gpus,
+    "memory": memory_mb,
+    "time limit": limit_minutes,
+    "complaint": lambda text: (first_complaint(text), is_silence(text)),
+    "folder": lambda text: key_of_folder(text, KEY),
+    "look": lambda text: parse_look(answer(text)),
+    "ledger": lambda text: parse_ledger(answer(text)),
+    "protocol": lambda text: parse_answer(answer(text)),
+}
+
+
+def texts(seed: int) -> Texts:
+    return Texts(seed, [(KEY, 42, 999)], "intruder")
+
+
+def columns(some: Texts, separators: str) -> str:
+    """Random text in as many columns as some command prints, with an end as our scripts have it."""
+    line = "".join(some.text(60) + some.rng.choice(separators) for _ in range(some.rng.randrange(12)))
+    return some.rng.choice((line, f"42|999|{line}", f"clock {line}", f"held {line}", f"queue 0 {line}")) + "\nend\n"
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_parser_survives_every_text(parser: str) -> None:
+    some = texts(len(parser))
+    for _ in range(CASES):
+        text = some.rng.choice((some.text(), columns(some, "|"), columns(some, " ="), columns(some, "\n ")))
+        with suppress(GridError):
+            PARSERS[parser](text)
+
+
+@pytest.mark.parametrize("number", ["inf", "1e999", "-1", "nan", "²", "١٢", "9" * 5000, "1e18", "0x10", ""])
+def test_a_number_that_is_none_ends_no_parser(number: str) -> None:
+    rows = Squeue.parse(f"42|999|RUNNING|{number}|{number}|{number}|{number}:00|{number}|n1|None|")
+    assert [row.slurm_id for row in rows] == [42]
+    assert len(Sacct.parse(f"42|999|FAILED|{number}:{number}|{number}|{number}|n1")) == 1
+    assert len(Completions.parse(f"job_id=42\njob_state=3\nexit_code={number}\nend_time={number}\nnodes=n1\n")) == 1
+    assert Sinfo.parse(f"n{number}|{number}|{number}|gpu:{number}|idle|up").nodes <= 1
+    for line in (f"clock {number}", f"held {number}", f"job {KEY.comment} {number} submitted {number} f"):
+        assert parse_look(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
+
+
+def test_text_in_a_completion_record_makes_no_field_of_its_own() -> None:
+    """The hook writes a value per line; what else Python takes for the end of a line separated fields as well."""
+    some = texts(1)
+    controls = dict.fromkeys((*range(32), 127), " ")
+    for number in range(CASES):
+        name, comment = (some.text().translate(controls) for _ in range(2))
+        record = (
+            f"job_id={number}\nname={name}\nuser_id=7\njob_state=3\nexit_code=0\nstart_time=10\nend_time=20\nnodes=n2\n"
+            f"restart_cnt=0\ncomment=deepgrid:{comment}\n\n"
+        )
+        (row,) = Completions.parse(record)
+        assert (row.slurm_id, row.user, row.state, row.started_at, row.ended_at) == (number, "7", "COMPLETED", 10, 20)
+        assert (row.name, row.comment) == (name, f"deepgrid:{comment}")
+
+
+@pytest.mark.parametrize("end", [end for end in LINE_ENDS if "\n" not in end], ids=ascii)
+def test_only_a_line_feed_ends_a_line(end: str) -> None:
+    """The shell knows no other end of a line, so a text could hold a line of ours."""
+    word = f"submitted{end}cancelled"
+    with pytest.raises(GridError):
+        parse_answer(answer(f"{word}\n"))
+    with pytest.raises(GridError):
+        parse_look(answer(f"queue 0 {end}end"))

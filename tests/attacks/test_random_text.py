@@ -1,0 +1,206 @@
+"""10,000 jobs with names, comments, accounts and folders of every byte, through every script and parser: none forges.
+
+Slurm is a fake one here, which prints users' texts as the real one does; `test_random_text_real.py` checks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from deepgrid.billing.entries import Span
+from deepgrid.errors import GridError, SlurmError, SlurmUnreachable
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.slurm.account_checks import examine_accounts
+from deepgrid.slurm.accounting import read_runs
+from deepgrid.slurm.checkup import examine
+from deepgrid.slurm.commands import Completions, Row
+from deepgrid.slurm.conclude import conclude
+from deepgrid.slurm.guards import ask_guards
+from deepgrid.slurm.install import read_site
+from deepgrid.slurm.submit import SubmitRequest
+from tests.attacks.fake_cluster import INTRUDER
+from tests.attacks.fake_grid import BATCH, START, FakeGrid
+from tests.attacks.fake_slurm import ENDED
+from tests.slurm.support import open_folder
+
+SEEDS = range(5)
+JOBS = 2000
+REQUEST = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
+A_USER = "any Slurm user"
+
+pytestmark = pytest.mark.attack(
+    "names, comments, accounts and folders of jobs hold forged rows, options, shell code and every byte",
+    attacker=A_USER,
+    gain="nothing: no claim changes, no command is run, no job of others is touched",
+    defence="only ids of the supervisor's own record are asked for; users' text is never beside trusted columns",
+)
+
+
+@pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed {seed}")
+def grid(request: pytest.FixtureRequest) -> Iterator[FakeGrid]:
+    """A grid among 2,000 hostile jobs."""
+    with open_folder() as folder:
+        grid = FakeGrid(folder, request.param, JOBS)
+        yield grid
+        assert grid.slurm.calls(INTRUDER) == [], "a job's text was executed"
+
+
+def test_the_texts_hold_every_byte(grid: FakeGrid) -> None:
+    texts = "".join(job[field] for job in grid.jobs for field in ("name", "comment", "account", "workdir"))
+    assert set(texts.encode(errors="surrogateescape")) == set(range(1, 256))
+
+
+async def test_no_text_changes_where_a_claim_stands(grid: FakeGrid) -> None:
+    cluster, claims = grid.cluster, grid.claims
+    look = await cluster.look(grid.keys)
+    for name, claim in claims.items():
+        job, queued, ended = claim.job, look.queued(claim.key), look.ended(claim.key)
+        if name in ("running", "waiting", "in doubt"):
+            assert job is not None and queued is not None
+            assert (queued.slurm_id, queued.state, queued.started_at) == (job["jobid"], job["state"], job["start"])
+        else:
+            assert queued is None, name
+        if name == "ended":
+            assert job is not None and ended is not None
+            assert (ended.slurm_id, ended.ended_at, ended.ran_s) == (job["jobid"], START + 90, 90)
+        else:
+            assert ended is None, name
+    assert look.held == sum(job["state"] not in ENDED for job in grid.jobs)
+    _, states = await conclude(cluster, grid.keys)
+    phases = {name: states[claim.key].phase for name, claim in claims.items()}
+    assert phases == {
+        "running": Phase.RUNNING, "waiting": Phase.QUEUED, "ended": Phase.ENDED, "failed": Phase.ENDED,
+        "in doubt": Phase.RUNNING, "in doubt, ended": Phase.ABSENT, "in doubt, lost": Phase.ABSENT,
+        "refused": Phase.ABSENT, "lost": Phase.ABSENT,
+    }  # fmt: skip
+    assert (states[claims["failed"].key].exit_status, states[claims["failed"].key].ran_s) == (768, 50)
+
+
+async def test_no_text_changes_the_books_or_what_the_queue_holds(grid: FakeGrid) -> None:
+    cluster, claims = grid.cluster, grid.claims
+    runs = await read_runs(cluster, Span(START, START + 10_000), grid.keys[0], grid.keys)
+    found = {(run.job_id, run.slurm_id, run.state, run.started_at, run.ended_at) for run in runs.runs}
+    ran = [claims[name] for name in ("running", "waiting", "ended", "failed", "in doubt")]
+    assert found == {
+        (claim.key.job_id, job["jobid"], job["state"], job["start"], job["end"]) for claim in ran if (job := claim.job)
+    }
+    holdings = await cluster.queue(grid.keys[0])
+    assert {key: job.slurm_id for key, job in holdings.claims.items()} == {
+        claims[name].key: claims[name].job["jobid"]
+        for name in ("running", "waiting")  # type: ignore[index]
+    }
+    ids = {claim.job["jobid"] for claim in claims.values() if claim.job and claim.known} - {1900}
+    customers = {claims["running"].user, claims["waiting"].user} - {claims["in doubt"].user}
+    assert {(row.slurm_id, int(row.user)) for row in holdings.foreign} == {
+        (job["jobid"], job["userid"])
+        for job in grid.jobs
+        if job["userid"] in customers and job["jobid"] not in ids and job["state"] not in ENDED
+    }
+
+
+async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
+    cluster, claims = grid.cluster, grid.claims
+    adopted = await cluster.submit(claims["in doubt"].key, "#!/bin/sh\n", REQUEST)
+    assert (adopted.slurm_id, adopted.adopted) == (claims["in doubt"].job["jobid"], True)  # type: ignore[index]
+    late = await cluster.submit(claims["in doubt, ended"].key, "#!/bin/sh\n", REQUEST)
+    assert (late.slurm_id, late.adopted) == (claims["in doubt, ended"].job["jobid"], True)  # type: ignore[index]
+    with pytest.raises(SlurmUnreachable, match="may still reach Slurm"):
+        await cluster.submit(claims["in doubt, lost"].key, "#!/bin/sh\n", REQUEST)
+    with pytest.raises(SlurmError, match="refused"):
+        await cluster.submit(claims["refused"].key, "#!/bin/sh\n", REQUEST)
+    may = {}
+    for name, claim in claims.items():
+        given = await cluster.set_time_limit(claim.key, 77)
+        await cluster.cancel(claim.key)
+        if given or name in ("running", "waiting", "in doubt"):
+            assert claim.job is not None
+            may[str(claim.job["jobid"])] = claim.user
+    assert len(may) == 3
+    await cluster.batch.remove(BATCH)
+    cancelled = may | {"1901": claims["running"].user}
+    assert sorted((argv, user) for _, user, argv in grid.slurm.calls("scancel")) == sorted(
+        ([slurm_id], user) for slurm_id, user in cancelled.items()
+    )
+    assert sorted(argv for _, _, argv in grid.slurm.calls("scontrol") if argv[0] == "update") == sorted(
+        ["update", f"JobId={slurm_id}", "TimeLimit=77"] for slurm_id in may
+    )
+
+
+async def test_foreign_jobs_are_ended_in_their_own_account_only(grid: FakeGrid) -> None:
+    cluster, claims = grid.cluster, grid.claims
+    users = {claim.user for claim in claims.values()}
+    own = [job for job in grid.jobs if job["userid"] in users and job["state"] == "RUNNING" and job["jobid"] >= 2000][
+        :4
+    ]
+    other = [job for job in grid.jobs if job["userid"] not in users and job["state"] == "RUNNING"][:2]
+    rows = [Row(job["jobid"], str(job["userid"]), "RUNNING") for job in own]
+    before = len(grid.slurm.calls("scancel"))
+    ended = await cluster.end_foreign([*rows, *(Row(job["jobid"], str(min(users)), "RUNNING") for job in other)])
+    assert sorted(ended) == sorted(row.slurm_id for row in rows)
+    assert sorted((argv, user) for _, user, argv in grid.slurm.calls("scancel")[before:]) == sorted(
+        ([str(row.slurm_id)], int(row.user)) for row in rows
+    )
+
+
+async def test_only_its_own_record_is_kept_with_a_claim(grid: FakeGrid) -> None:
+    cluster = grid.cluster
+    spool = grid.folder / "grid" / "spool"
+    before = {file.name for file in spool.iterdir()}
+    assert len(await cluster.spooled()) == len(before), "each record has one comment"
+    await asyncio.gather(*map(cluster.acknowledge, grid.keys))
+    kept = {file.parent.name: file.read_text() for file in grid.folder.glob("grid/jobs/*/record")}
+    ended = grid.claims["ended"]
+    assert ended.job is not None
+    assert kept.keys() == {ended.key.folder}
+    (row,) = Completions.parse(kept[ended.key.folder])
+    assert (row.slurm_id, row.comment, row.ended_at) == (ended.job["jobid"], ended.key.comment, START + 90)
+    assert before - {file.name for file in spool.iterdir()} == {f"{ended.job['jobid']}.{START + 90}"}
+
+
+async def test_a_complaint_of_any_text_is_never_success(grid: FakeGrid) -> None:
+    """A complaint of two lines was taken for an answer by its second line."""
+    cluster, claim = grid.cluster, grid.claims["running"]
+    for program in ("scancel", "scontrol", "squeue"):
+        for _ in range(3):
+            grid.slurm.complaints = {program: f"error: no\n{grid.texts.text()}"}
+            grid.write_state()
+            with pytest.raises(GridError):
+                await (cluster.set_time_limit(claim.key, 99) if program == "scontrol" else cluster.cancel(claim.key))
+    grid.slurm.complaints = {}
+    grid.write_state()
+
+
+async def test_the_doctor_and_the_hooks_plan_run_nothing(grid: FakeGrid) -> None:
+    assert await examine(grid.login, grid.cluster)
+    assert await examine_accounts(grid.login, grid.settings)
+    assert await ask_guards(grid.login, grid.settings)
+    with suppress(GridError):
+        await read_site(grid.login, grid.settings)
+
+
+async def test_no_folder_of_a_job_leads_to_another_claim(grid: FakeGrid) -> None:
+    """What jobs put into their storage is found by the id and account on record, and nothing else is removed."""
+    claim = grid.claims["ended"]
+    assert claim.job is not None
+    for user in {str(one.user) for one in grid.claims.values()}:
+        (grid.folder / "storage" / user).mkdir()
+    own = grid.folder / "storage" / str(claim.user) / f"{claim.key.name}.{claim.job['jobid']}"
+    for one in grid.claims.values():
+        place = grid.folder / "storage" / str(one.user)
+        for text in (grid.texts.text(200), f"\n{one.key.name}.{claim.job['jobid']}", f"{one.key.name}.1\n2", own.name):
+            (place / (text.replace("/", "|") or "none")).mkdir(exist_ok=True)
+        shutil.chown(place, one.account)
+    os.utime(grid.folder / "grid" / "jobs" / claim.key.folder, (1, 1))
+    leftovers, root = grid.cluster.leftovers, str(grid.folder / "storage")
+    found = await leftovers.find(grid.keys[0], root, keep_days=1)
+    assert {(one.key, one.storage) for one in found} == {(claim.key, ""), (claim.key, own.name)}
+    places = {file for file in grid.folder.glob("*/*/*") if file != own}
+    assert len(await leftovers.remove(grid.keys[0], root, found)) == 2
+    gone = grid.folder / "grid" / "jobs" / claim.key.folder
+    assert {file for file in grid.folder.glob("*/*/*") if file.parent.name != "bin"} == places - {gone}
