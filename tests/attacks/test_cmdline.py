@@ -230,7 +230,7 @@ async def until_there(file: Path) -> None:
 
 @pytest.mark.attack(
     "the same on the login node and the nodes of a real cluster: submission, queue, steps, logs, cancellation",
-    attacker="another user of the login node", gain="names of claims and steps", defence=DEFENCE,
+    attacker="another user of the cluster", gain="names of claims and steps", defence=DEFENCE,
 )  # fmt: skip
 async def test_a_claim_from_its_submission_to_its_end(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey

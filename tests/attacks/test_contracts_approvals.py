@@ -60,7 +60,7 @@ async def prices_in_force(market: Market) -> Prices:
 
 @pytest.mark.attack(
     "a higher price is mined in the same block, just before its approval",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: the old prices stay in force",
     defence="approveProposal names the hash of the proposal that was looked at",
 )
@@ -105,7 +105,7 @@ def front_run(grid: Grid, market: Market, prices: Prices) -> None:
 
 @pytest.mark.attack(
     "a measurement is replaced by a higher price after the unattended flow has judged it",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: the old prices stay in force",
     defence="the label flow approves by the hash of what it judged",
 )
@@ -134,7 +134,7 @@ async def test_a_proposal_replaced_behind_the_back_of_the_label_flow(
 
 @pytest.mark.attack(
     "a higher price just before an existing client's approve(address)",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: the old prices stay in force",
     defence="approve(address) takes only what stands unchanged for 10 minutes",
 )
@@ -151,7 +151,7 @@ async def test_a_proposal_replaced_before_an_approval_by_address(grid: Grid, mar
 
 @pytest.mark.attack(
     "a proposal is replaced while the one-machine grid approves its providers",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing unseen: the replacement is read before it is approved",
     defence="the set-up approves by hash, and reads again when the contract refuses",
 )
@@ -181,7 +181,7 @@ async def test_a_proposal_replaced_while_one_machine_is_set_up(
 
 @pytest.mark.attack(
     "a harmless proposal is put back after 10 minutes, to inherit their time for the next one",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: each change starts the 10 minutes anew",
     defence="the time of the last change is kept with the hash",
 )
@@ -196,7 +196,7 @@ async def test_time_is_not_inherited_by_another_proposal(grid: Grid, market: Mar
 
 @pytest.mark.attack(
     "labels whose bytes are no UTF-8 read like the labels that the operator wants",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: such a proposal cannot be approved",
     defence="the hash is computed from what was read, never taken from the chain",
 )
@@ -216,7 +216,7 @@ async def test_labels_that_read_like_others(market: Market) -> None:
 
 @pytest.mark.attack(
     "text moves between the keys and values of labels under the same hash",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: the hash differs",
     defence="the hash covers lengths and places, as abi.encode writes them",
 )
@@ -233,7 +233,7 @@ async def test_the_same_letters_in_other_labels(market: Market) -> None:
 
 @pytest.mark.attack(
     "approving oneself, lifting one's own ban, removing a rival",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing",
     defence="METASCHEDULER_ROLE of the ProviderManager",
 )

@@ -45,7 +45,7 @@ def labelled(uses: int, affinities: int, text: str = "") -> tuple[object, ...]:
 
 @pytest.mark.attack(
     "2,700 labels, or conditions, in one definition",
-    attacker="customer",
+    attacker="a customer",
     gain="nothing: the request is refused",
     defence="at most 64 labels of both kinds together, checked at the request",
 )
@@ -60,7 +60,7 @@ async def test_a_definition_of_labels(market: Market, uses: int, affinities: int
 
 @pytest.mark.attack(
     "the largest definition that the contract takes: 64 labels and 24 KB of text",
-    attacker="customer",
+    attacker="a customer",
     gain="the provider's claim costs below 700,000 gas, an eighth of what the customer pays for the request",
     defence="labels bounded in number, texts by the length of one blob",
 )
@@ -80,7 +80,7 @@ async def test_the_largest_definition(market: Market) -> None:
 
 @pytest.mark.attack(
     "a top-up of nothing, again and again",
-    attacker="stranger",
+    attacker="a stranger on chain",
     gain="nothing: refused, and the provider is told of nothing",
     defence="a top-up is never zero",
 )
@@ -95,7 +95,7 @@ async def test_a_top_up_of_nothing(market: Market) -> None:
 
 @pytest.mark.attack(
     "top-ups of a wei",
-    attacker="stranger",
+    attacker="a stranger on chain",
     gain="nothing: refused below a minute at the job's rate",
     defence="a minute at least, from anyone but the customer",
 )
@@ -112,7 +112,7 @@ async def test_a_top_up_below_a_minute(market: Market) -> None:
 
 @pytest.mark.attack(
     "top-ups of a wei by the customer itself, one after the other",
-    attacker="customer",
+    attacker="a customer",
     gain="nothing: the provider is told once, when a minute is full",
     defence="a hint is queued only when the limit rose",
 )
@@ -132,7 +132,7 @@ async def test_top_ups_that_give_no_minute(market: Market) -> None:
 
 @pytest.mark.attack(
     "automatic top-ups in a row, to lock all that the customer allowed",
-    attacker="provider",
+    attacker="a provider",
     gain="one slice of 30 minutes ahead of time, which goes back to the customer if it is not used",
     defence="a slice is taken only when at most one is left",
 )
@@ -151,7 +151,7 @@ async def test_draining_an_allowance(market: Market) -> None:
 
 @pytest.mark.attack(
     "a top-up of a job that nobody has claimed, which has no rate",
-    attacker="stranger",
+    attacker="a stranger on chain",
     gain="nothing: refused",
     defence="only claimed jobs are topped up",
 )
@@ -168,7 +168,7 @@ async def test_a_top_up_before_the_claim(market: Market) -> None:
 
 @pytest.mark.attack(
     "a cancel request again after each time that the provider took it off its queue",
-    attacker="customer",
+    attacker="a customer",
     gain="one hint, for one request",
     defence="only the first request of a job is queued",
 )
@@ -185,7 +185,7 @@ async def test_cancel_requests_again_and_again(market: Market) -> None:
 
 @pytest.mark.attack(
     "reports, refusals and claims of other providers' jobs, a hundred in one call",
-    attacker="provider",
+    attacker="a provider",
     gain="nothing: each item is skipped, and the caller pays",
     defence="a job is reported by its own provider only",
 )
@@ -205,7 +205,7 @@ async def test_batches_of_others_jobs(market: Market) -> None:
 
 @pytest.mark.attack(
     "error texts of 20 KB at the end of many jobs, cut in the middle of a character",
-    attacker="provider",
+    attacker="a provider",
     gain="1,024 bytes for each job; lists of jobs stay readable",
     defence="the contract keeps the beginning only, whole characters",
 )
@@ -221,7 +221,7 @@ async def test_endless_error_texts(market: Market) -> None:
 
 @pytest.mark.attack(
     "a proposal of absurd size: nodes, labels, texts",
-    attacker="stranger",
+    attacker="a stranger on chain",
     gain="nothing: refused",
     defence="1,024 nodes, 64 labels of 256 bytes in key and value",
 )
@@ -243,7 +243,7 @@ async def test_absurd_proposals(market: Market) -> None:
 
 @pytest.mark.attack(
     "a proposal as large as may be, for the operator to approve and to remove",
-    attacker="provider",
+    attacker="a provider",
     gain="the operator's call costs what it costs for a small one, below 150,000 gas",
     defence="approving swaps two versions and copies nothing",
 )
@@ -262,7 +262,7 @@ async def test_a_proposal_that_costs_its_operator(market: Market) -> None:
 
 @pytest.mark.attack(
     "many strangers with proposals that cost nothing to write and much to read",
-    attacker="stranger",
+    attacker="a stranger on chain",
     gain="longer lists; everybody reads them all the same",
     defence="each proposal is bounded, and clients read fewer at a time",
 )

@@ -47,7 +47,7 @@ async def settled_for_ten_minutes(grid: Grid, market: Market, job_id: int) -> in
 
 @pytest.mark.attack(
     "the cut is set to 100 %, or just above the bound",
-    attacker="owner",
+    attacker="the owner of the contracts",
     gain="nothing: refused",
     defence="MAX_DEEPSQUARE_CUT of 50 % in the contract",
 )
@@ -59,7 +59,7 @@ async def test_a_cut_above_the_bound(market: Market) -> None:
 
 @pytest.mark.attack(
     "the highest cut is announced, and put in force at once",
-    attacker="owner",
+    attacker="the owner of the contracts",
     gain="nothing for 7 days: jobs are assigned and settled at the old cut",
     defence="a notice period, kept in a slot of its own",
 )
@@ -78,7 +78,7 @@ async def test_a_cut_takes_effect_after_its_notice_only(grid: Grid, market: Mark
 
 @pytest.mark.attack(
     "the announced cut takes effect while the provider holds a job",
-    attacker="owner",
+    attacker="the owner of the contracts",
     gain="nothing on that job: the provider keeps 80 % of it",
     defence="a job's cut is fixed when it is assigned",
 )
@@ -95,7 +95,7 @@ async def test_a_claimed_job_keeps_its_cut(grid: Grid, market: Market) -> None:
 
 @pytest.mark.attack(
     "a low cut is announced, and exchanged for a high one just before it is due",
-    attacker="owner",
+    attacker="the owner of the contracts",
     gain="nothing: the period starts anew",
     defence="a later notice replaces the earlier one, time included",
 )
@@ -109,7 +109,7 @@ async def test_a_notice_is_not_exchanged(grid: Grid, market: Market) -> None:
 
 @pytest.mark.attack(
     "strangers, the provider and the meta-scheduler set or cancel the cut",
-    attacker="stranger",
+    attacker="a stranger on chain",
     gain="nothing",
     defence="only the owner gives notice; a notice is used once",
 )

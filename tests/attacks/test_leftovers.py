@@ -115,7 +115,7 @@ def writing(job: Intruder) -> Iterator[None]:
 
 @pytest.mark.attack(
     "goes on making files where it ran while the supervisor removes them",
-    attacker="a process that outlived its job", gain="files until it ends",
+    attacker="a job's account", gain="files until it ends",
     defence="the folder is moved out of its reach first; what is left of it is removed by the next call",
 )  # fmt: skip
 async def test_files_that_come_back(either: Cluster, key: JobKey) -> None:
@@ -139,7 +139,7 @@ SHOWS = """for folder in "$STORAGE_PATH" "$DEEPSQUARE_TMP" "$DEEPSQUARE_DISK_TMP
 
 @pytest.mark.attack(
     "makes the storage folders of another customer's account first, as folders, links or files of its own",
-    attacker="another customer's job", gain="the other one's files of earlier jobs are not found",
+    attacker="a job's account", gain="the other one's files of earlier jobs are not found",
     defence="a folder of somebody else is never used; the job makes one of an unknown name",
 )  # fmt: skip
 @pytest.mark.parametrize("taking", TAKEN)
@@ -162,7 +162,7 @@ async def test_taken_storage(
 
 @pytest.mark.attack(
     "does so, and the other one's job is killed",
-    attacker="another customer's job", gain="nothing",
+    attacker="a job's account", gain="nothing",
     defence="storage under an unknown name is found and removed as well, by the rights of its account",
 )  # fmt: skip
 async def test_taken_storage_of_a_killed_job(cluster: Cluster, key: JobKey, storage: StoragePaths) -> None:

@@ -170,7 +170,7 @@ def test_whom_the_epilog_spares(scene: Scene) -> None:
 
 @pytest.mark.attack(
     "starts and ends many short jobs at once, so that an epilog meets a job that begins",
-    attacker="chance, or a customer",
+    attacker="a customer",
     gain="no job is ended by the epilog of another",
     defence="what descends from a slurmstepd is spared",
 )

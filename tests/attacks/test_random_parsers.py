@@ -32,7 +32,7 @@ CASES = 1500
 
 pytestmark = pytest.mark.attack(
     "Slurm's answers hold random text",
-    attacker="any Slurm user",
+    attacker="another user of the cluster",
     gain="nothing: what makes no sense is left out or is an error of ours",
     defence="parsers take whole lines, digits for ids and the first value of a field",
 )

@@ -34,7 +34,7 @@ CONTROLS = {chr(number) for number in (*range(1, 32), 127)}
 SPACES = dict.fromkeys(map(ord, CONTROLS), " ")
 ATTACK = pytest.mark.attack(
     "200 held jobs in a real Slurm whose names and comments hold forged rows, shell code and every byte",
-    attacker="any Slurm user",
+    attacker="another user of the cluster",
     gain="nothing: claims, bills and other jobs stay as they are, no command is run",
     defence="only ids of the supervisor's own record are asked for; users' text is never beside trusted columns",
 )
@@ -236,7 +236,7 @@ def ask(box: Box, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.attack(
     "random names and comments where the submit hook stands",
-    attacker="any Slurm user",
+    attacker="another user of the cluster",
     gain="a job of his own whose name and comment are plain lines",
     defence="the hook refuses control characters and the grid's comments",
 )

@@ -34,7 +34,7 @@ def expensive(steps: int, name: str = "x") -> Job:
 
 
 @pytest.mark.attack(
-    "a definition of 1,000 container steps, again and again", attacker="customer", gain="some rendering",
+    "a definition of 1,000 container steps, again and again", attacker="a customer", gain="some rendering",
     defence="a limit on what the steps become, judged before any check; verdicts are kept",
 )  # fmt: skip
 async def test_what_is_too_expensive_is_not_checked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ async def test_what_is_too_expensive_is_not_checked(start: Start, monkeypatch: p
 
 
 @pytest.mark.attack(
-    "the most expensive definitions that are taken, 10 at once", attacker="customer",
+    "the most expensive definitions that are taken, 10 at once", attacker="a customer",
     gain="one check at a time; their own uploads wait", defence="a turn for each uploader, and a slot for small ones",
 )  # fmt: skip
 async def test_expensive_uploads_hold_up_nobody_else(start: Start) -> None:
@@ -69,7 +69,7 @@ async def test_expensive_uploads_hold_up_nobody_else(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "more uploads than may wait", attacker="customer", gain="64 that wait, and the others are told when to come back",
+    "more uploads than may wait", attacker="a customer", gain="64 that wait, and the others are told when to come back",
     defence="a bound on what waits for each uploader, and on how long",
 )  # fmt: skip
 async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeyp
 
 
 @pytest.mark.attack(
-    "the same definition 50 times, under other names", attacker="customer", gain="one check",
+    "the same definition 50 times, under other names", attacker="a customer", gain="one check",
     defence="verdicts are kept by what was rendered",
 )  # fmt: skip
 async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: 
 
 
 @pytest.mark.attack(
-    "a script that a checker never finishes", attacker="customer", gain="10 s of one core, once",
+    "a script that a checker never finishes", attacker="a customer", gain="10 s of one core, once",
     defence="a bound on processor time and on time; the verdict is kept",
 )  # fmt: skip
 async def test_a_check_without_an_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ async def test_a_check_without_an_end_is_ended(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("balance_wei", [0, 1, 100 * CREDIT_WEI - 1])
 @pytest.mark.attack(
-    "an uploader with a wei of credits", attacker="stranger with HTTP", gain="a refusal",
+    "an uploader with a wei of credits", attacker="a stranger with HTTP", gain="a refusal",
     defence="the uploader holds what a job has to lock at the least, as the contract says",
 )  # fmt: skip
 async def test_an_uploader_holds_the_minimum(start: Start, balance_wei: int) -> None:

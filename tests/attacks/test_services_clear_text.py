@@ -83,7 +83,7 @@ def test_a_client_sends_nothing_in_clear_text(url: str) -> None:
 
 
 @pytest.mark.attack(
-    "the services answer with a redirection to http", attacker="services in wrong hands", gain="nothing",
+    "the services answer with a redirection to http", attacker="the services in wrong hands", gain="nothing",
     defence="no redirection is followed",
 )  # fmt: skip
 async def test_no_redirection_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ async def test_tls_is_verified(start: Start, certificate: tuple[Path, Path], mon
 
 
 @pytest.mark.attack(
-    "TLS handshakes that go no further", attacker="stranger with HTTP", gain="a connection for 10 s",
+    "TLS handshakes that go no further", attacker="a stranger with HTTP", gain="a connection for 10 s",
     defence="a deadline for handshakes; they count as connections",
 )  # fmt: skip
 async def test_half_a_handshake_stops_nobody(
@@ -149,7 +149,7 @@ async def test_half_a_handshake_stops_nobody(
 
 
 @pytest.mark.attack(
-    "a TLS key that others may read, or that is not the certificate's", attacker="account on the services' machine",
+    "a TLS key that others may read, or that is not the certificate's", attacker="an account on the services' machine",
     gain="nothing", defence="the services do not start with it",
 )  # fmt: skip
 async def test_a_key_that_others_read_is_refused(start: Start, certificate: tuple[Path, Path]) -> None:

@@ -50,7 +50,7 @@ async def honest(grid: Grid, source: str = "127.0.0.2") -> None:
 
 
 @pytest.mark.attack(
-    "400 half-sent request heads from one address", attacker="stranger with HTTP", gain="256 connections for 10 s",
+    "400 half-sent request heads from one address", attacker="a stranger with HTTP", gain="256 connections for 10 s",
     defence="connections per address; a deadline for each head; the oldest idle one makes room",
 )  # fmt: skip
 async def test_half_sent_heads_stop_nobody(start: Start, few_files: None) -> None:
@@ -64,7 +64,7 @@ async def test_half_sent_heads_stop_nobody(start: Start, few_files: None) -> Non
 
 
 @pytest.mark.attack(
-    "half-sent heads from 60 addresses, more than all connections", attacker="stranger with many addresses",
+    "half-sent heads from 60 addresses, more than all connections", attacker="a stranger with HTTP",
     gain="connections until somebody else needs them", defence="the busiest address's oldest idle connection is closed",
 )  # fmt: skip
 async def test_half_sent_heads_of_many_addresses_make_room(start: Start) -> None:
@@ -74,7 +74,7 @@ async def test_half_sent_heads_of_many_addresses_make_room(start: Start) -> None
 
 
 @pytest.mark.attack(
-    "a head that comes byte by byte", attacker="stranger with HTTP", gain="a connection for 10 s",
+    "a head that comes byte by byte", attacker="a stranger with HTTP", gain="a connection for 10 s",
     defence="the deadline counts from the head's first byte, not from the last",
 )  # fmt: skip
 async def test_a_dripping_head_ends_at_its_deadline(start: Start) -> None:
@@ -89,7 +89,7 @@ async def test_a_dripping_head_ends_at_its_deadline(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a connection that says nothing", attacker="stranger with HTTP", gain="a connection for 10 s",
+    "a connection that says nothing", attacker="a stranger with HTTP", gain="a connection for 10 s",
     defence="the deadline counts from the connection on",
 )  # fmt: skip
 async def test_silence_ends_at_its_deadline(start: Start) -> None:
@@ -98,7 +98,7 @@ async def test_silence_ends_at_its_deadline(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "idle connections that were served once, 150 of them", attacker="stranger with HTTP", gain="60 s of a connection",
+    "idle connections that were served once, 150 of them", attacker="a stranger with HTTP", gain="60 s of a connection",
     defence="keep-alive has an end, and the oldest idle connection makes room",
 )  # fmt: skip
 async def test_idle_connections_make_room_and_end(start: Start) -> None:
@@ -117,7 +117,7 @@ async def test_idle_connections_make_room_and_end(start: Start) -> None:
     ],
 )
 @pytest.mark.attack(
-    "headers without an end", attacker="stranger with HTTP", gain="32 KiB of memory",
+    "headers without an end", attacker="a stranger with HTTP", gain="32 KiB of memory",
     defence="a bound on the bytes of a head",
 )  # fmt: skip
 async def test_endless_headers_are_cut_off(start: Start, piece: bytes) -> None:
@@ -134,7 +134,7 @@ async def test_endless_headers_are_cut_off(start: Start, piece: bytes) -> None:
 
 
 @pytest.mark.attack(
-    "a chunked body with trailers without an end", attacker="stranger with HTTP", gain="32 KiB of memory",
+    "a chunked body with trailers without an end", attacker="a stranger with HTTP", gain="32 KiB of memory",
     defence="trailers count as a head",
 )  # fmt: skip
 async def test_endless_trailers_are_cut_off(start: Start) -> None:
@@ -150,7 +150,7 @@ async def test_endless_trailers_are_cut_off(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a body that is announced and never comes", attacker="stranger with HTTP", gain="a connection for 30 s",
+    "a body that is announced and never comes", attacker="a stranger with HTTP", gain="a connection for 30 s",
     defence="a deadline for bodies",
 )  # fmt: skip
 async def test_a_body_that_never_comes_is_not_waited_for(start: Start) -> None:
@@ -161,7 +161,7 @@ async def test_a_body_that_never_comes_is_not_waited_for(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a body that goes on after its answer", attacker="stranger with HTTP", gain="a connection for 10 s",
+    "a body that goes on after its answer", attacker="a stranger with HTTP", gain="a connection for 10 s",
     defence="what comes after an answer has the deadline of a head",
 )  # fmt: skip
 async def test_a_body_that_outlives_its_answer_ends(start: Start) -> None:
@@ -175,7 +175,7 @@ async def test_a_body_that_outlives_its_answer_ends(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "thousands of requests in one go, without reading an answer", attacker="stranger with HTTP",
+    "thousands of requests in one go, without reading an answer", attacker="a stranger with HTTP",
     gain="8 requests that wait", defence="a bound on pipelined requests",
 )  # fmt: skip
 async def test_pipelined_requests_are_bounded(start: Start) -> None:
@@ -188,7 +188,7 @@ async def test_pipelined_requests_are_bounded(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "an upgrade to a websocket", attacker="stranger with HTTP", gain="an answer",
+    "an upgrade to a websocket", attacker="a stranger with HTTP", gain="an answer",
     defence="the services speak no websockets; the connection keeps its deadlines",
 )  # fmt: skip
 async def test_websockets_are_not_spoken(start: Start) -> None:
@@ -210,7 +210,7 @@ async def test_websockets_are_not_spoken(start: Start) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.attack(
-    "odd paths, methods and protocols", attacker="stranger with HTTP", gain="a refusal",
+    "odd paths, methods and protocols", attacker="a stranger with HTTP", gain="a refusal",
     defence="only the routes of docs/protocol.md are answered",
 )  # fmt: skip
 async def test_odd_request_lines_get_a_refusal(start: Start, line: bytes) -> None:
@@ -232,7 +232,7 @@ def _signed_head(grid: Grid, *further: bytes) -> bytes:
 
 
 @pytest.mark.attack(
-    "a job's own customer who waits for its output 50 times at once", attacker="customer", gain="8 requests that wait",
+    "a job's own customer who waits for its output 50 times at once", attacker="a customer", gain="8 requests that wait",
     defence="followers per job and per address",
 )  # fmt: skip
 async def test_followers_of_a_job_are_bounded(start: Start) -> None:

@@ -69,7 +69,7 @@ async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
 @pytest.mark.attack(
-    "another customer's definition, log and remarks", attacker="customer", gain="a refusal",
+    "another customer's definition, log and remarks", attacker="a customer", gain="a refusal",
     defence="each is given and taken as the chain names the job's customer and provider",
 )  # fmt: skip
 async def test_jobs_of_others_stay_theirs(grid: Grid, request_name: str) -> None:
@@ -89,7 +89,7 @@ async def test_jobs_of_others_stay_theirs(grid: Grid, request_name: str) -> None
 
 @pytest.mark.parametrize("ahead_s", [301, 3600, -301, 10**11])
 @pytest.mark.attack(
-    "requests dated to the future, to be used later", attacker="stranger with HTTP", gain="nothing",
+    "requests dated to the future, to be used later", attacker="a stranger with HTTP", gain="nothing",
     defence="the time counts before the body is read; 300 s either way",
 )  # fmt: skip
 async def test_other_times_do_not_count(grid: Grid, ahead_s: int) -> None:
@@ -105,7 +105,7 @@ async def test_other_times_do_not_count(grid: Grid, ahead_s: int) -> None:
 
 
 @pytest.mark.attack(
-    "bodies of a megabyte, sent but for the last byte, 40 at once", attacker="stranger with HTTP",
+    "bodies of a megabyte, sent but for the last byte, 40 at once", attacker="a stranger with HTTP",
     gain="64 MiB of memory for 30 s", defence="bytes of bodies per address and in total",
 )  # fmt: skip
 async def test_memory_for_bodies_is_bounded(start: Start) -> None:
@@ -134,7 +134,7 @@ async def test_memory_for_bodies_is_bounded(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "requests that are never answered soon, as many as possible", attacker="stranger with HTTP",
+    "requests that are never answered soon, as many as possible", attacker="a stranger with HTTP",
     gain="128 requests at once", defence="running requests per address",
 )  # fmt: skip
 async def test_running_requests_are_bounded(start: Start) -> None:

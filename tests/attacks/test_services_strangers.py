@@ -30,7 +30,7 @@ async def grid(start: Start) -> Grid:
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
 @pytest.mark.attack(
-    "any number of requests, each signed with a fresh key", attacker="stranger with HTTP",
+    "any number of requests, each signed with a fresh key", attacker="a stranger with HTTP",
     gain="120 chain calls, then 2 per second; no row in the database",
     defence="authorised before a nonce is stored; a rate of chain calls for unknown signers, and of refusals",
 )  # fmt: skip
@@ -49,7 +49,7 @@ async def test_fresh_keys_cost_neither_rows_nor_chain_calls(start: Start, reques
 
 
 @pytest.mark.attack(
-    "claims of a job that waits, asked for with fresh keys", attacker="stranger with HTTP",
+    "claims of a job that waits, asked for with fresh keys", attacker="a stranger with HTTP",
     gain="the answer that it is too early", defence="the rate of chain calls for unknown signers",
 )  # fmt: skip
 async def test_asking_too_early_is_bounded_too(start: Start) -> None:
@@ -65,7 +65,7 @@ async def test_asking_too_early_is_bounded_too(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a flood of refused requests from a customer's own address", attacker="stranger behind the same address",
+    "a flood of refused requests from a customer's own address", attacker="a stranger with HTTP",
     gain="other strangers there have to wait", defence="signers who were accepted lately pass",
 )  # fmt: skip
 async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
@@ -86,7 +86,7 @@ async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a flood of right requests without a signature", attacker="stranger with HTTP", gain="100 answers per second",
+    "a flood of right requests without a signature", attacker="a stranger with HTTP", gain="100 answers per second",
     defence="a rate for each source address",
 )  # fmt: skip
 async def test_unsigned_requests_have_a_rate(start: Start) -> None:
@@ -101,7 +101,7 @@ async def test_unsigned_requests_have_a_rate(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "one customer who asks without a pause", attacker="customer", gain="100 answers per second",
+    "one customer who asks without a pause", attacker="a customer", gain="100 answers per second",
     defence="a rate for each signer, whatever the address",
 )  # fmt: skip
 async def test_a_signer_has_a_rate(start: Start) -> None:
@@ -118,7 +118,7 @@ async def test_a_signer_has_a_rate(start: Start) -> None:
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded"])
 @pytest.mark.attack(
-    "a new forged origin with each request", attacker="stranger with HTTP", gain="nothing",
+    "a new forged origin with each request", attacker="a stranger with HTTP", gain="nothing",
     defence="X-Forwarded-For counts only from --trusted-proxy, which is nobody by default",
 )  # fmt: skip
 async def test_a_forged_origin_escapes_no_limit(start: Start, header: str) -> None:
@@ -130,7 +130,7 @@ async def test_a_forged_origin_escapes_no_limit(start: Start, header: str) -> No
 
 
 @pytest.mark.attack(
-    "an origin forged before the proxy's own entry", attacker="stranger behind the proxy", gain="nothing",
+    "an origin forged before the proxy's own entry", attacker="a stranger with HTTP", gain="nothing",
     defence="the last entry that no trusted proxy made is the source",
 )  # fmt: skip
 async def test_behind_a_proxy_the_last_foreign_entry_counts(start: Start) -> None:
@@ -151,7 +151,7 @@ async def test_behind_a_proxy_the_last_foreign_entry_counts(start: Start) -> Non
 
 
 @pytest.mark.attack(
-    "an operator trusts every proxy, or a name", attacker="stranger with HTTP", gain="nothing",
+    "an operator trusts every proxy, or a name", attacker="a stranger with HTTP", gain="nothing",
     defence="only addresses and networks are taken",
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["*", "proxy.example.org", "", "10.0.0.5/8"])

@@ -32,7 +32,7 @@ UPDATES = {
         pytest.param(
             changes, id=what,
             marks=pytest.mark.attack(
-                f"scontrol update: {what}", attacker="customer's account", gain="nothing", defence=HOOK
+                f"scontrol update: {what}", attacker="a job's account", gain="nothing", defence=HOOK
             ),
         )
         for what, changes in UPDATES.items()
@@ -49,7 +49,7 @@ def test_its_own_claim_cannot_be_changed(site: Site, running: Claim, waiting: Cl
 
 @pytest.mark.parametrize("verb", ["hold", "uhold", "release", "requeue", "requeuehold", "suspend", "resume", "top"])
 @pytest.mark.attack(
-    "scontrol hold, release, requeue, suspend, resume, top", attacker="customer's account", gain="nothing",
+    "scontrol hold, release, requeue, suspend, resume, top", attacker="a job's account", gain="nothing",
     defence="the hook sees hold and release as changes; --no-requeue and Slurm's levels refuse the others",
 )  # fmt: skip
 def test_its_own_claim_cannot_be_stopped_or_moved(site: Site, running: Claim, waiting: Claim, verb: str) -> None:
@@ -60,7 +60,7 @@ def test_its_own_claim_cannot_be_stopped_or_moved(site: Site, running: Claim, wa
 
 
 @pytest.mark.attack(
-    "allow a requeue, then queue the job again", attacker="customer's account", gain="nothing",
+    "allow a requeue, then queue the job again", attacker="a job's account", gain="nothing",
     defence="the hook refuses the change, without which --no-requeue stands",
 )  # fmt: skip
 def test_a_claim_is_not_queued_again(site: Site, running: Claim) -> None:
@@ -72,7 +72,7 @@ def test_a_claim_is_not_queued_again(site: Site, running: Claim) -> None:
 
 
 @pytest.mark.attack(
-    "change the comment of the claim in the accounting", attacker="customer's account", gain="nothing",
+    "change the comment of the claim in the accounting", attacker="a job's account", gain="nothing",
     defence="slurmdbd lets operators change jobs only",
 )  # fmt: skip
 def test_the_accounting_keeps_the_claim(site: Site) -> None:
@@ -94,7 +94,7 @@ def _accounted(site: Site, slurm_id: int) -> str:
 
 
 @pytest.mark.attack(
-    "options in comments of the script (#SBATCH, #BSUB, #PBS)", attacker="customer", gain="nothing",
+    "options in comments of the script (#SBATCH, #BSUB, #PBS)", attacker="a customer", gain="nothing",
     defence="sbatch --ignore-pbs, and #SBATCH counts above the guard only",
 )  # fmt: skip
 def test_a_script_gives_sbatch_no_options(site: Site) -> None:
@@ -114,7 +114,7 @@ def test_a_script_gives_sbatch_no_options(site: Site) -> None:
 
 
 @pytest.mark.attack(
-    "steps (srun) within the claim", attacker="customer's account", gain="what the claim pays for",
+    "steps (srun) within the claim", attacker="a job's account", gain="what the claim pays for",
     defence="steps are no submissions; they end with the job",
 )  # fmt: skip
 def test_steps_within_the_claim_run(site: Site) -> None:

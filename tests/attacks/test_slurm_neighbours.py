@@ -39,7 +39,7 @@ COMMANDS = {
     [
         pytest.param(
             commands, id=what,
-            marks=pytest.mark.attack(what, attacker="customer's account", gain="nothing", defence=SLURM),
+            marks=pytest.mark.attack(what, attacker="a job's account", gain="nothing", defence=SLURM),
         )
         for what, commands in COMMANDS.items()
     ],
@@ -79,7 +79,7 @@ FILES = {
     [
         pytest.param(
             commands, id=what,
-            marks=pytest.mark.attack(what, attacker="customer's account", gain="nothing", defence="owners and modes"),
+            marks=pytest.mark.attack(what, attacker="a job's account", gain="nothing", defence="owners and modes"),
         )
         for what, commands in FILES.items()
     ],
@@ -96,7 +96,7 @@ def test_the_grids_files_are_out_of_reach(site: Site, running: Claim, bobs: Clai
 
 
 @pytest.mark.attack(
-    "have the root supervisor cancel somebody else's job", attacker="customer", gain="nothing",
+    "have the root supervisor cancel somebody else's job", attacker="a customer", gain="nothing",
     defence="root acts on a job with no more rights than the job's account has",
 )  # fmt: skip
 def test_root_acts_as_the_jobs_account_only(site: Site, running: Claim, bobs: Claim) -> None:

@@ -33,7 +33,7 @@ HOOK = "job_submit.lua refuses customers' accounts by who submits"
     [
         pytest.param(
             command, id=what,
-            marks=pytest.mark.attack(f"submit {what}", attacker="customer's account", gain="nothing", defence=HOOK),
+            marks=pytest.mark.attack(f"submit {what}", attacker="a job's account", gain="nothing", defence=HOOK),
         )
         for what, command in SUBMISSIONS.items()
     ],
@@ -48,7 +48,7 @@ def test_a_customers_account_submits_nothing(site: Site, command: list[str]) -> 
 
 
 @pytest.mark.attack(
-    "submit from inside the claim", attacker="customer's job", gain="nothing",
+    "submit from inside the claim", attacker="a job's account", gain="nothing",
     defence="the hook goes by the submitting user, wherever the command runs",
 )  # fmt: skip
 def test_a_claim_submits_nothing(site: Site) -> None:
@@ -93,7 +93,7 @@ TEXTS = {
         pytest.param(
             option, id=what,
             marks=pytest.mark.attack(
-                f"control characters in a job's {what}", attacker="user of the cluster", gain="nothing",
+                f"control characters in a job's {what}", attacker="another user of the cluster", gain="nothing",
                 defence="job_submit.lua refuses them; parsers do not rely on it",
             ),
         )
@@ -108,7 +108,7 @@ def test_texts_with_control_characters_are_refused(site: Site, stranger: Person,
 
 
 @pytest.mark.attack(
-    "pass a job off as a claim: reserved comment at submission, or later", attacker="user of the cluster",
+    "pass a job off as a claim: reserved comment at submission, or later", attacker="another user of the cluster",
     gain="nothing", defence="job_submit.lua reserves comments that begin with 'deepgrid:'",
 )  # fmt: skip
 def test_a_user_who_is_no_customer_submits_jobs_but_no_claims(site: Site, stranger: Person, running: Claim) -> None:

@@ -82,7 +82,7 @@ OPTIONS = {
         pytest.param(
             options, id=what,
             marks=pytest.mark.attack(
-                f"pass the wrapper {what}", attacker="stolen login account of the supervisor", gain="nothing",
+                f"pass the wrapper {what}", attacker="who stole the supervisor's login account", gain="nothing",
                 defence="deepgrid-sbatch takes known options with plain values only",
             ),
         )
@@ -98,7 +98,7 @@ def test_other_options_are_refused(wrapped: Wrapped, options: list[str]) -> None
 
 
 @pytest.mark.attack(
-    "submit as root, as another user, or by number", attacker="stolen login account of the supervisor", gain="nothing",
+    "submit as root, as another user, or by number", attacker="who stole the supervisor's login account", gain="nothing",
     defence="deepgrid-sbatch knows the customers' accounts, by name and pattern",
 )  # fmt: skip
 def test_other_accounts_are_refused(wrapped: Wrapped) -> None:
@@ -124,7 +124,7 @@ def test_other_accounts_are_refused(wrapped: Wrapped) -> None:
 
 
 @pytest.mark.attack(
-    "write output or start outside of the grid's folders", attacker="stolen login account of the supervisor",
+    "write output or start outside of the grid's folders", attacker="who stole the supervisor's login account",
     gain="nothing", defence="deepgrid-sbatch takes paths of jobs' folders only",
 )  # fmt: skip
 def test_other_paths_are_refused(wrapped: Wrapped) -> None:
@@ -149,7 +149,7 @@ SCRIPTS = [
 
 
 @pytest.mark.attack(
-    "options in the script", attacker="stolen login account of the supervisor", gain="nothing",
+    "options in the script", attacker="who stole the supervisor's login account", gain="nothing",
     defence="a command stands before the script's second line, and --ignore-pbs",
 )  # fmt: skip
 def test_the_script_holds_no_options(wrapped: Wrapped) -> None:
@@ -167,7 +167,7 @@ def test_the_script_holds_no_options(wrapped: Wrapped) -> None:
 
 @pytest.mark.attack(
     "an environment for root's sbatch (SBATCH_*, SLURM_CONF, PATH, ENV)",
-    attacker="stolen login account of the supervisor", gain="nothing", defence="sudo and the wrapper clear it",
+    attacker="who stole the supervisor's login account", gain="nothing", defence="sudo and the wrapper clear it",
 )  # fmt: skip
 def test_the_environment_does_not_arrive(wrapped: Wrapped, tmp_path: Path) -> None:
     evil = tmp_path / "sbatch"
@@ -186,7 +186,7 @@ def test_the_environment_does_not_arrive(wrapped: Wrapped, tmp_path: Path) -> No
 
 
 @pytest.mark.attack(
-    "run or change the wrapper", attacker="customer's account", gain="nothing",
+    "run or change the wrapper", attacker="a job's account", gain="nothing",
     defence="sudoers names the supervisor's account only; root owns the file",
 )  # fmt: skip
 def test_a_customer_gets_nothing_out_of_it(wrapped: Wrapped) -> None:

@@ -78,7 +78,7 @@ def hostile_record() -> Record:
 
 @pytest.mark.attack(
     "control sequences in names, labels, conditions, errors, notices and names of clusters",
-    attacker="anybody who writes on chain, or a service", gain="spaces on the screen", defence=DEFENCE,
+    attacker="a stranger on chain", gain="spaces on the screen", defence=DEFENCE,
 )  # fmt: skip
 def test_a_job_and_what_was_said_of_it(screen: Screen) -> None:
     record = hostile_record()
@@ -90,7 +90,7 @@ def test_a_job_and_what_was_said_of_it(screen: Screen) -> None:
 
 @pytest.mark.attack(
     "the same where programs read JSON on a terminal",
-    attacker="anybody who writes on chain, or a service", gain="escaped text", defence="JSON is ASCII",
+    attacker="a stranger on chain", gain="escaped text", defence="JSON is ASCII",
 )  # fmt: skip
 def test_json() -> None:
     assert json.dumps(record_as_json(hostile_record()), indent=2).isascii()
@@ -98,7 +98,7 @@ def test_json() -> None:
 
 @pytest.mark.attack(
     "control sequences in what a job prints, cut anywhere",
-    attacker="a job", gain="colours, which end with the line", defence="of escape sequences only colours pass",
+    attacker="a job's account", gain="colours, which end with the line", defence="of escape sequences only colours pass",
 )  # fmt: skip
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
 def test_output(screen: Screen, cut: int) -> None:
