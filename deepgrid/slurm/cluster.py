@@ -27,7 +27,7 @@ from deepgrid.slurm.submit import Submission, SubmitRequest, Term
 from deepgrid.slurm.together import Together
 
 DAY_S = 86400
-NAMES_AT_ONCE = 500  # bounds one command line
+IDS_AT_ONCE = 500  # bounds one command line
 
 GATHER_S = 0.5
 ACKNOWLEDGED_AT_ONCE = 100
@@ -140,19 +140,29 @@ class Cluster:
         done = await self._login.run(look_command(self.settings), stdin=look_input(keys))
         return parse_look(done)
 
-    async def accounting_of(self, keys: Sequence[JobKey]) -> list[Row]:
-        """What accounting knows of these claims, and of others of the same jobs; nothing where it is disabled."""
+    async def accounting_of(self, ids: Mapping[JobKey, int | None]) -> list[Row]:
+        """What accounting knows of these claims' jobs, by Slurm's ids; nothing where it is disabled.
+
+        A claim is only asked about by its name where its id is not on record: without a guard, a job's account can
+        change the name of its job.
+        """
         rows: list[Row] = []
-        for first in range(0, len(keys), NAMES_AT_ONCE):
-            some = keys[first : first + NAMES_AT_ONCE]
+        keys = list(ids)
+        for first in range(0, len(keys), IDS_AT_ONCE):
+            some = keys[first : first + IDS_AT_ONCE]
             # The chain's clock is not the cluster's, and that of a development chain may be far ahead.
             since = min(int(time.time()), *(key.claimed_at for key in some)) - DAY_S
-            rows += await self.accounting(since, names=sorted({key.name for key in some})) or []
+            if known := sorted({slurm_id for key in some if (slurm_id := ids[key])}):
+                rows += await self.accounting(since, ids=known) or []
+            if names := sorted({key.name for key in some if not ids[key]}):
+                rows += await self.accounting(since, names=names) or []
         return rows
 
-    async def accounting(self, since: int, until: int | None = None, names: Sequence[str] = ()) -> list[Row] | None:
-        """Accounting's rows of jobs of these names, or of all, in a time (unix seconds); None where it is disabled."""
-        done = await self._login.run(Sacct.argv(names, since, until))
+    async def accounting(
+        self, since: int, until: int | None = None, *, names: Sequence[str] = (), ids: Sequence[int] = ()
+    ) -> list[Row] | None:
+        """Accounting's rows of jobs of these names or ids, or of all, in a time (unix seconds); None where disabled."""
+        done = await self._login.run(Sacct.argv(names, since, until, ids=ids))
         if done.exit_status and Sacct.DISABLED in done.complaint:
             return None
         if done.exit_status:

@@ -119,10 +119,11 @@ class Sacct:
     DISABLED = "storage is disabled"
 
     @classmethod
-    def argv(cls, names: Sequence[str], since: int, until: int | None = None) -> list[str]:
-        """Of jobs of these names, or of all without any, that were there in the time given in unix seconds."""
+    def argv(cls, names: Sequence[str], since: int, until: int | None = None, *, ids: Sequence[int] = ()) -> list[str]:
+        """Of jobs of these names or ids, or of all without any, that were there in the time given in unix seconds."""
         options = ["-S", _utc(since), *(("-E", _utc(until)) if until is not None else ())]
         options += ["--name", ",".join(names)] if names else []
+        options += ["-j", ",".join(map(str, ids))] if ids else []
         return [*IN_OUR_TIME, "sacct", "-n", "-P", "-X", "-a", "-D", *options, "-o", cls.FIELDS]
 
     @staticmethod

@@ -42,7 +42,7 @@ async def conclude_missing(
     try:
         remembered = await cluster.remembered() if asked else []
         asked = [key for key in asked if _leaves_open(look, key, remembered)]
-        accounted = await cluster.accounting_of(asked)
+        accounted = await cluster.accounting_of({key: look.ids.get(key.comment) for key in asked})
     except SlurmError as error:
         silence, missing = error, [key for key in missing if key not in asked]
     return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic()), silence

@@ -7,7 +7,8 @@ become=$1
 while read -r id uid; do
   user=$(getent passwd "$uid" | cut -d : -f 1)
   [ -n "$user" ] && [ "$uid" -ne 0 ] || continue
-  [ "$(timeout 20 squeue -h -a -j "$id" -u "$uid" -o %A < /dev/null 2> /dev/null | sort -u)" = "$id" ] || continue
+  # The first of an array or of a heterogeneous job is listed with all others, and ended with them.
+  timeout 20 squeue -h -a -j "$id" -u "$uid" -o %A < /dev/null 2> /dev/null | grep -qxF -- "$id" || continue
   if (cd / && as_user timeout 20 scancel "$id" < /dev/null > /dev/null 2>&1); then printf 'ended %s\n' "$id"; fi
 done
 echo end

@@ -161,7 +161,7 @@ async def by_accounting(cluster: Cluster, key: JobKey) -> SlurmJob:
     """The claim's end as accounting has it, once it does; until then it has none."""
     look = await cluster.look([key])
     deadline = time.monotonic() + WAIT_S
-    while (end := look.records_of(key, await cluster.accounting_of([key])).end) is None:
+    while (end := look.records_of(key, await cluster.accounting_of({key: look.ids.get(key.comment)})).end) is None:
         assert time.monotonic() < deadline, "accounting knows no end of it"
         await asyncio.sleep(0.1)
     return end

@@ -1,0 +1,116 @@
+"""A job's account as an attacker: what it may run from outside of its job, and what its jobs may call.
+
+Requests that no Slurm command makes go through libslurmfull.so by ctypes. That takes Debian's /usr/bin/python3 (any
+Python that all accounts may run) and the library of Debian's `slurm-wlm-basic-plugins` or `slurm-client`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from pwd import getpwnam
+
+from tests.slurm.people import account
+from tests.slurm.support import Box
+
+ANSWERS_WITHIN_S = 40
+# Processes of this group are the attacker's outside of his jobs. No job gets it, and no account can leave or join it.
+OUTSIDE = 1_900_000_000 + secrets.randbelow(100_000_000)
+
+REQUESTS = """
+import ctypes, glob, sys
+slurm = ctypes.CDLL(glob.glob("/usr/lib/*/slurm-wlm/libslurmfull.so")[0], mode=ctypes.RTLD_GLOBAL)
+slurm.slurm_init(None)
+number = lambda text: ctypes.c_uint32(int(text, 0))
+name, job, *rest = sys.argv[1:]
+call = getattr(slurm, "slurm_" + name)
+if call(number(job), *map(number, rest)):
+    slurm.slurm_perror(name.encode())
+    sys.exit(1)
+"""
+
+# What a payload can use: requests with Slurm's own numbers, and what the attacks repeat. A job goes on for a while
+# after what should end it, in case that was refused or trapped.
+PRELUDE = """ID=$SLURM_JOB_ID
+request() { /usr/bin/python3 -I -S @REQUESTS@ "$@"; }
+complete() { request complete_job "$ID" "$1"; sleep 20; }
+again() { scontrol update "jobid=$ID" requeue=1; scontrol requeue "$ID"; sleep 20; }
+"""
+
+
+def missing() -> str:
+    """What these attacks need and this machine lacks; empty if nothing."""
+    if os.getuid() != 0:
+        return "accounts are made by root"
+    if not shutil.which("setpriv") or not Path("/usr/bin/python3").exists():
+        return "setpriv and a python3 that every account may run"
+    return "" if any(Path("/usr/lib").glob("*/slurm-wlm/libslurmfull.so")) else "libslurmfull.so"
+
+
+def requests_in(folder: Path) -> Path:
+    """The program for requests, for everybody."""
+    program = folder / "requests.py"
+    program.write_text(REQUESTS)
+    program.chmod(0o755)
+    return program
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """An account, and a cluster that it has jobs on."""
+
+    name: str
+    box: Box
+    requests: Path
+
+    @property
+    def uid(self) -> int:
+        return getpwnam(self.name).pw_uid
+
+    def run(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command as the account on the login node; whether it succeeds is Slurm's to say."""
+        try:
+            return subprocess.run(
+                self._command(argv), env=self._environment, cwd="/", input=stdin, capture_output=True, text=True,
+                check=False, timeout=ANSWERS_WITHIN_S, errors="replace",
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(argv, 124, "", "no answer in time")
+
+    def request(self, name: str, *numbers: int) -> subprocess.CompletedProcess[str]:
+        """Make a request of Slurm's library, such as `complete_job`."""
+        return self.run("/usr/bin/python3", "-I", "-S", str(self.requests), name, *map(str, numbers))
+
+    def payload(self, body: str) -> str:
+        """A batch script with the means of PRELUDE."""
+        return f"#!/bin/bash\n{self._prelude}{body}\n"
+
+    def bash(self, text: str) -> subprocess.CompletedProcess[str]:
+        """Run a piece of bash with the same means; it sets ID itself."""
+        return self.run("bash", "-c", f"{self._prelude}{text}")
+
+    @property
+    def _prelude(self) -> str:
+        return PRELUDE.replace("@REQUESTS@", str(self.requests))
+
+    def _command(self, argv: tuple[str, ...]) -> list[str]:
+        uid = str(self.uid)
+        return ["setpriv", "--reuid", uid, "--regid", uid, "--groups", str(OUTSIDE), *argv]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        own = {"PATH": "/usr/bin:/bin", "HOME": "/", "USER": self.name, "SBATCH_OUTPUT": "/dev/null"}
+        return own | self.box.site.environment(self.box.name)
+
+
+@contextmanager
+def attacker(box: Box, requests: Path) -> Iterator[Attacker]:
+    """A new account on this cluster."""
+    with account() as name:
+        yield Attacker(name, box, requests)

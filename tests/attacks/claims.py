@@ -1,0 +1,211 @@
+"""Claims of customers at a real cluster, carried by the product's own Carrier; only the chain is kept in memory.
+
+What is billed follows the contract (`MetaScheduler._billableMinutes`): the minutes reported, at most those begun since
+the reported start, and for a job that ran and was cancelled on request at least the cancellation fee.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.actions import Action
+from deepgrid.lifecycle.drive import drive
+from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
+from deepgrid.lifecycle.minutes import started_minutes
+from deepgrid.lifecycle.states import JobStatus, may_move
+from deepgrid.roles.carrier import Call, Carrier, plainly
+from deepgrid.roles.provider import ProviderSession
+from deepgrid.roles.wakeups import Wakeups
+from deepgrid.slurm.accounts import CustomerAccounts
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.monitor import SlurmMonitor
+from deployments.onemachine import slurm_files
+from tests.slurm.support import Box, new_key
+
+FEE_MINUTES = 5
+PAUSE_S = 1.0
+PROVIDER = "0x" + "9" * 40
+SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=10, cpus_per_task=1, ntasks=1, batch_location_hash="")
+
+
+@dataclass
+class Claim:
+    """A claim of `customer`, whose jobs run `script`."""
+
+    key: JobKey
+    customer: str
+    script: str
+
+
+@dataclass
+class Books:
+    """The chain as a carrier sees it: jobs, what was reported of them, and what that costs."""
+
+    claims: dict[int, Claim] = field(default_factory=dict)
+    kept: dict[int, Job] = field(default_factory=dict)
+    billed: dict[int, int] = field(default_factory=dict)
+    wakeups: Wakeups = field(default_factory=Wakeups)
+
+    def claim(self, customer: str, script: str, minutes: int, definition: JobDefinition = SMALL_JOB) -> Claim:
+        """A job that was just claimed, with credits for so many minutes."""
+        key = new_key()
+        self.claims[key.job_id] = Claim(key, customer, script)
+        self.kept[key.job_id] = Job(
+            id=key.job_id, status=JobStatus.SCHEDULED, customer=customer, provider=PROVIDER, definition=definition,
+            name="a job", locked_wei=minutes, final_cost_wei=0, submitted_at=key.claimed_at,
+            assigned_at=key.claimed_at, claimed_at=key.claimed_at, started_at=0, ended_at=0, cancel_requested_at=0,
+            has_cancel_request=False, rate_wei_per_minute=1, cut_percent=0, granted_minutes=minutes,
+            last_refuser=None, delegate_spending=False, last_error="", exit_status=0,
+        )  # fmt: skip
+        return self.claims[key.job_id]
+
+    def cancel(self, claim: Claim) -> None:
+        """The customer asks for the job's end."""
+        if self.kept[claim.key.job_id].status.hot:
+            self._change(claim.key.job_id, has_cancel_request=True, cancel_requested_at=int(time.time()))
+
+    def top_up(self, claim: Claim, minutes: int) -> None:
+        """The customer pays for more time."""
+        job = self.kept[claim.key.job_id]
+        if job.status.hot:
+            granted = job.granted_minutes + minutes
+            self._change(job.id, granted_minutes=granted, locked_wei=granted)
+
+    def outcome(self, claim: Claim) -> Job:
+        return self.kept[claim.key.job_id]
+
+    def bill(self, claim: Claim) -> int:
+        """Minutes that the customer paid for; 0 while the job is not over, and for one that was given back."""
+        return self.billed.get(claim.key.job_id, 0)
+
+    # What a session asks of the chain, and tells it.
+
+    async def now(self) -> int:
+        return int(time.time())
+
+    async def job(self, job_id: int) -> Job:
+        return self.kept[job_id]
+
+    async def jobs(self, job_ids: Iterable[int]) -> list[Job]:
+        return [self.kept[job_id] for job_id in job_ids]
+
+    async def jobs_by_customer(self, customer: str) -> list[int]:
+        return [job.id for job in self.kept.values() if job.customer == customer]
+
+    async def job_of(self, key: JobKey) -> Job:
+        return self.kept[key.job_id]
+
+    async def set_running(self, job_id: int, elapsed_minutes: int) -> None:
+        start = max(int(time.time()) - 60 * elapsed_minutes, self.kept[job_id].claimed_at)
+        self._move(job_id, JobStatus.RUNNING, started_at=start)
+
+    async def refuse_job(self, job_id: int) -> None:
+        self._move(job_id, JobStatus.PENDING)
+
+    async def settle(self, job_id: int, status: JobStatus, minutes: int, error: str = "", exit_status: int = 0) -> None:
+        job, now = self.kept[job_id], int(time.time())
+        self._move(job_id, status, last_error=error, exit_status=exit_status, ended_at=now)
+        billed = 0
+        if job.status is JobStatus.RUNNING and status is not JobStatus.PANICKED:
+            billed = min(minutes, started_minutes(job.started_at, now))
+            if status is JobStatus.CANCELLED and job.has_cancel_request:
+                billed = max(billed, min(FEE_MINUTES, job.granted_minutes))
+        self.billed[job_id] = billed
+
+    def _move(self, job_id: int, status: JobStatus, **changes: Any) -> None:
+        before = self.kept[job_id].status
+        assert may_move(before, status), f"job {job_id}: {before} -> {status}"
+        self._change(job_id, status=status, **changes)
+
+    def _change(self, job_id: int, **changes: Any) -> None:
+        self.kept[job_id] = replace(self.kept[job_id], **changes)
+        self.wakeups.wake([job_id])
+
+
+class Supervisor:
+    """A provider's supervisor at one cluster. One that was replaced by another remembers nothing of it."""
+
+    def __init__(self, books: Books, cluster: Cluster) -> None:
+        self.books = books
+        self.cluster = cluster
+        self.monitor = SlurmMonitor(cluster)
+        ignored = SimpleNamespace(follow=_nothing, submitted=_nothing, settled=_nothing)
+        self._session = SimpleNamespace(
+            settings=SimpleNamespace(cluster="unit", claim_stays_s=0), address=PROVIDER, chain=books, writer=books,
+            job_of=books.job_of, wakeups=books.wakeups, monitor=self.monitor, cluster=cluster, logs=ignored,
+            metrics=ignored, explain=_nothing_soon,
+        )  # fmt: skip
+
+    async def carry(self, claim: Claim) -> None:
+        """Drive the claim to its end, as a run of `run_job` does."""
+        self.monitor.watch(claim.key)
+        carrier = _Carrier(self._session, claim)
+        try:
+            await drive(carrier.observe, carrier.act)
+            await self.cluster.acknowledge(claim.key)
+        finally:
+            self.monitor.unwatch(claim.key)
+
+
+class _Carrier(Carrier):
+    """The product's, but for the script, which comes from the test and not from a definition."""
+
+    def __init__(self, session: SimpleNamespace, claim: Claim) -> None:
+        super().__init__(cast(ProviderSession, session), claim.key)
+        self._claim = claim
+
+    async def fetch_script(self) -> str:
+        self._ships_output = True
+        return self._claim.script
+
+    async def act(self, action: Action, call: Call = plainly) -> None:
+        async def patiently(step: Call, *arguments: object) -> Any:
+            """Steps of this class; a cluster that is busy is asked again."""
+            while True:
+                try:
+                    return await call(getattr(type(self), step.__name__), *arguments)
+                except GridError as error:
+                    if not error.transient:
+                        raise
+                await asyncio.sleep(PAUSE_S)
+
+        await super().act(action, patiently)
+
+
+def settings_with(box: Box, accounts: Mapping[str, str]) -> LoginSettings:
+    """The provider's settings, customers having these accounts; the cluster's guard, if any, is told of them."""
+    settings = replace(box.settings, job_account=None, accounts=CustomerAccounts(accounts))
+    conf = Path(box.site.environment(box.name)["SLURM_CONF"])
+    if (conf.parent / "job_submit.lua").exists():
+        slurm_files.write_hook("job_submit.lua", conf.parent, settings)
+        box.slurm("scontrol", "reconfigure")
+    return settings
+
+
+@asynccontextmanager
+async def supervisor(books: Books, settings: LoginSettings) -> AsyncIterator[Supervisor]:
+    """A supervisor that has just started."""
+    login = Login(settings)
+    one = Supervisor(books, Cluster(login, settings))
+    try:
+        yield one
+    finally:
+        await one.monitor.close()
+        await login.close()
+
+
+def _nothing(*_: object) -> None:
+    """What the test does not look at."""
+
+
+async def _nothing_soon(*_: object) -> None:
+    await asyncio.sleep(0)
