@@ -19,14 +19,15 @@ queued() {
   queued_as "$uid" "$name" "$comment" "$@"
 }
 
-# alive: the id on record, if that job is in the queue and this account's; before there is one, those found by name.
+# alive [OPTION...]: the id on record, if that job is in the queue and this account's, and what else squeue's options ask
+# for; before there is one, those found by name.
 alive() {
   [ -s "$folder/id" ] || {
     queued
     return
   }
   [ ! -e "$folder/reissued" ] && read -r recorded < "$folder/id" || return 0
-  rows=$(timeout 20 squeue -h -a -u "$uid" -j "$recorded" -o %A < /dev/null 2>&1) || {
+  rows=$(timeout 20 squeue -h -a -u "$uid" -j "$recorded" "$@" -o %A < /dev/null 2>&1) || {
     case $rows in *'Invalid job id'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
@@ -152,6 +153,8 @@ limit() {
   [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
   found=$(alive) || answer later "$found"
   [ -n "$found" ] || answer absent
+  found=$(alive -n "$name") || answer later "$found"
+  [ -n "$found" ] || answer refused "the job has another name by now"
   for id in $found; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
       *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;

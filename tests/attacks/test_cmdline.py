@@ -28,7 +28,7 @@ from tests.sbatch.store import Store
 from tests.sbatch.support import Bench, Outcome
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, ended, leave, printed
 
-STRANGER = "another user of the node"
+STRANGER = "another user of the cluster"
 DEFENCE = "commands, values and credentials reach programs as variables, files and standard input"
 RESOURCES = {"tasks": 2, "cpusPerTask": 1, "memPerCpu": 10, "gpus": 0}
 A_MOMENT = "sleep 0.4"  # for which what started it can be seen

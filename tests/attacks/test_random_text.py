@@ -32,7 +32,7 @@ from tests.slurm.support import open_folder
 SEEDS = range(5)
 JOBS = 2000
 REQUEST = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
-A_USER = "any Slurm user"
+A_USER = "another user of the cluster"
 
 pytestmark = pytest.mark.attack(
     "names, comments, accounts and folders of jobs hold forged rows, options, shell code and every byte",
@@ -40,6 +40,7 @@ pytestmark = pytest.mark.attack(
     gain="nothing: no claim changes, no command is run, no job of others is touched",
     defence="only ids of the supervisor's own record are asked for; users' text is never beside trusted columns",
 )
+RENAMED = "waiting"
 
 
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed {seed}")
@@ -116,7 +117,12 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
         await cluster.submit(claims["refused"].key, "#!/bin/sh\n", REQUEST)
     may = {}
     for name, claim in claims.items():
-        given = await cluster.set_time_limit(claim.key, 77)
+        given = False
+        if name == RENAMED:  # it is ended by its id, but gets no more time
+            with pytest.raises(SlurmError, match="has another name by now"):
+                await cluster.set_time_limit(claim.key, 77)
+        else:
+            given = await cluster.set_time_limit(claim.key, 77)
         await cluster.cancel(claim.key)
         if given or name in ("running", "waiting", "in doubt"):
             assert claim.job is not None
@@ -127,8 +133,9 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     assert sorted((argv, user) for _, user, argv in grid.slurm.calls("scancel")) == sorted(
         ([slurm_id], user) for slurm_id, user in cancelled.items()
     )
+    renamed = str(claims[RENAMED].job["jobid"])  # type: ignore[index]
     assert sorted(argv for _, _, argv in grid.slurm.calls("scontrol") if argv[0] == "update") == sorted(
-        ["update", f"JobId={slurm_id}", "TimeLimit=77"] for slurm_id in may
+        ["update", f"JobId={slurm_id}", "TimeLimit=77"] for slurm_id in may if slurm_id != renamed
     )
 
 
