@@ -1,0 +1,240 @@
+"""Sequences of the random attacker, many at once on one cluster, and what each came to.
+
+A failing one is repeated by `.venv/bin/python -m tests.attacks.random_run BOX SEED...` (BOX is guarded or open).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence as Many
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepgrid.lifecycle.decide import FAULTS, LAUNCH_FAILURE
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.minutes import minutes_begun
+from deepgrid.lifecycle.states import JobStatus
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.attacks.attacker import Attacker, attacker, requests_in
+from tests.attacks.claims import FEE_MINUTES, Books, Claim, Supervisor, settings_with, supervisor
+from tests.attacks.random_attacker import QUIET_EVERY, Sequence, Step, sequence
+from tests.attacks.sampling import Ran, Sampler
+from tests.slurm.support import Box, open_folder
+
+SPECS = {
+    "guarded": ClusterSpec("guarded", nodes=2, cpus_per_node=32, mem_per_node_mb=64_000),
+    "open": ClusterSpec("open", nodes=2, cpus_per_node=32, mem_per_node_mb=64_000, guard=False, accounting=False),
+}
+TOP_UP_MINUTES = 1
+LAUNCH_FAILS_WITHIN_S = 60  # the promise, not the product's own figure
+ENDED_AFTER_S = 105  # the customers of what goes on ask for its end
+OVER_WITHIN_S = 240  # after that
+STARTED_WITHIN_S = 150
+SLOW_S = 10  # within which a busy machine starts a payload, and ends it
+EPILOG = """#!/bin/sh
+# As sites without cgroups have it: nothing of an account outlives its job. Each account here has one job.
+pkill -KILL -u "$SLURM_JOB_UID"
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sequence came to: the job as the chain has it, the minutes billed, and when it really ran."""
+
+    box: str
+    plan: Sequence
+    job: Job
+    billed: int
+    ran: Ran
+    log: str
+
+    @property
+    def row(self) -> str:
+        state = f"{self.job.status.words:14} {self.ran.seconds:5.0f} s ran, {self.billed} min billed"
+        return f"{self.box:8} seed {self.plan.seed:5} {state}  {self.job.last_error}"
+
+    @property
+    def command(self) -> str:
+        return f".venv/bin/python -m tests.attacks.random_run {self.box} {self.plan.seed}"
+
+    @property
+    def wrong(self) -> list[str]:
+        """Which promises were broken."""
+        job, seconds, found = self.job, self.ran.seconds, []
+        if job.status.claimed:
+            found.append(f"it is not over, but {job.status.words}")
+        launch_failed = job.last_error == LAUNCH_FAILURE and seconds <= LAUNCH_FAILS_WITHIN_S + SLOW_S
+        if self.billed < int(seconds // 60) and not launch_failed:
+            found.append(f"it ran for {seconds:.0f} s and pays for {self.billed} min")
+        most = minutes_begun(int(self.ran.span_s)) + 1
+        if job.status is JobStatus.CANCELLED:
+            most = max(most, min(FEE_MINUTES, job.granted_minutes))
+        if self.billed > min(most, job.granted_minutes):
+            found.append(f"it pays for {self.billed} min, which is more than {most}, or than {job.granted_minutes}")
+        if job.status is JobStatus.PANICKED or job.last_error in FAULTS.values():
+            found.append(f"the provider is blamed: {job.status.words}, {job.last_error!r}")
+        if job.last_error == LAUNCH_FAILURE and not launch_failed:
+            found.append("a launch that failed late is the provider's fault")
+        if self.plan.quiet:
+            found += self._disturbed()
+        return found
+
+    def _disturbed(self) -> list[str]:
+        """What was done to one who attacks nobody."""
+        found = []
+        if (self.job.status, self.job.exit_status) != (JobStatus.FAILED, 7 << 8):
+            found.append(f"somebody ended it: {self.job.status.words}, {self.job.exit_status}, {self.job.last_error}")
+        if self.billed not in (minutes_begun(self.plan.length_s), minutes_begun(self.plan.length_s + SLOW_S)):
+            found.append(f"it worked for {self.plan.length_s} s and pays for {self.billed} min")
+        if self.log != "done\n":
+            found.append(f"its output is {self.log[:80]!r}")
+        return found
+
+
+@dataclass(frozen=True)
+class Player:
+    """A sequence, the account that plays it, and its claim."""
+
+    plan: Sequence
+    who: Attacker
+    claim: Claim
+
+    @property
+    def folder(self) -> Path:
+        return self.who.box.folder(self.claim.key)
+
+
+async def play(folder: Path, seeds: dict[str, Many[int]]) -> list[Outcome]:
+    """Play sequences on boxes, all at once."""
+    with ExitStack() as stack:
+        requests = requests_in(stack.enter_context(open_folder()))
+        specs = {name: SPECS[name] for name in seeds}
+        site, table = stack.enter_context(running_site(folder, *specs.values()))
+        boxes = {name: Box(site, table, spec.name) for name, spec in specs.items()}
+        cleaning = {name for name in boxes if name == "guarded"}
+        for name in cleaning:
+            await asyncio.to_thread(_clean_after_jobs, boxes[name], requests.parent)
+        games = []
+        for name, box in boxes.items():
+            people = {seed: stack.enter_context(attacker(box, requests)) for seed in seeds[name]}
+            games.append(_Game(name, box, people, daemons=name in cleaning))
+        with Sampler(frozenset(who.uid for game in games for who in game.people.values())) as sampler:
+            await asyncio.gather(*(game.play() for game in games))
+        return [outcome for game in games for outcome in game.outcomes(sampler)]
+
+
+def _clean_after_jobs(box: Box, folder: Path) -> None:
+    epilog = folder / "epilog"
+    epilog.write_text(EPILOG)
+    epilog.chmod(0o755)
+    conf = Path(box.site.environment(box.name)["SLURM_CONF"])
+    conf.write_text(f"{conf.read_text()}Epilog={epilog}\n")
+    box.slurm("scontrol", "reconfigure")
+
+
+class _Game:
+    """One cluster with its players."""
+
+    def __init__(self, name: str, box: Box, people: dict[int, Attacker], *, daemons: bool) -> None:
+        self.name, self.box, self.people, self.books = name, box, people, Books()
+        self.players: list[Player] = []
+        for number, (seed, who) in enumerate(people.items(), 1):
+            plan = sequence(seed, daemons=daemons)
+            claim = self.books.claim(f"0x{number:040x}", "", plan.minutes)
+            self.players.append(Player(plan, who, claim))
+        for player in self.players:
+            player.claim.script = player.who.payload(self._variables(player) + player.plan.body)
+        accounts = {player.claim.customer: player.who.name for player in self.players}
+        self.settings = settings_with(box, accounts)
+
+    async def play(self) -> None:
+        async with supervisor(self.books, self.settings) as one:
+            asking = [asyncio.create_task(self._ask(player)) for player in self.players]
+            with suppress(TimeoutError):  # what is not over then shows in its outcome
+                async with asyncio.timeout(ENDED_AFTER_S + OVER_WITHIN_S):
+                    await asyncio.gather(*(self._play(one, player) for player in self.players))
+            for task in asking:
+                task.cancel()
+
+    def outcomes(self, sampler: Sampler) -> list[Outcome]:
+        return [
+            Outcome(
+                self.name, player.plan, self.books.outcome(player.claim), self.books.bill(player.claim),
+                sampler.ran[player.who.uid], _text(player.folder / "output.log"),
+            )
+            for player in self.players
+        ]  # fmt: skip
+
+    async def _play(self, one: Supervisor, player: Player) -> None:
+        carrying = asyncio.create_task(one.carry(player.claim))
+        try:
+            await self._submitted(player)
+            await asyncio.gather(carrying, *(self._from_outside(player, step) for step in player.plan.outside))
+        finally:
+            carrying.cancel()
+
+    async def _submitted(self, player: Player) -> None:
+        async with asyncio.timeout(STARTED_WITHIN_S):
+            while not (player.folder / "id").exists():
+                await asyncio.sleep(0.2)
+
+    async def _from_outside(self, player: Player, step: Step) -> None:
+        await asyncio.sleep(step.at_s)
+        slurm_id = (player.folder / "id").read_text().strip()
+        await asyncio.to_thread(player.who.bash, f"ID={slurm_id}\n{self._variables(player)}{step.text}")
+
+    async def _ask(self, player: Player) -> None:
+        """What the customer wants while the job goes on."""
+        await self._submitted(player)
+        plan, began = player.plan, time.monotonic()
+        wishes = [(plan.topped_up_at_s, True), (plan.cancelled_at_s, False), (ENDED_AFTER_S, False)]
+        for at_s, more in sorted((at_s, more) for at_s, more in wishes if at_s is not None):
+            await asyncio.sleep(max(0.0, began + at_s - time.monotonic()))
+            if more:
+                self.books.top_up(player.claim, TOP_UP_MINUTES)
+            else:
+                self.books.cancel(player.claim)
+
+    def _variables(self, player: Player) -> str:
+        """What steps know. Ids are given out from 1 on, so that another one is easily guessed."""
+        others = [other for other in self.players if other is not player] or [player]
+        victim = others[player.plan.seed % len(others)]
+        count = len(self.players)
+        return (
+            f"FOLDER={player.folder} NAME={player.claim.key.name} COMMENT={player.claim.key.comment}\n"
+            f"VICTIM_FOLDER={victim.folder} VICTIM_COMMENT={victim.claim.key.comment}\n"
+            f'VICTIM={player.plan.seed % count + 1}; [ "$VICTIM" != "$ID" ] || VICTIM=$((VICTIM % {count} + 1))\n'
+        )
+
+
+def _text(file: Path) -> str:
+    return file.read_text(errors="replace") if file.is_file() else ""
+
+
+def table(outcomes: Many[Outcome]) -> str:
+    """A row per sequence, with what is wrong and how to repeat it below."""
+    lines = []
+    for outcome in outcomes:
+        lines.append(outcome.row)
+        lines += [f"    WRONG: {what}" for what in outcome.wrong]
+        lines += [f"    again: {outcome.command}"] if outcome.wrong else []
+    return "\n".join(lines)
+
+
+def main(box: str, *seeds: str) -> None:
+    """Play these seeds again, beside one who attacks nobody."""
+    wanted = [int(seed) for seed in seeds]
+    with open_folder() as folder:
+        outcomes = asyncio.run(play(folder, {box: sorted({*wanted, QUIET_EVERY * 1_000_000})}))
+    print(table(outcomes))
+    for outcome in outcomes:
+        if outcome.plan.seed in wanted:
+            print(outcome.plan, outcome.log, sep="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,61 @@
+"""Seeded random sequences of everything that a job's account can call: what ran is billed, only their own is changed.
+
+Asserted on the guarded cluster (hooks, guard, accounting, nothing outlives a job) and on the open one, which has the
+completion hook only. The open one's provider trusts its customers; what Slurm or the supervisor saw is billed there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from tests.attacks.attacker import missing
+from tests.attacks.random_run import Outcome, play, table
+from tests.slurm.support import open_folder
+
+AT_ONCE = 25
+SLICES = 6
+FIRST_DEEP = 1000
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=missing()),
+    pytest.mark.timeout(600),
+    pytest.mark.attack(
+        "random sequences of all that a job's account can call, around a payload", attacker="a job's account",
+        gain="less than a minute", defence="evidence comes from Slurm and the supervisor only, from all runs",
+    ),
+]  # fmt: skip
+
+
+def _slices() -> list[int]:
+    """All, or the one that DEEP_SLICE=3/6 names."""
+    wanted = os.environ.get("DEEP_SLICE", "")
+    if not wanted:
+        return list(range(1, SLICES + 1))
+    number, _, of = wanted.partition("/")
+    assert of == str(SLICES) and 1 <= int(number) <= SLICES, f"DEEP_SLICE is 1/{SLICES} to {SLICES}/{SLICES}"
+    return [int(number)]
+
+
+@pytest.mark.long
+def test_fifty_sequences() -> None:
+    _judge(_played(1))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("number", _slices())
+def test_three_hundred_sequences(number: int) -> None:
+    _judge(_played(FIRST_DEEP + 2 * AT_ONCE * (number - 1)))
+
+
+def _played(first: int) -> list[Outcome]:
+    middle = first + AT_ONCE
+    with open_folder() as folder:
+        return asyncio.run(play(folder, {"guarded": range(first, middle), "open": range(middle, middle + AT_ONCE)}))
+
+
+def _judge(outcomes: list[Outcome]) -> None:
+    print(table(outcomes))
+    assert not [outcome for outcome in outcomes if outcome.wrong], table([one for one in outcomes if one.wrong])
