@@ -10,26 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import re
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from typing import Self
 from urllib.parse import urlsplit
 
-import ecies
 import httpx
 from coincurve import PrivateKey
 from eth_account.signers.local import LocalAccount
 from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.errors import AccessDenied, ConfigurationError, GridError, InputError, NotFound, ServiceError
+from deepgrid.errors import ConfigurationError, InputError, ServiceError
 from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages
+from deepgrid.services.answers import Answer, asked_pause_s, checked, error_of, nonsense, opened, parsed, refusal_of
 from deepgrid.services.messages import Message, Notice, Release
 from deepgrid.services.protocol import Domain, sign
-from deepgrid.workflow import Job, canonical, from_canonical, location_hash
+from deepgrid.workflow import Job, canonical, location_hash
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
 
@@ -41,16 +40,6 @@ CLOCK_SLACK_S = 30.0
 MOST_AHEAD_S = 86400.0  # a service in wrong hands gets no signatures that are good for longer
 UPLOADS_AT_ONCE = 16
 UPLOAD_PATIENCE_S = 300.0  # while the service asks to try again later
-LONGEST_PAUSE_S = 30.0
-
-M = TypeVar("M", bound=Message)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    headers: httpx.Headers
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +100,7 @@ class ServicesClient:
     async def health(self) -> None:
         """Raise ServiceError when the service does not answer or its store is down, ConfigurationError when it is
         that of another grid."""
-        answer = _parsed(messages.Health, await self._call("GET", "/v1/health"))
+        answer = parsed(messages.Health, await self._call("GET", "/v1/health"))
         if (answer.chain_id, answer.meta_scheduler.lower()) != (
             self._domain.chain_id,
             self._domain.verifying_contract.lower(),
@@ -138,9 +127,9 @@ class ServicesClient:
         deadline = time.monotonic() + self._upload_patience_s
         while True:
             answer = await self._send("PUT", path, body)
-            pause_s = _pause_s(answer)
+            pause_s = asked_pause_s(answer)
             if pause_s is None or time.monotonic() + pause_s > deadline:
-                _checked(answer)
+                checked(answer)
                 return
             await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # not all at the same time
 
@@ -155,12 +144,12 @@ class ServicesClient:
         except ValidationError:
             raise InputError(f"Job {job_id} names no definition of this grid's kind.") from None
         answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
-        sealed = _parsed(messages.Released, answer).sealed
-        return _opened(key.secret, sealed, location_hash)
+        sealed = parsed(messages.Released, answer).sealed
+        return opened(key.secret, sealed, location_hash)
 
     async def releases(self, location_hash: str) -> list[Release]:
         """Who fetched this account's definition, in order."""
-        return _parsed(messages.Releases, await self._call("GET", f"/v1/definitions/{location_hash}/releases")).releases
+        return parsed(messages.Releases, await self._call("GET", f"/v1/definitions/{location_hash}/releases")).releases
 
     async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
         """Append output of a job from `offset` on; returns the offset that the service expects next.
@@ -175,11 +164,11 @@ class ServicesClient:
             path = f"/v1/jobs/{job_id}/log?offset={offset + start}&final={'true' if final and last else 'false'}"
             answer = await self._send("POST", path, piece)
             if answer.status != 409:
-                expected = _parsed(messages.Appended, _checked(answer)).next_offset
+                expected = parsed(messages.Appended, checked(answer)).next_offset
                 continue
-            gap = _fault(answer).next_offset
+            gap = refusal_of(answer).next_offset
             if gap is None:
-                raise _error(answer)
+                raise error_of(answer)
             return gap
         return expected
 
@@ -190,13 +179,13 @@ class ServicesClient:
         """
         path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
         answer = await self._send("GET", path, b"")
-        data, headers = _checked(answer), answer.headers
+        data, headers = checked(answer), answer.headers
         try:
             return LogChunk(
                 data, int(headers["X-Next-Offset"]), headers["X-Final"] == "true", int(headers["X-Claimed-At"])
             )
         except (KeyError, ValueError):
-            raise _nonsense() from None
+            raise nonsense() from None
 
     async def post_notice(self, job_id: int, kind: str, text: str) -> None:
         """Publish a remark on a job's scheduling: one line, cut where it is too long."""
@@ -208,12 +197,12 @@ class ServicesClient:
 
     async def notices(self, job_id: int) -> list[Notice]:
         """What was said on a job's scheduling, oldest first."""
-        return _parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
+        return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
-        return _checked(await self._send(method, path, body.model_dump_json().encode() if body else b""))
+        return checked(await self._send(method, path, body.model_dump_json().encode() if body else b""))
 
-    async def _send(self, method: str, path: str, body: bytes) -> _Answer:
+    async def _send(self, method: str, path: str, body: bytes) -> Answer:
         """One signed request, and another one by the service's clock if ours was what it refused."""
         signed_ahead_s = self._ahead_s
         answer = await self._exchange(method, path, body)
@@ -226,7 +215,7 @@ class ServicesClient:
 
         False also when it is too far off to be believed. Requests side by side may find the same, each for itself.
         """
-        answer = _parsed(messages.Health, _checked(await self._exchange("GET", "/v1/health", b"")))
+        answer = parsed(messages.Health, checked(await self._exchange("GET", "/v1/health", b"")))
         ahead_s = answer.time - time.time()
         if abs(ahead_s - signed_ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
             return False
@@ -235,7 +224,7 @@ class ServicesClient:
         self._ahead_s = ahead_s
         return True
 
-    async def _exchange(self, method: str, path: str, body: bytes) -> _Answer:
+    async def _exchange(self, method: str, path: str, body: bytes) -> Answer:
         """The answer is read up to a bound, as the service may be in wrong hands."""
         headers = sign(self._account, self._domain, method, path, body, int(time.time() + self._ahead_s))
         try:
@@ -244,74 +233,7 @@ class ServicesClient:
                 async for piece in response.aiter_bytes():
                     content += piece
                     if len(content) > MAX_ANSWER_BYTES:
-                        raise _nonsense()
+                        raise nonsense()
         except httpx.HTTPError as error:
             raise ServiceError(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
-        return _Answer(response.status_code, response.headers, bytes(content))
-
-
-def _opened(secret: bytes, sealed: str, name: str) -> Job:
-    """The job in a released definition. Its hash is the proof that the customer wrote it."""
-    try:
-        upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
-    except Exception as error:  # the library's own range from ValueError to OpenSSL errors
-        raise _tampered(f"cannot be opened ({type(error).__name__})") from None
-    content = upload.definition.encode()
-    if location_hash(bytes.fromhex(upload.salt), content) != name:
-        raise _tampered("is not the one that the job names")
-    return from_canonical(content)
-
-
-def _tampered(what: str) -> AccessDenied:
-    return AccessDenied(
-        f"The definition that the service released {what}.", next_step="Tell the operator: the service may be breached."
-    )
-
-
-def _nonsense() -> ServiceError:
-    return ServiceError("The grid's services gave an answer that is not of this protocol.")
-
-
-def _parsed(kind: type[M], content: bytes) -> M:
-    try:
-        return kind.model_validate_json(content)
-    except ValidationError:
-        raise _nonsense() from None
-
-
-def _checked(answer: _Answer) -> bytes:
-    if 200 <= answer.status < 300:
-        return answer.content
-    raise _error(answer)
-
-
-def _pause_s(answer: _Answer) -> float | None:
-    """How long the service asks to wait before the same request is sent again; None if it does not."""
-    asked = answer.headers.get("Retry-After", "")
-    if answer.status not in (429, 503) or not re.fullmatch("[0-9]{1,6}", asked):
-        return None
-    return min(max(float(asked), 0.5), LONGEST_PAUSE_S)
-
-
-def _fault(answer: _Answer) -> messages.Fault:
-    try:
-        return messages.Fault.model_validate_json(answer.content)
-    except ValidationError:
-        return messages.Fault(error=f"status {answer.status}")
-
-
-def _error(answer: _Answer) -> GridError:
-    """The refusal as an error: permanent for what a repetition cannot change."""
-    sentence = f"The grid's services refused: {_fault(answer).error[:500]}."
-    match answer.status:
-        case 401 | 403:
-            return AccessDenied(sentence)
-        case 404:
-            return NotFound(sentence)
-        case 409 | 413 | 422:
-            return InputError(sentence)
-        case 408 | 425 | 429:
-            return ServiceError(sentence)
-        case status if status >= 500:
-            return ServiceError(sentence.replace("refused", "failed", 1))
-    return ServiceError(sentence, transient=False)
+        return Answer(response.status_code, response.headers, bytes(content))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from pwd import getpwnam
 
@@ -18,69 +16,15 @@ from deepgrid.errors import ConfigurationError, SlurmError
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.login import Login
 from deployments.onemachine import accounts
-from deployments.onemachine.processes import ProcessTable
-from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
-from tests.attacks.local_account import Attacker
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.attacks.two_customers import STRANGER, WITHIN_S, Scene, commands_of, eventually
 from tests.slurm.people import remove_accounts
-from tests.slurm.support import SMALL, Box, bash, new_key, open_folder
+from tests.slurm.support import SMALL, bash, new_key, open_folder
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(os.getuid() != 0, reason="only root gives customers accounts of their own"),
 ]
-
-WITHIN_S = 60.0
-STRANGER = "0x" + "5" * 40
-
-
-@dataclass
-class Scene:
-    """Two clusters, alpha and beta, and two customers with accounts on both."""
-
-    site: SlurmSite
-    table: ProcessTable
-    alice: str
-    bob: str
-
-    def box(self, cluster: str) -> Box:
-        return Box(self.site, self.table, cluster)
-
-    def account(self, cluster: str, wallet: str) -> Attacker:
-        name = self.site.admit(cluster, wallet)
-        assert name
-        return Attacker(name, getpwnam(name).pw_uid)
-
-    def submit(self, cluster: str, who: Attacker, script: str, *options: str) -> int:
-        """Submit as the supervisor does for a customer; returns the job's id."""
-        uid = [f"--uid={who.uid}", f"--gid={who.uid}"] if who.uid == getpwnam(who.name).pw_gid else []
-        command = ["sbatch", "--parsable", *uid, "--chdir=/tmp", "--output=/dev/null", *options, f"--wrap={script}"]
-        return int(self.box(cluster).slurm(*command))
-
-    def state(self, cluster: str, job: int) -> str:
-        return self.box(cluster).slurm("squeue", "-h", "-a", "-t", "all", "-j", str(job), "-o", "%T").strip()
-
-    def until_state(self, cluster: str, job: int, *states: str) -> None:
-        eventually(lambda: self.state(cluster, job) in states, lambda: f"job {job} is {self.state(cluster, job)}")
-
-
-def eventually(holds: Callable[[], bool], told: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.1)
-
-
-def commands_of(uid: int) -> list[str]:
-    """Command lines of the live processes of an account."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, StopIteration):
-            status = (folder / "status").read_text().splitlines()
-            mine = next(line for line in status if line.startswith("Uid:")).split()[1] == str(uid)
-            dead = next(line for line in status if line.startswith("State:")).split()[1] in "ZX"
-            if mine and not dead:
-                found.append((folder / "cmdline").read_text().replace("\0", " ").strip())
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -232,8 +232,8 @@ def _signed_head(grid: Grid, *further: bytes) -> bytes:
 
 
 @pytest.mark.attack(
-    "a job's own customer who waits for its output 50 times at once", attacker="a customer", gain="8 requests that wait",
-    defence="followers per job and per address",
+    "a job's own customer who waits for its output 50 times at once", attacker="a customer",
+    gain="8 requests that wait", defence="followers per job and per address",
 )  # fmt: skip
 async def test_followers_of_a_job_are_bounded(start: Start) -> None:
     grid = await start()

@@ -98,7 +98,8 @@ def test_other_options_are_refused(wrapped: Wrapped, options: list[str]) -> None
 
 
 @pytest.mark.attack(
-    "submit as root, as another user, or by number", attacker="who stole the supervisor's login account", gain="nothing",
+    "submit as root, as another user, or by number", attacker="who stole the supervisor's login account",
+    gain="nothing",
     defence="deepgrid-sbatch knows the customers' accounts, by name and pattern",
 )  # fmt: skip
 def test_other_accounts_are_refused(wrapped: Wrapped) -> None:

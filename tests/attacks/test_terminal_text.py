@@ -98,7 +98,8 @@ def test_json() -> None:
 
 @pytest.mark.attack(
     "control sequences in what a job prints, cut anywhere",
-    attacker="a job's account", gain="colours, which end with the line", defence="of escape sequences only colours pass",
+    attacker="a job's account", gain="colours, which end with the line",
+    defence="of escape sequences only colours pass",
 )  # fmt: skip
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
 def test_output(screen: Screen, cut: int) -> None:

@@ -1,0 +1,94 @@
+"""What the services answer, as messages and errors of ours. Their word is trusted no further than it can be checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeVar
+
+import ecies
+import httpx
+from pydantic import ValidationError
+
+from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
+from deepgrid.services import messages
+from deepgrid.services.messages import Message
+from deepgrid.workflow import Job, from_canonical, location_hash
+
+LONGEST_PAUSE_S = 30.0
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: httpx.Headers
+    content: bytes
+
+
+def opened(secret: bytes, sealed: str, name: str) -> Job:
+    """The job in a released definition. Its hash is the proof that the customer wrote it."""
+    try:
+        upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
+    except Exception as error:  # the library's own range from ValueError to OpenSSL errors
+        raise tampered(f"cannot be opened ({type(error).__name__})") from None
+    content = upload.definition.encode()
+    if location_hash(bytes.fromhex(upload.salt), content) != name:
+        raise tampered("is not the one that the job names")
+    return from_canonical(content)
+
+
+def tampered(what: str) -> AccessDenied:
+    return AccessDenied(
+        f"The definition that the service released {what}.", next_step="Tell the operator: the service may be breached."
+    )
+
+
+def nonsense() -> ServiceError:
+    return ServiceError("The grid's services gave an answer that is not of this protocol.")
+
+
+def parsed(kind: type[M], content: bytes) -> M:
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError:
+        raise nonsense() from None
+
+
+def checked(answer: Answer) -> bytes:
+    if 200 <= answer.status < 300:
+        return answer.content
+    raise error_of(answer)
+
+
+def asked_pause_s(answer: Answer) -> float | None:
+    """How long the service asks to wait before the same request is sent again; None if it does not."""
+    asked = answer.headers.get("Retry-After", "")
+    if answer.status not in (429, 503) or not re.fullmatch("[0-9]{1,6}", asked):
+        return None
+    return min(max(float(asked), 0.5), LONGEST_PAUSE_S)
+
+
+def refusal_of(answer: Answer) -> messages.Fault:
+    try:
+        return messages.Fault.model_validate_json(answer.content)
+    except ValidationError:
+        return messages.Fault(error=f"status {answer.status}")
+
+
+def error_of(answer: Answer) -> GridError:
+    """The refusal as an error: permanent for what a repetition cannot change."""
+    sentence = f"The grid's services refused: {refusal_of(answer).error[:500]}."
+    match answer.status:
+        case 401 | 403:
+            return AccessDenied(sentence)
+        case 404:
+            return NotFound(sentence)
+        case 409 | 413 | 422:
+            return InputError(sentence)
+        case 408 | 425 | 429:
+            return ServiceError(sentence)
+        case status if status >= 500:
+            return ServiceError(sentence.replace("refused", "failed", 1))
+    return ServiceError(sentence, transient=False)
