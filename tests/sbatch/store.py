@@ -11,6 +11,8 @@ import pytest
 
 REPLY = rb"http://127.0.0.1/a%20b?x=1 \n"
 
+SHOWN = r"http://127.0.0.1/a b?x=1 \n"
+
 
 class Store:
     """What the server gives and gets; each answer takes `delay_s`."""

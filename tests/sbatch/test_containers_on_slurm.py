@@ -23,13 +23,12 @@ from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
-from tests.sbatch import test_networks_on_slurm, test_on_slurm, test_transport
+from tests.sbatch import test_networks_on_slurm, test_on_slurm
 from tests.sbatch.images import apptainer_in, make_image, registry
 from tests.sbatch.store import Store
 from tests.slurm.support import Box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-store = test_transport.store
 storage, programs = test_on_slurm.storage, test_on_slurm.programs
 node = test_networks_on_slurm.node
 

@@ -16,13 +16,12 @@ from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
-from tests.sbatch import test_containers_on_slurm, test_on_slurm, test_transport
+from tests.sbatch import test_containers_on_slurm, test_on_slurm
 from tests.sbatch.bucket import Bucket, with_s5cmd
-from tests.sbatch.store import Store
+from tests.sbatch.store import SHOWN, Store
 from tests.sbatch.support import Bench
 from tests.slurm.support import Box
 
-store = test_transport.store
 storage = test_on_slurm.storage
 programs = test_on_slurm.programs
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -49,7 +48,7 @@ PRINTS: dict[str, list[str]] = {
         "Hello, Ada Lovelace", "Hello, Ada Lovelace", "2 greetings, to nobody that is known here",
         "work", "it was measured, and BEGAN is unknown",
     ],
-    "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", test_transport.SHOWN, "-" * 25],
+    "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", SHOWN, "-" * 25],
     "retry": ["attempt 1", "attempt 1 failed", "attempt 2"],
     "s3": ["Input contains:", "./word", "HELLO", "Output contains:", "./word"],
     "shells": ["sh has no arrays", "bash has arrays"],

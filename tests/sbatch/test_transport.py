@@ -14,10 +14,8 @@ import pytest
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import parse
-from tests.sbatch.store import Store
+from tests.sbatch.store import SHOWN, Store
 from tests.sbatch.support import Bench, Outcome
-
-SHOWN = r"http://127.0.0.1/a b?x=1 \n"
 
 
 @pytest.fixture
