@@ -23,7 +23,7 @@ settings.register_profile("deepgrid", deadline=None, suppress_health_check=[Heal
 settings.load_profile("deepgrid")
 
 SECOND_GRID = "[second grid"
-LONGEST_FIRST = ("chaos", "grid", "contracts", "outages", "sbatch", "onemachine", "chain")
+LONGEST_FIRST = ("chaos", "grid", "attacks", "contracts", "outages", "sbatch", "onemachine", "chain")
 
 
 def pytest_configure() -> None:
