@@ -49,6 +49,6 @@ async def conclude_missing(
 
 
 def _leaves_open(look: Look, key: JobKey, remembered: Sequence[Row]) -> bool:
-    """Whether accounting may know more: the controller remembers no end, or only the last of several runs."""
+    """Whether accounting may know more: no end is known, or only that of the last of several runs."""
     end = look.records_of(key, remembered).end
-    return end is None or end.requeued
+    return end is None or end.requeued or look.is_unclear(key, end)

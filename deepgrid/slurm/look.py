@@ -28,6 +28,8 @@ from deepgrid.slurm.commands import (
 )
 from deepgrid.slurm.login import LoginSettings
 from deepgrid.slurm.runs import (
+    CLOCKS_AGREE_WITHIN_S,
+    GUARDED,
     NO_MARKS,
     Marks,
     Seen,
@@ -93,7 +95,7 @@ class Look:
     def records_of(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> Records:
         """What rows of accounting or memory tell of the claim, but for what is no run of it."""
         known = [row for row in self._of(key, rows) if row.reason != FORGOTTEN]
-        if end := self._end(key, known, seen):
+        if end := self._end(key, [*self._recorded(key), *known], seen):
             return Records(end)
         return Records(None, tuple(runs_of(known, self.marks_of(key), seen)))
 
@@ -101,6 +103,16 @@ class Look:
         """Whether the guard stopped a start of this claim, by the spool or by these rows."""
         known = [*self._recorded(key), *self._of(key, rows)]
         return any(is_refused_start(row, self.marks_of(key), known, seen) for row in known)
+
+    def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
+        """Whether this end may be of a second start of which the spool knows no first: its mark was there before it.
+
+        Either the controller lost the first start, or the job's account made the mark. Accounting may tell.
+        """
+        marked_at = self.marks_of(key).started
+        if end.exit_status != GUARDED or end.started_at is None or marked_at is None:
+            return False
+        return marked_at < end.started_at - CLOCKS_AGREE_WITHIN_S
 
     def barred(self, key: JobKey) -> bool:
         """Whether a tombstone stands and the script never came past its guard: nothing of the claim has run."""

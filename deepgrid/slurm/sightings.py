@@ -63,7 +63,7 @@ class Sightings:
             end, queued = look.ended(key, self._ran(key)), look.queued(key)
             # A job that was queued again has records, and may run once more.
             job = queued if queued is not None and (end is None or end.state == REQUEUED) else end
-            if job is None:
+            if job is None or (job is end and look.is_unclear(key, job)):
                 continue
             found[key] = job
             if job.phase is Phase.ENDED:

@@ -128,6 +128,20 @@ def test_a_start_that_a_tombstone_barred_is_known_though_accounting_still_calls_
     assert sightings.by_records(begun, [KEY], [], [UNFINISHED], T + 1) == {KEY: FORGOTTEN}, "it may have run before"
 
 
+def test_a_start_whose_mark_was_there_before_is_judged_by_accounting() -> None:
+    """The controller lost the first start, or the job's account made the mark: accounting tells which."""
+    started = OURS.started_at or 0
+    second = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=started + 1)
+    marks = {KEY.comment: Marks(started=started - 60)}
+    look = Look((), (second,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
+    sightings = Sightings()
+    assert sightings.by_look(look, [KEY], T) == {}
+    first = replace(UNFINISHED, started_at=started - 61)
+    assert sightings.by_records(look, [KEY], [], [first], T)[KEY].phase is not Phase.ENDED, "the cluster's fault"
+    end = sightings.by_records(look, [KEY], [], [], T)[KEY]
+    assert (end.phase, end.exit_status, end.ran_s) == (Phase.ENDED, GUARDED, 1), "the account's own"
+
+
 def test_also_a_job_that_seems_forgotten_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
     """The controller may find its state again; accounting does not always hear that it came back without."""
     sightings = Sightings()
