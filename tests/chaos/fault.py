@@ -26,13 +26,14 @@ class Allowed(Enum):
 
     LOST: PANICKED with a full refund, because Slurm lost the job. REFUSED: given back, and run elsewhere.
     FAULT: FAILED with 0 minutes and a reason, for faults of nodes. ENDED: FAILED, billed for what ran, because the
-    cluster itself ended the job.
+    cluster itself ended the job. REQUEUED: the same, because the job was queued again after it had started.
     """
 
     LOST = "lost"
     REFUSED = "refused"
     FAULT = "fault"
     ENDED = "ended"
+    REQUEUED = "requeued"
 
 
 Inject = Callable[["World", random.Random], AbstractAsyncContextManager[None]]

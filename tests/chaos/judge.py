@@ -15,7 +15,7 @@ from pathlib import Path
 from deepgrid.chain.abi import Event
 from deepgrid.chain.client import Queues
 from deepgrid.chain.history import job_of_event
-from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.decide import LOST, REQUEUED
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
@@ -135,6 +135,8 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
     if job.status is JobStatus.PANICKED and Allowed.LOST in allows and job.last_error in LOSSES:
         return []
     if job.status is JobStatus.FAILED and Allowed.ENDED in allows and job.last_error == "cancelled at the cluster":
+        return []
+    if job.status is JobStatus.FAILED and Allowed.REQUEUED in allows and job.last_error == REQUEUED:
         return []
     if job.status is JobStatus.FAILED and Allowed.FAULT in allows and job.last_error and not job.final_cost_wei:
         return []

@@ -85,8 +85,7 @@ def _some(rng: random.Random, slurm_ids: set[str]) -> list[str]:
     return rng.sample(ordered, (len(ordered) + 1) // 2)
 
 
-REQUEUED_S = 360.0  # Slurm waits two minutes before it starts such a job again, which is refused
-LOST = frozenset({Allowed.LOST})
+REQUEUED = frozenset({Allowed.REQUEUED})
 REFUSED = frozenset({Allowed.REFUSED})
 NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
 FAULTS = [
@@ -97,6 +96,6 @@ FAULTS = [
     Fault("nodes set down", False, outage(partial(nodes, "DOWN"), 2, 6), allows=NODE),
     Fault("jobs cancelled by the administrator", False, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
     Fault("jobs held by the administrator", False, held),
-    Fault("jobs requeued by the administrator", False, requeued, allows=LOST, cold_within_s=REQUEUED_S),
+    Fault("jobs requeued by the administrator", False, requeued, allows=REQUEUED),
     Fault("jobs suspended by the administrator", False, suspended),
 ]
