@@ -3,7 +3,14 @@
 
 # answer WORD TEXT...: the last thing that is done, in one line, as commands may complain in several.
 answer() {
-  printf '%s\n' "$(printf '%s' "$*" | tr '\n' ' ')"
+  said=$*
+  set -f # no names of files: lines become words, and these one line
+  IFS='
+'
+  # shellcheck disable=SC2086 # split at line ends
+  set -- $said
+  IFS=' '
+  printf '%s\n' "$*"
   exit 0
 }
 

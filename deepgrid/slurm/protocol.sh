@@ -32,7 +32,11 @@ alive() {
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  printf '%s\n' "$rows" | ids | grep -xF -- "$recorded" | head -n 1
+  case "
+$rows
+" in *"
+$recorded
+"*) echo "$recorded" ;; esac
 }
 
 records() {
