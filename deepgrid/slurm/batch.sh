@@ -47,7 +47,7 @@ submit() {
   case $id in
     '' | *[!0-9]*) ;;
     *)
-      enter "$id" "batch-$name" "$uid" || answer later "the login node could not write $root/ledger"
+      enter "$id" "batch-$name" "$uid" "$(had_by "$id")" || answer later "the login node could not write $root/ledger"
       answer submitted "$id"
       ;;
   esac

@@ -16,11 +16,12 @@ from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.slurm import submit as protocol
 from deepgrid.slurm.batch import BatchJobs
-from deepgrid.slurm.commands import Row, Sacct, Sinfo, Squeue, first_complaint, is_id, is_silence
+from deepgrid.slurm.commands import Row, Sacct, Squeue, first_complaint, is_id, is_silence
 from deepgrid.slurm.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.leftovers import Leftovers
 from deepgrid.slurm.login import LoginSettings, Runner
 from deepgrid.slurm.look import Look, look_command, look_input, parse_look
+from deepgrid.slurm.nodes import Sinfo
 from deepgrid.slurm.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.sightings import Sightings
 from deepgrid.slurm.submit import Submission, SubmitRequest, Term

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
 
 OUR_COMMENTS = "deepgrid:"
@@ -35,6 +34,7 @@ FINAL = frozenset({*_BY_NUMBER[3:], "REVOKED"})
 # A run that ended because the job was queued again, by its owner or an administrator; such a record has an end.
 REQUEUED = "REQUEUED"
 _REQUEUE_FLAG = 0x400
+_GOES_ON = {REQUEUED, "RESIZING", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED"}  # records after which the job can have another
 # Reason of a record that ends a job which a controller without its state has forgotten.
 FORGOTTEN = "forgotten"
 
@@ -62,9 +62,11 @@ def wait_status(code: int, signal: int) -> int:
 class Row:
     """One job, or one run of it, as one source shows it. `slurm_id` and `user`, the account's numeric id, say whose.
 
-    Times are unix seconds or None; `started_at` is None for a job that never started. `restarts` counts how often
-    Slurm queued the job again before this run. Only completion records hold `name` and `comment`, as their hook keeps
-    each on a line of its own; queue and accounting are never asked for text that a user can choose.
+    Times are unix seconds or None; `started_at` is None for a job that never started. `taken_at` is when Slurm took the
+    job, or queued it again; `restarts` counts how often it did that before this run. `follows` tells that an earlier
+    record of accounting shows why this one was taken later: the job was queued again or resized. Only completion
+    records hold `name` and `comment`, as their hook keeps each on a line of its own; queue and accounting are never
+    asked for text that a user can choose.
     """
 
     slurm_id: int
@@ -76,16 +78,25 @@ class Row:
     reason: str = ""
     limit_minutes: int | None = None
     restarts: int = 0
+    taken_at: int | None = None
+    follows: bool = False
     name: str = ""
     comment: str = ""
+
+    def was_taken_by(self, until: int | None) -> bool:
+        """Whether this can be a job that Slurm had by `until`, for all that the row says.
+
+        Else it is another one: a controller that lost its state gives ids out again.
+        """
+        return until is None or self.taken_at is None or self.taken_at <= until or self.restarts > 0 or self.follows
 
 
 class Squeue:
     """The controller's jobs of all accounts and partitions; with `ended`, also those that ended within MinJobAge."""
 
     FIELDS = (
-        "jobid", "userid", "state", "starttime", "endtime", "exit_code", "timelimit", "restartcnt", "nodelist",
-        "reason",
+        "jobid", "userid", "state", "starttime", "endtime", "exit_code", "timelimit", "restartcnt",
+        "submittime", "nodelist", "reason",
     )  # fmt: skip
 
     @classmethod
@@ -96,7 +107,8 @@ class Squeue:
     @classmethod
     def parse(cls, text: str) -> list[Row]:
         rows = []
-        for slurm_id, user, state, start, end, raw, limit, restarts, nodes, reason in _columns(text, len(cls.FIELDS)):
+        for row in columns(text, len(cls.FIELDS)):
+            slurm_id, user, state, start, end, raw, limit, restarts, taken, nodes, reason = row
             started_at = _seconds(start) if nodes and phase_of(state) is not Phase.QUEUED else None  # else a forecast
             ended_at = _seconds(end) if state in FINAL else None  # else it is a forecast
             exit_status, death = _death(_number(raw) or 0)
@@ -104,7 +116,7 @@ class Squeue:
             why = death if state in FINAL else "" if said == "None" else said
             rows.append(Row(
                 int(slurm_id), user, state, started_at, ended_at, exit_status, why,
-                None if state in FINAL else limit_minutes(limit), _number(restarts) or 0,
+                None if state in FINAL else limit_minutes(limit), _number(restarts) or 0, _seconds(taken),
             ))  # fmt: skip
         return rows
 
@@ -115,7 +127,7 @@ class Sacct:
     The comment is not asked for: a job's account may change it there at any time (`sacctmgr modify job`).
     """
 
-    FIELDS = "JobIDRaw,UID,State,ExitCode,Start,End,NodeList"
+    FIELDS = "JobIDRaw,UID,State,ExitCode,Submit,Start,End,NodeList"
     DISABLED = "storage is disabled"
 
     @classmethod
@@ -129,14 +141,18 @@ class Sacct:
     @staticmethod
     def parse(text: str) -> list[Row]:
         rows = []
-        for slurm_id, user, state, code, start, end, nodes in _columns(text, 7):
+        for slurm_id, user, state, code, taken, start, end, nodes in columns(text, 8):
             # Whoever cancels is named, "CANCELLED by 0"; without a name the controller had lost the job.
             reason = FORGOTTEN if state == "CANCELLED" else ""
             state = state.split()[0] if state else ""
             started_at = None if nodes in ("", "None assigned") else _seconds(start)
             exit_status = wait_status(*_pair(code))
-            rows.append(Row(int(slurm_id), user, state, started_at, _seconds(end), exit_status, reason))
-        return rows
+            ended_at, taken_at = _seconds(end), _seconds(taken)
+            rows.append(Row(
+                int(slurm_id), user, state, started_at, ended_at, exit_status, reason, taken_at=taken_at,
+            ))  # fmt: skip
+        gone_on = [row for row in rows if row.state in _GOES_ON]
+        return [replace(row, follows=True) if any(_follows(row, part) for part in gone_on) else row for row in rows]
 
 
 class Completions:
@@ -164,46 +180,6 @@ class Completions:
         return rows
 
 
-class Sinfo:
-    """The partition's nodes."""
-
-    @staticmethod
-    def argv(partition: str) -> list[str]:
-        return [*IN_OUR_TIME, "sinfo", "-h", "-N", "-p", partition, "-o", "%N|%c|%m|%G|%T|%a"]
-
-    @staticmethod
-    def parse(text: str, *, responding_only: bool = True) -> Hardware:
-        """One figure a node, ordered by node name; a node that does not respond (`*`) counts only when asked for."""
-        nodes = {}
-        for name, cpus, memory, gres, state, _ in _columns(text, 6, numeric=False):
-            if is_id(cpus) and not (responding_only and "*" in state):
-                nodes[_natural(name)] = (count_gpus(gres), int(cpus), memory_mb(memory))
-        figures = [nodes[name] for name in sorted(nodes)]
-        gpus, cpus_each, memories = zip(*figures, strict=True) if figures else ((), (), ())
-        return Hardware(gpus, cpus_each, memories)
-
-    @staticmethod
-    def is_up(text: str) -> bool:
-        """Whether the partition takes jobs."""
-        return any(row[5] == "up" for row in _columns(text, 6, numeric=False))
-
-
-def count_gpus(gres: str) -> int:
-    """GPUs in a node's `Gres`: `gpu:a100:4(S:0-1),gpu:2` -> 6."""
-    bare = re.sub(r"\([^)]*\)", "", gres)
-    counts = [re.fullmatch(r"gpu(?::[^:]+)??(?::([0-9]{1,6}))?", item.strip()) for item in bare.split(",")]
-    return sum(int(found[1] or 1) for found in counts if found)
-
-
-def memory_mb(text: str) -> int:
-    """Slurm's memory figure in MB: `64000`, `64000M`, `62.50G`, `1T`, `8000+`; 0 when it is none of these."""
-    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTP]?)\+?", text.strip())
-    if not found:
-        return 0
-    scale = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}[found[2]]
-    return int(float(found[1]) * scale)
-
-
 def limit_minutes(text: str) -> int | None:
     """Minutes in Slurm's form of a time limit: `5:00`, `1:05:00`, `2-01:05:00`; None for words such as `UNLIMITED`."""
     found = re.fullmatch(r"(?:(?:([0-9]{1,9})-)?([0-9]{1,9}):)?([0-9]{1,9}):[0-9]{2}", text)
@@ -226,7 +202,7 @@ def is_silence(complaint: str) -> bool:
     return re.search(SILENCE, complaint) is not None
 
 
-def _columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[str]]:
+def columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[str]]:
     """Rows of `count` columns; with `numeric`, only those that begin with the ids of a job and of an account."""
     for line in text.split("\n"):
         row = [column.strip() for column in line.split("|", count - 1)]
@@ -237,6 +213,11 @@ def _columns(text: str, count: int, *, numeric: bool = True) -> Iterator[list[st
 def is_id(text: str) -> bool:
     """Whether this is the id of a job or an account, and nothing else."""
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
+
+
+def _follows(row: Row, former: Row) -> bool:
+    """Whether these are records of one id and account, and Slurm queued this one later."""
+    return (row.slurm_id, row.user) == (former.slurm_id, former.user) and (row.taken_at or 0) > (former.taken_at or 0)
 
 
 def _state(number: int) -> str:
@@ -275,9 +256,3 @@ def _utc(seconds: int) -> str:
 def _seconds(text: str) -> int | None:
     """Unix seconds, or None for `Unknown`, `None`, `N/A` and 0."""
     return _number(text) or None
-
-
-def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Sorts `n2` before `n10`."""
-    parts = re.split(r"([0-9]{1,18})", name)  # every second one is a number
-    return tuple((0, int(part)) if place % 2 else (1, part) for place, part in enumerate(parts) if part)

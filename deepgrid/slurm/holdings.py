@@ -19,10 +19,15 @@ from deepgrid.slurm.scripts import whole_answer
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Slurm id was given to what has this folder, under this account."""
+    """A Slurm id was given to what has this folder, under this account, by unix second `until` where that is known."""
 
     folder: str
     user: str
+    until: int | None = None
+
+    def has(self, row: Row) -> bool:
+        """Whether this is the row's job."""
+        return self.user == row.user and row.was_taken_by(self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,11 @@ class Ledger:
     def claim_of(self, row: Row, like: JobKey) -> JobKey | None:
         """The claim of `like`'s grid whose job this is; None for every other job."""
         entries = self.entries.get(row.slurm_id, ())
-        return key_of_folder(entries[-1].folder, like) if entries and entries[-1].user == row.user else None
+        return key_of_folder(entries[-1].folder, like) if entries and entries[-1].has(row) else None
 
     def is_foreign(self, row: Row) -> bool:
         """Whether a customer's account has this job without a claim, of any grid."""
-        known = any(entry.user == row.user for entry in self.entries.get(row.slurm_id, ()))
+        known = any(entry.has(row) for entry in self.entries.get(row.slurm_id, ()))
         return row.user in self.customers - self.in_doubt and not known
 
 
@@ -73,8 +78,9 @@ def parse_ledger(done: CommandResult) -> Ledger:
     customers, in_doubt = set(), set()
     for line in whole_answer(done):
         match line.split(" "):
-            case ["entry", slurm_id, folder, user] if is_id(slurm_id) and is_id(user):
-                entries.setdefault(int(slurm_id), []).append(Entry(folder, user))
+            case ["entry", slurm_id, folder, user, *until] if is_id(slurm_id) and is_id(user):
+                known = int(until[0]) if until and is_id(until[0]) else None
+                entries.setdefault(int(slurm_id), []).append(Entry(folder, user, known))
             case ["customer", user] if is_id(user):
                 customers.add(user)
             case ["doubt", user]:

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2015
 # Which claims Slurm's ids belong to, by ROOT/ledger; POSIX sh, run on the login node. Changes nothing.
-# Argument: ROOT; standard input: ids. Answers a line "entry ID FOLDER UID" for each that is known, the newest of an id
+# Argument: ROOT; standard input: ids. Answers a line "entry ID FOLDER UID UNTIL" for each that is known, the newest of an id
 # last; "customer UID" for each other account that ever had a claim; "doubt UID" for those with a claim that may have a job
 # without being known yet; and `end`.
 set -u
@@ -9,8 +9,8 @@ root=$1
 
 if [ -e "$root/ledger" ]; then
   awk -v me="$(id -u)" 'FILENAME == "-" { wanted[$1]; next }
-    NF == 3 && $2 !~ /^batch-/ && $3 != 0 && $3 != me { customers[$3] }
-    NF == 3 && $1 in wanted { print "entry", $0 }
+    NF >= 3 && $2 !~ /^batch-/ && $3 != 0 && $3 != me { customers[$3] }
+    NF >= 3 && $1 in wanted { print "entry", $0 }
     END { for (uid in customers) print "customer", uid }' - "$root/ledger" || exit 1
 else
   cat > /dev/null

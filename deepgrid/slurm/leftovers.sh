@@ -30,7 +30,7 @@ claim_of() {
   digits=$(printf '%s\n' "${2#0x}" | sed 's/^0*//')
   [ -n "$digits" ] && [ "${#digits}" -le 15 ] || return 0
   for folder in "$root/jobs/$grid-$((0x$digits))"-*; do
-    if [ -s "$folder/id" ] && [ "$(cat "$folder/id")" = "$3" ] && know_owner "$folder" && [ "$uid" = "$1" ]; then
+    if [ -s "$folder/id" ] && read -r id _ < "$folder/id" && [ "$id" = "$3" ] && know_owner "$folder" && [ "$uid" = "$1" ]; then
       printf 'storage %s %s\n' "${folder##*/}" "$2.$3"
     fi
   done

@@ -4,7 +4,7 @@
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty. identity.sh, ledger.sh and account.sh stand before this.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, account (name and id, before anything was tried), intent
-# (when sbatch was first tried), id, reissued (that id is another claim's by now), refused (sbatch said no), limit
+# (when sbatch was first tried), id (and when Slurm had it, see ledger.sh), reissued (that id is another claim's by now), refused (sbatch said no), limit
 # (minutes it was given), tombstone (must not run), record (of its runs). Jobs can write output.log and run/ only.
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
@@ -20,23 +20,26 @@ queued() {
 }
 
 # alive [OPTION...]: the id on record, if that job is in the queue and this account's, and what else squeue's options ask
-# for; before there is one, those found by name.
+# for; before there is one, those found by name. A job that Slurm took later has the id of one that Slurm lost, unless
+# it was queued again since.
 alive() {
   [ -s "$folder/id" ] || {
     queued
     return
   }
-  [ ! -e "$folder/reissued" ] && read -r recorded < "$folder/id" || return 0
-  rows=$(timeout 20 squeue -h -a -u "$uid" -j "$recorded" "$@" -o %A < /dev/null 2>&1) || {
+  [ ! -e "$folder/reissued" ] && read -r recorded until < "$folder/id" || return 0
+  rows=$(timeout 20 squeue -h -a -u "$uid" -j "$recorded" "$@" -O 'jobid:|,submittime:|,restartcnt:|' \
+    < /dev/null 2>&1) || {
     case $rows in *'Invalid job id'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  case "
+  while IFS='|' read -r found taken restarts _; do
+    [ "$found" = "$recorded" ] || continue
+    if [ "$restarts" != 0 ] || [ "${taken:-0}" -le "${until:-$taken}" ]; then echo "$recorded"; fi
+  done << ROWS
 $rows
-" in *"
-$recorded
-"*) echo "$recorded" ;; esac
+ROWS
 }
 
 records() {
@@ -93,7 +96,10 @@ submit() {
   shift 6
   [ ! -s "$folder/refused" ] || answer refused "$(cat "$folder/refused")"
   [ ! -e "$folder/tombstone" ] || answer tombstone
-  [ ! -s "$folder/id" ] || answer adopted "$(cat "$folder/id")"
+  if [ -s "$folder/id" ]; then
+    read -r id _ < "$folder/id"
+    answer adopted "$id"
+  fi
   choose_account "$account"
   if [ -s "$folder/intent" ]; then
     find_job
@@ -116,8 +122,9 @@ submit() {
 
 # own ID ANSWER: Slurm's job of this id is the claim's.
 own() {
-  enter "$1" "${folder##*/}" "$uid" || answer later "the login node could not write $root/ledger"
-  put id "$1"
+  until=$(had_by "$1")
+  enter "$1" "${folder##*/}" "$uid" "$until" || answer later "the login node could not write $root/ledger"
+  put id "$1 $until"
   answer "$2" "$1"
 }
 

@@ -45,7 +45,7 @@ class Ground:
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
     def slurm_id(self, claim: Claim) -> int:
-        return int((self.box.folder(claim.key) / "id").read_text())
+        return int((self.box.folder(claim.key) / "id").read_text().split()[0])
 
     def outcome(self, case: str) -> Outcome:
         claim = self.claims[case]

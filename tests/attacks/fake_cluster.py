@@ -23,8 +23,9 @@ INTRUDER = "intruder"  # what hostile texts try to run
 def slurm_job(slurm_id: int, user: int, name: str, comment: str, state: str, **columns: object) -> Job:
     """A job as the fake Slurm has it; `columns` tell what is not as usual."""
     return {
-        "jobid": slurm_id, "userid": user, "name": name, "comment": comment, "state": state, "start": None, "end": None,
-        "exit": 0, "limit": 5, "restarts": 0, "nodes": "", "reason": "None", "account": "", "workdir": "/",
+        "jobid": slurm_id, "userid": user, "name": name, "comment": comment, "state": state,
+        "submit": 1, "start": None, "end": None, "exit": 0, "limit": 5,
+        "restarts": 0, "nodes": "", "reason": "None", "account": "", "workdir": "/",
     } | columns  # fmt: skip
 
 

@@ -162,8 +162,8 @@ class FakeGrid:
             if claim.refused:
                 (place / "refused").write_text("no\n")
             if claim.known and claim.job:
-                (place / "id").write_text(f"{claim.job['jobid']}\n")
-                ledger.append(f"{claim.job['jobid']} {claim.key.folder} {claim.user}\n")
+                (place / "id").write_text(f"{claim.job['jobid']} {claim.job['submit']}\n")
+                ledger.append(f"{claim.job['jobid']} {claim.key.folder} {claim.user} {claim.job['submit']}\n")
         (grid / "ledger").write_text("".join(ledger))
         for job in self.jobs:
             failed = self.claims["failed"].job, self.claims["in doubt, ended"].job  # only accounting knows these

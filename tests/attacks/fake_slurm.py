@@ -26,7 +26,16 @@ FLAGS = {
     "squeue": ("-h", "-a"),
     "sacct": ("-n", "-P", "-p", "-X", "-a", "-D"),
 }
-LETTERS = {"A": "jobid", "k": "comment", "T": "state", "j": "name", "U": "userid", "a": "account", "Z": "workdir"}
+LETTERS = {
+    "A": "jobid",
+    "k": "comment",
+    "T": "state",
+    "j": "name",
+    "U": "userid",
+    "a": "account",
+    "Z": "workdir",
+    "V": "submittime",
+}
 
 
 def main() -> int:
@@ -86,6 +95,7 @@ def queue_columns(job: Job) -> dict[str, str]:
         "timelimit": f"{job['limit']}:00" if job["limit"] < 60 else f"{job['limit'] // 60}:{job['limit'] % 60:02}:00",
         "exit_code": str(job["exit"]),
         "restartcnt": str(job["restarts"]),
+        "submittime": str(job["submit"]),
         "nodelist": job["nodes"],
     }
 
@@ -107,8 +117,8 @@ def accounting_columns(job: Job) -> dict[str, str]:
     return {
         "JobIDRaw": str(job["jobid"]), "UID": str(job["userid"]), "State": f"{job['state']}{by}",
         "ExitCode": f"{code}:{signal}", "Start": str(job["start"] or "Unknown"), "End": str(job["end"] or "Unknown"),
-        "NodeList": job["nodes"] or "None assigned", "Comment": job["comment"], "JobName": job["name"],
-        "WorkDir": job["workdir"], "Account": job["account"],
+        "Submit": str(job["submit"]), "NodeList": job["nodes"] or "None assigned", "Comment": job["comment"],
+        "JobName": job["name"], "WorkDir": job["workdir"], "Account": job["account"],
     }  # fmt: skip
 
 

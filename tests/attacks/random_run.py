@@ -184,7 +184,7 @@ class _Game:
 
     async def _from_outside(self, player: Player, step: Step) -> None:
         await asyncio.sleep(step.at_s)
-        slurm_id = (player.folder / "id").read_text().strip()
+        slurm_id = (player.folder / "id").read_text().split()[0]
         await asyncio.to_thread(player.who.bash, f"ID={slurm_id}\n{self._variables(player)}{step.text}")
 
     async def _ask(self, player: Player) -> None:

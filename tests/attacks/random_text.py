@@ -63,14 +63,14 @@ class Texts:
         key, slurm_id, user = self.rng.choice(self._claims)
         state = self.rng.choice(("COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL", "PENDING", "RUNNING"))
         other = self.rng.choice((slurm_id, user, 666, 0))
-        queued = f"{slurm_id}|{user}|{state}|1|2|32523|1:00|3|n1|None|"
+        queued = f"{slurm_id}|{user}|{state}|1|2|32523|1:00|3|1|n1|None|"
         code = base64.b64encode(queued.encode()).decode()
         end = self.rng.choice(LINE_ENDS)
         line = self.rng.choice((
-            queued, f"{slurm_id}|{user}|{state}|0:53|1|2|n1", f"{slurm_id}|{user}|CANCELLED|0:0|1|2|n1",
-            f"job {key.comment} {other} {self.rng.choice(('refused', 'reissued', 'submitted'))} {user} {key.folder}",
+            queued, f"{slurm_id}|{user}|{state}|0:53|1|1|2|n1", f"{slurm_id}|{user}|CANCELLED|0:0|1|1|2|n1",
+            f"job {key.comment} {other} 1 {self.rng.choice(('refused', 'reissued', 'submitted'))} {user} {key.folder}",
             f"queue 0 {code}", f"queue 1 {code}", f"record {code}", f"spool {code}", "unread", "held 0", "clock 1",
-            f"entry {slurm_id} {key.folder} {other}", f"customer {other}", f"doubt {user}", f"ended {slurm_id}",
+            f"entry {slurm_id} {key.folder} {other} 1", f"customer {other}", f"doubt {user}", f"ended {slurm_id}",
             f"adopted {other}", "later no", "refused no", "deposed", "tombstone", "cancelled", "set", "end",
             f"{other} {key.folder} {user}", f"claim {key.folder}", f"removed claim {key.folder}",
             "account root 0 yes own",

@@ -13,17 +13,15 @@ from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.commands import (
     Completions,
     Sacct,
-    Sinfo,
     Squeue,
-    count_gpus,
     first_complaint,
     is_silence,
     limit_minutes,
-    memory_mb,
 )
 from deepgrid.slurm.holdings import parse_ledger
 from deepgrid.slurm.leftovers import key_of_folder
 from deepgrid.slurm.look import parse_look
+from deepgrid.slurm.nodes import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.submit import parse_answer
 from tests.attacks.random_text import LINE_ENDS, Texts
 
@@ -79,12 +77,12 @@ def test_a_parser_survives_every_text(parser: str) -> None:
 
 @pytest.mark.parametrize("number", ["inf", "1e999", "-1", "nan", "²", "١٢", "9" * 5000, "1e18", "0x10", ""])
 def test_a_number_that_is_none_ends_no_parser(number: str) -> None:
-    rows = Squeue.parse(f"42|999|RUNNING|{number}|{number}|{number}|{number}:00|{number}|n1|None|")
+    rows = Squeue.parse(f"42|999|RUNNING|{number}|{number}|{number}|{number}:00|{number}|{number}|n1|None|")
     assert [row.slurm_id for row in rows] == [42]
-    assert len(Sacct.parse(f"42|999|FAILED|{number}:{number}|{number}|{number}|n1")) == 1
+    assert len(Sacct.parse(f"42|999|FAILED|{number}:{number}|{number}|{number}|{number}|n1")) == 1
     assert len(Completions.parse(f"job_id=42\njob_state=3\nexit_code={number}\nend_time={number}\nnodes=n1\n")) == 1
     assert Sinfo.parse(f"n{number}|{number}|{number}|gpu:{number}|idle|up").nodes <= 1
-    for line in (f"clock {number}", f"held {number}", f"job {KEY.comment} {number} submitted {number} f"):
+    for line in (f"clock {number}", f"held {number}", f"job {KEY.comment} {number} {number} submitted {number} f"):
         assert parse_look(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
 
 

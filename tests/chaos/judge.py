@@ -38,7 +38,7 @@ LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was read about one job. `rows` are Slurm's, by comment; `starts` Slurm ids that ran the payload."""
+    """All that was read about one job. `rows` are Slurm's, by comment; `starts` Slurm ids that ran the payload, `said` what it wrote."""
 
     job: Job
     settlements: list[Event]
@@ -46,6 +46,7 @@ class Evidence:
     rows: dict[str, list[Row]]
     starts: list[str]
     left: list[str]
+    said: str = ""
 
 
 async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list[str]:
@@ -106,6 +107,7 @@ async def gather(world: World, batch: Batch) -> list[Evidence]:
             claims=[event for event in by_job[job.id] if event.name == "ClaimJobEvent"],
             rows=by_comment(rows[slurm_name(job.id)]),
             starts=_starts(world, job),
+            said=said_by(world, job.id),
             left=[state for name, state in left if name == slurm_name(job.id)],
         )
         for job in jobs
@@ -142,7 +144,8 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
         return []
     wrong = []
     if job.status not in kind.ends:
-        wrong.append(f"is {job.status.words} ({job.last_error or 'no reason'}, status {job.exit_status})")
+        why = job.last_error or "no reason"
+        wrong.append(f"is {job.status.words} ({why}, status {job.exit_status}), and said: {seen.said or 'nothing'}")
     elif kind.exit_status is not None and job.exit_status != kind.exit_status:
         wrong.append(f"ended with wait status {job.exit_status}")
     if len(seen.claims) > 1 and Allowed.REFUSED not in allows:
@@ -214,6 +217,13 @@ def _named(line: str) -> list[Row]:
     """A row of accounting with its name and comment, which nobody forges here."""
     trusted, name, comment = line.rsplit("|", 2)
     return [replace(row, name=name, comment=comment) for row in Sacct.parse(trusted)]
+
+
+def said_by(world: World, job_id: int) -> str:
+    """The end of what the job's claims wrote, on whichever cluster."""
+    folders = (Path(world.grid.slurm.login(offer.name).grid_root) / "jobs" for offer in OFFERS)
+    files = (file for folder in folders for file in folder.glob(f"*-{job_id}-*/output.log"))
+    return " | ".join(file.read_text(errors="replace")[-500:].strip() for file in files)
 
 
 def _slurm(world: World, cluster: str, *argv: str) -> list[str]:

@@ -128,26 +128,26 @@ async def test_an_accounting_that_is_away_proves_nothing(login: Login, cluster: 
 
 
 def told(box: Box, key: JobKey, *ends: str) -> bytes:
-    """Accounting's rows of a claim of ours: state, exit code, start and end."""
+    """Accounting's rows of a claim of ours: state, exit code, submission, start and end."""
     box.folder(key).mkdir()
     (box.folder(key) / "account").write_text("jobs 4242\n")
     slurm_id = 10**9 + key.job_id % 10**8
     with (Path(box.settings.grid_root) / "ledger").open("a") as ledger:
-        ledger.write(f"{slurm_id} {key.folder} 4242\n")
+        ledger.write(f"{slurm_id} {key.folder} 4242 900\n")
     return "".join(f"{slurm_id}|4242|{end}|n1\n" for end in ends).encode()
 
 
 async def test_of_two_ends_of_one_start_the_first_counts(box: Box, login: Login, cluster: Cluster, key: JobKey) -> None:
     """A node that failed may report later that the job completed."""
-    rows = told(box, key, "COMPLETED|0:0|100|200", "NODE_FAIL|0:0|100|150")
+    rows = told(box, key, "COMPLETED|0:0|900|1000|1100", "NODE_FAIL|0:0|900|1000|1050")
     (run,) = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
-    assert (run.state, run.ended_at) == ("NODE_FAIL", 150)
+    assert (run.state, run.ended_at) == ("NODE_FAIL", 1050)
 
 
 async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_so(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
-    rows = told(box, key, "FAILED|125:0|1000|1009", "FAILED|125:0|1100|1101")
+    rows = told(box, key, "FAILED|125:0|900|1000|1009", "FAILED|125:0|900|1100|1101")
     runs = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
     assert sorted((run.started_at, run.guarded) for run in runs) == [(1000, False), (1100, True)]
 
@@ -155,7 +155,7 @@ async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_
 async def test_the_parts_of_a_job_that_was_queued_again_or_resized_are_one_run(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
-    parts = "REQUEUED|0:0|1000|1065", "RESIZING|0:0|1200|1230", "COMPLETED|0:0|1230|1260"
+    parts = "REQUEUED|0:0|900|1000|1065", "RESIZING|0:0|1185|1200|1230", "COMPLETED|0:0|1230|1230|1260"
     rows = told(box, key, *parts)
     (run,) = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
     assert (run.started_at, run.ended_at, run.ran_s) == (1000, 1260, 65 + 60)
@@ -164,18 +164,26 @@ async def test_the_parts_of_a_job_that_was_queued_again_or_resized_are_one_run(
 async def test_a_row_of_another_account_is_nobodys_whatever_its_id(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
-    rows = told(box, key, "COMPLETED|0:0|1000|1065").replace(b"|4242|", b"|4243|")
+    rows = told(box, key, "COMPLETED|0:0|900|1000|1065").replace(b"|4242|", b"|4243|")
     assert (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs == ()
+
+
+async def test_a_job_that_got_the_id_of_a_lost_one_is_no_run_of_its_claim(
+    box: Box, login: Login, cluster: Cluster, key: JobKey
+) -> None:
+    rows = told(box, key, "CANCELLED|0:0|900|1000|1065", "COMPLETED|0:0|1100|1100|1300")
+    runs = (await read_runs(Cluster(OtherSacct(login, 0, b"", rows), cluster.settings), today(), key, [])).runs
+    assert [(run.started_at, run.ended_at) for run in runs] == [(1000, 1065)]
 
 
 async def test_jobs_of_customers_accounts_without_a_claim_are_named(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
     now = int(time.time())
-    rows = told(box, key, f"COMPLETED|0:0|{now - 100}|{now - 35}")
+    rows = told(box, key, f"COMPLETED|0:0|900|{now - 100}|{now - 35}")
     known = rows.split(b"|")[0]
     unknown = rows.replace(known, b"1000000001") + rows.replace(known, b"1000000002").replace(b"|4242|", b"|4243|")
-    old = f"1000000003|4242|COMPLETED|0:0|{now - 9999}|{now - 9990}|n1\n".encode()
+    old = f"1000000003|4242|COMPLETED|0:0|900|{now - 9999}|{now - 9990}|n1\n".encode()
     told_all = Cluster(OtherSacct(login, 0, b"", rows + unknown + old), cluster.settings)
     runs = await read_runs(told_all, today(), key, [])
     assert [(job.slurm_id, job.account) for job in runs.foreign] == [(1000000001, "4242")]

@@ -14,17 +14,15 @@ from deepgrid.slurm.commands import (
     FORGOTTEN,
     Completions,
     Sacct,
-    Sinfo,
     Squeue,
-    count_gpus,
     first_complaint,
     is_silence,
     limit_minutes,
-    memory_mb,
     phase_of,
     wait_status,
 )
 from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.nodes import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.submit import SubmitRequest, guarded
 
 
@@ -36,7 +34,7 @@ def test_the_queue_gives_a_start_only_for_jobs_that_started() -> None:
     rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
     assert (rows[5].state, rows[5].reason, rows[5].started_at) == ("PENDING", "JobHeldUser", None)
     assert rows[6].started_at is None, "a forecast is not a start"
-    assert (rows[2].started_at, rows[2].reason) == (1795208201, "")
+    assert (rows[2].started_at, rows[2].reason, rows[2].taken_at) == (1795208201, "", 1795208180)
     assert phase_of(rows[7].state) is Phase.RUNNING, "a job that completes has no record yet"
     assert (rows[11].started_at, rows[11].restarts) == (None, 1), "queued again, and not started since"
 
@@ -69,7 +67,8 @@ def test_what_the_controller_remembers_has_ends_and_wait_statuses() -> None:
 
 
 def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
-    rows = {row.slurm_id: row for row in Sacct.parse(recorded("sacct.txt"))}
+    found = Sacct.parse(recorded("sacct.txt"))
+    rows = {row.slurm_id: row for row in reversed(found)}
     assert rows[3].exit_status == 768
     assert (rows[4].state, rows[4].exit_status) == ("CANCELLED", 15)
     assert rows[5].started_at is None, "cancelled while it waited"
@@ -78,6 +77,10 @@ def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
     assert 8 not in rows
     assert (rows[9].reason, rows[4].reason) == (FORGOTTEN, ""), "who cancels is named"
     assert (rows[10].state, rows[10].ended_at) == ("REQUEUED", 1795208920)
+    again = [(row.user, row.follows) for row in found if row.slurm_id == 10]
+    assert again == [("999", False), ("999", True), ("998", False)], (
+        "only what has id and account of the queued job follows it"
+    )
 
 
 def test_completion_records_tell_launch_failures_from_exit_statuses() -> None:

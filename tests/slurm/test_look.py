@@ -60,6 +60,15 @@ def test_a_claim_whose_id_was_handed_out_again_has_no_job_but_keeps_its_records(
     assert replace(look(spool=(RECORDED,)), reissued=reissued).ended(KEY) is not None
 
 
+def test_a_job_that_slurm_took_later_has_the_id_of_one_that_it_lost() -> None:
+    found = replace(look(), until={KEY.comment: 90})
+    for taken_at, restarts, is_ours in ((90, 0, True), (91, 0, False), (91, 1, True), (None, 0, True)):
+        row = replace(OURS, taken_at=taken_at, restarts=restarts)
+        waiting = replace(row, state="RUNNING", ended_at=None)
+        assert (replace(found, queue=(waiting,)).queued(KEY) is not None) is is_ours
+        assert (found.records_of(KEY, [row]).end is not None) is is_ours
+
+
 def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it() -> None:
     nobody = Look((replace(OURS, state="RUNNING"),), (RECORDED,))
     assert nobody.queued(KEY) is None
@@ -94,7 +103,7 @@ def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
 
 def test_what_a_controller_without_its_state_ended_is_no_end() -> None:
     """It tells accounting of all jobs that ran when it went that they are cancelled, by nobody."""
-    text = "42|999|CANCELLED|0:0|100|160|n1"
+    text = "42|999|CANCELLED|0:0|90|100|160|n1"
     assert look().records_of(KEY, Sacct.parse(text)) == Records()
     by_somebody = look().records_of(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
     assert by_somebody is not None
@@ -120,9 +129,9 @@ def text(content: str) -> str:
 
 
 def test_a_whole_answer_is_read() -> None:
-    row = "42|999|RUNNING|100|400|0|5:00|0|n1|None|"
+    row = "42|999|RUNNING|100|400|0|5:00|0|90|n1|None|"
     marks = f"marks {text(f'90 /grid/jobs/{KEY.folder}/run/started')}"
-    claim = f"job {KEY.comment} 42 submitted 999 {KEY.folder}"
+    claim = f"job {KEY.comment} 42 91 submitted 999 {KEY.folder}"
     lines = ("clock 400", "held 7", f"queue 0 {text(row)}", marks, claim, "end")
     found = parse_look(answer(*lines))
     job = found.queued(KEY)
