@@ -47,7 +47,8 @@ submit() {
   case $id in
     '' | *[!0-9]*) ;;
     *)
-      enter "$id" "batch-$name" "$uid" "$(had_by "$id")" || answer later "the login node could not write $root/ledger"
+      taken=$(taken_at "$id") || answer later "$taken"
+      enter "$id" "batch-$name" "$uid" "${taken:-$(date +%s)}" || answer later "the login node could not write $root/ledger"
       answer submitted "$id"
       ;;
   esac

@@ -1,15 +1,23 @@
-# shellcheck shell=sh disable=SC2154 # root is set by what follows
+# shellcheck shell=sh disable=SC2154 # root, name and uid are set by what follows
 # ROOT/ledger: which Slurm job belongs to which claim, a line "ID FOLDER UID UNTIL" each, kept for good; UNTIL is the
 # unix second by which Slurm had it. Stands before the scripts that submit; POSIX sh, run on the login node.
-CLOCKS_AGREE_WITHIN_S=2 # of the login node and of slurmctld
 
-# had_by ID: when Slurm took this job, or else, where it does not say, the latest that this can have been.
-had_by() {
-  taken=$(SLURM_TIME_FORMAT=%s timeout 5 squeue -h -a -t all -j "$1" -o %V < /dev/null 2> /dev/null | head -n 1)
-  case $taken in
-    '' | *[!0-9]*) echo $(($(date +%s) + CLOCKS_AGREE_WITHIN_S)) ;;
-    *) echo "$taken" ;;
-  esac
+# taken_at ID: when Slurm took the job of this id and name; nothing where it knows none. Fails with Slurm's reason. By the
+# name, as a controller that lost its state since may have given the id to another job.
+taken_at() {
+  [ "$1" -gt 0 ] || { # a self-test's
+    date +%s
+    return
+  }
+  said=$(SLURM_TIME_FORMAT=%s timeout 20 squeue -h -a -t all -u "$uid" -n "$name" -j "$1" -o %V < /dev/null 2>&1) ||
+    case $said in
+      *'Invalid job id'*) said='' ;;
+      *)
+        printf '%s\n' "$said" | head -n 1
+        return 1
+        ;;
+    esac
+  printf '%s\n' "$said" | grep -m 1 -xE '[0-9]{1,10}' || true
 }
 
 # enter ID FOLDER UID UNTIL: a controller that lost its state hands out ids again; the claim that had this one before has

@@ -162,7 +162,7 @@ class Look:
         """The rows of the claim's job, by its id on record, its account, and when Slurm took it."""
         if key.comment in self.reissued:
             return []
-        slurm_id, user, until = (of.get(key.comment) for of in (self.ids, self.users, self.until))
+        slurm_id, user, until = self.ids.get(key.comment), self.users.get(key.comment), self.until.get(key.comment)
         return [row for row in rows if row.slurm_id == slurm_id and row.user == user and row.was_taken_by(until)]
 
 

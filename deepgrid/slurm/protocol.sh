@@ -103,7 +103,7 @@ submit() {
   choose_account "$account"
   if [ -s "$folder/intent" ]; then
     find_job
-    [ -z "$found" ] || own "$found" adopted
+    [ -z "$found" ] || adopt "$found"
     age=$(($(date +%s) - $(cat "$folder/intent")))
     [ "${age#-}" -ge "$patience" ] || # another login node's clock may be some seconds behind
       answer later "an attempt made $age s ago may still reach Slurm"
@@ -117,14 +117,21 @@ submit() {
   case $id in
     '' | *[!0-9]*) complain "$status" ;;
   esac
-  own "$id" submitted
+  taken=$(taken_at "$id") || answer later "$taken"
+  [ -n "$taken" ] || answer later "Slurm took the job, and has none of this name by now"
+  own "$id" submitted "$taken"
 }
 
-# own ID ANSWER: Slurm's job of this id is the claim's.
+# adopt ID: what an earlier attempt submitted, and may be over and forgotten.
+adopt() {
+  taken=$(taken_at "$1") || answer later "$taken"
+  own "$1" adopted "${taken:-$(date +%s)}"
+}
+
+# own ID ANSWER UNTIL: Slurm's job of this id is the claim's, and Slurm had it by then.
 own() {
-  until=$(had_by "$1")
-  enter "$1" "${folder##*/}" "$uid" "$until" || answer later "the login node could not write $root/ledger"
-  put id "$1 $until"
+  enter "$1" "${folder##*/}" "$uid" "$3" || answer later "the login node could not write $root/ledger"
+  put id "$1 $3"
   answer "$2" "$1"
 }
 

@@ -38,7 +38,10 @@ LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was read about one job. `rows` are Slurm's, by comment; `starts` Slurm ids that ran the payload, `said` what it wrote."""
+    """All that was read about one job. `rows` are Slurm's, by comment; `starts` Slurm ids that ran the payload.
+
+    `said` is the end of what it wrote.
+    """
 
     job: Job
     settlements: list[Event]
