@@ -48,7 +48,7 @@ submit() {
     '' | *[!0-9]*) ;;
     *)
       taken=$(taken_at "$id") || answer later "$taken"
-      enter "$id" "batch-$name" "$uid" "${taken:-$(date +%s)}" || answer later "the login node could not write $root/ledger"
+      enter "$id" "batch-$name" "$uid" "${taken:--}" || answer later "the login node could not write $root/ledger"
       answer submitted "$id"
       ;;
   esac

@@ -34,7 +34,9 @@ FINAL = frozenset({*_BY_NUMBER[3:], "REVOKED"})
 # A run that ended because the job was queued again, by its owner or an administrator; such a record has an end.
 REQUEUED = "REQUEUED"
 _REQUEUE_FLAG = 0x400
-_GOES_ON = {REQUEUED, "RESIZING", "NODE_FAIL", "BOOT_FAIL", "PREEMPTED"}  # records after which the job can have another
+# After such a record the job can have another one. NODE_FAIL is not among them: accounting gives it to all jobs of a
+# controller that lost its state, and the runs that do follow it have completion records.
+_GOES_ON = {REQUEUED, "RESIZING", "BOOT_FAIL", "PREEMPTED"}
 # Reason of a record that ends a job which a controller without its state has forgotten.
 FORGOTTEN = "forgotten"
 
@@ -83,12 +85,14 @@ class Row:
     name: str = ""
     comment: str = ""
 
-    def was_taken_by(self, until: int | None) -> bool:
-        """Whether this can be a job that Slurm had by `until`, for all that the row says.
+    def may_be_of(self, taken_at: int | None) -> bool:
+        """Whether this can be the job of its id that Slurm took at `taken_at`.
 
-        Else it is another one: a controller that lost its state gives ids out again.
+        A controller that lost its state gives ids out again, and one with an old state still shows who had them before.
         """
-        return until is None or self.taken_at is None or self.taken_at <= until or self.restarts > 0 or self.follows
+        if taken_at is None or self.taken_at is None or self.taken_at == taken_at:
+            return True
+        return self.taken_at > taken_at and (self.restarts > 0 or self.follows)
 
 
 class Squeue:

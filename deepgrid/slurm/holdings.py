@@ -19,15 +19,15 @@ from deepgrid.slurm.scripts import whole_answer
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Slurm id was given to what has this folder, under this account, by unix second `until` where that is known."""
+    """A Slurm id was given to what has this folder, under this account; Slurm took it at `taken_at` where that is known."""
 
     folder: str
     user: str
-    until: int | None = None
+    taken_at: int | None = None
 
     def has(self, row: Row) -> bool:
         """Whether this is the row's job."""
-        return self.user == row.user and row.was_taken_by(self.until)
+        return self.user == row.user and row.may_be_of(self.taken_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Ledger:
 
     def is_foreign(self, row: Row) -> bool:
         """Whether a customer's account has this job without a claim, of any grid."""
-        known = any(entry.has(row) for entry in self.entries.get(row.slurm_id, ()))
+        known = any(entry.user == row.user for entry in self.entries.get(row.slurm_id, ()))
         return row.user in self.customers - self.in_doubt and not known
 
 
@@ -78,8 +78,8 @@ def parse_ledger(done: CommandResult) -> Ledger:
     customers, in_doubt = set(), set()
     for line in whole_answer(done):
         match line.split(" "):
-            case ["entry", slurm_id, folder, user, *until] if is_id(slurm_id) and is_id(user):
-                known = int(until[0]) if until and is_id(until[0]) else None
+            case ["entry", slurm_id, folder, user, *taken] if is_id(slurm_id) and is_id(user):
+                known = int(taken[0]) if taken and is_id(taken[0]) else None
                 entries.setdefault(int(slurm_id), []).append(Entry(folder, user, known))
             case ["customer", user] if is_id(user):
                 customers.add(user)

@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2154 # root, name and uid are set by what follows
-# ROOT/ledger: which Slurm job belongs to which claim, a line "ID FOLDER UID UNTIL" each, kept for good; UNTIL is the
-# unix second by which Slurm had it. Stands before the scripts that submit; POSIX sh, run on the login node.
+# ROOT/ledger: which Slurm job belongs to which claim, a line "ID FOLDER UID TAKEN" each, kept for good; TAKEN is the
+# unix second at which Slurm took it, or - where nothing tells. Stands before the scripts that submit; POSIX sh, run on the login node.
 
 # taken_at ID: when Slurm took the job of this id and name; nothing where it knows none. Fails with Slurm's reason. By the
 # name, as a controller that lost its state since may have given the id to another job.
@@ -13,14 +13,15 @@ taken_at() {
     case $said in
       *'Invalid job id'*) said='' ;;
       *)
-        printf '%s\n' "$said" | head -n 1
+        printf '%s\n' "$said"
         return 1
         ;;
     esac
-  printf '%s\n' "$said" | grep -m 1 -xE '[0-9]{1,10}' || true
+  case $said in *[!0-9]*) said='' ;; esac # no time, which is as good as none known
+  printf '%s\n' "$said"
 }
 
-# enter ID FOLDER UID UNTIL: a controller that lost its state hands out ids again; the claim that had this one before has
+# enter ID FOLDER UID TAKEN: a controller that lost its state hands out ids again; the claim that had this one before has
 # no job any more. 0 is no job's id, but a self-test's.
 # shellcheck disable=SC2094 # it is appended to, under its lock
 enter() {

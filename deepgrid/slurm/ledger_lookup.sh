@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2015
 # Which claims Slurm's ids belong to, by ROOT/ledger; POSIX sh, run on the login node. Changes nothing.
-# Argument: ROOT; standard input: ids. Answers a line "entry ID FOLDER UID UNTIL" for each that is known, the newest of an id
+# Argument: ROOT; standard input: ids. Answers a line "entry ID FOLDER UID TAKEN" for each that is known, the newest of an id
 # last; "customer UID" for each other account that ever had a claim; "doubt UID" for those with a claim that may have a job
 # without being known yet; and `end`.
 set -u

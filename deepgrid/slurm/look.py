@@ -1,7 +1,7 @@
 """One look at the cluster, and what follows from it for one claim. Pure: text in, values out.
 
 Whose job a row is: its Slurm id is the one that the submit protocol recorded for the claim, its Unix account the one on
-record since before it was submitted, and Slurm took it no later than recorded, unless the job was queued again. A
+record since before it was submitted, and Slurm took it when that is recorded, unless the job was queued again. A
 completion record must hold the claim's name and comment besides; where the id was never recorded it is found by them. A
 claim without an account was never submitted; one that sbatch refused has no job, although Slurm keeps a record of the
 refusal; one whose id was handed out again has no job either.
@@ -60,8 +60,8 @@ class Look:
 
     `queue` has the rows of the watched claims, `held` how many jobs of anybody the whole queue holds.
     `whole` is False where spool or folders of jobs could not be read: then what is not seen is not absent.
-    By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `until` by
-    when Slurm had their jobs where that is known, `marks` what
+    By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `taken` when
+    Slurm took their jobs where that is known, `marks` what
     starts left behind, `gone` the claims of which nothing is kept, or nothing yet, `reissued` those whose id is another
     claim's by now.
     """
@@ -77,7 +77,7 @@ class Look:
     whole: bool = True
     held: int = 0
     reissued: frozenset[str] = frozenset()
-    until: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
 
     def was_tried(self, key: JobKey) -> bool:
         """Whether the claim was ever handed to Slurm; nothing can know a job of another one."""
@@ -162,8 +162,8 @@ class Look:
         """The rows of the claim's job, by its id on record, its account, and when Slurm took it."""
         if key.comment in self.reissued:
             return []
-        slurm_id, user, until = self.ids.get(key.comment), self.users.get(key.comment), self.until.get(key.comment)
-        return [row for row in rows if row.slurm_id == slurm_id and row.user == user and row.was_taken_by(until)]
+        slurm_id, user, taken = self.ids.get(key.comment), self.users.get(key.comment), self.taken.get(key.comment)
+        return [row for row in rows if row.slurm_id == slurm_id and row.user == user and row.may_be_of(taken)]
 
 
 def as_job(
@@ -198,7 +198,7 @@ def parse_look(done: CommandResult) -> Look:
     queue: list[Row] | None = None
     completions: list[Row] = []
     users: dict[str, str] = {}
-    ids, until, states, gone, marks, times, clock, held = {}, {}, {}, set(), {}, {}, 0, 0
+    ids, taken, states, gone, marks, times, clock, held = {}, {}, {}, set(), {}, {}, 0, 0
     for line in lines:
         match line:
             case ["queue", "0", rows]:
@@ -213,13 +213,13 @@ def parse_look(done: CommandResult) -> Look:
                 times = _times(_decoded(found))
             case ["held", jobs] if is_id(jobs):
                 held = int(jobs)
-            case ["job", comment, slurm_id, taken, state, user, folder]:
+            case ["job", comment, slurm_id, taken_at, state, user, folder]:
                 if is_id(user):
                     users[comment] = user
                 if is_id(slurm_id):
                     ids[comment] = int(slurm_id)
-                if is_id(taken):
-                    until[comment] = int(taken)
+                if is_id(taken_at):
+                    taken[comment] = int(taken_at)
                 states[comment] = state
                 if user == "gone":
                     gone.add(comment)
@@ -232,7 +232,7 @@ def parse_look(done: CommandResult) -> Look:
     )
     return Look(
         tuple(queue), tuple(completions), users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued,
-        until,
+        taken,
     )  # fmt: skip
 
 

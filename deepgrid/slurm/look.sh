@@ -12,21 +12,21 @@ IN_DOUBT_S=5 # after which sbatch has answered, where it does
 # ids_of_all: standard input's lines that are ids.
 ids_of_all() { grep -xE '[0-9]{1,10}'; }
 
-# facts: a line "job COMMENT ID UNTIL STATE UID FOLDER" for each claim of standard input; STATE is submitted, refused, or
+# facts: a line "job COMMENT ID TAKEN STATE UID FOLDER" for each claim of standard input; STATE is submitted, refused, or
 # reissued where another claim has the id by now.
 facts() {
   while read -r folder comment; do
-    place=$root/jobs/$folder id='' until='' state=submitted uid=''
+    place=$root/jobs/$folder id='' taken='' state=submitted uid=''
     if [ -s "$place/account" ]; then read -r _ uid < "$place/account"; fi
     if [ -s "$place/id" ]; then
-      read -r id until < "$place/id"
+      read -r id taken < "$place/id"
     elif [ -s "$place/intent" ] && [ -n "$uid" ]; then
       id=$(in_doubt "$place" "$folder" "$comment" "$uid")
     fi
     if [ -s "$place/refused" ]; then state=refused; fi
     if [ -e "$place/reissued" ]; then state=reissued; fi
     [ -d "$place" ] || uid=gone
-    printf 'job %s %s %s %s %s %s\n' "$comment" "${id:--}" "${until:--}" "$state" "${uid:--}" "$folder"
+    printf 'job %s %s %s %s %s %s\n' "$comment" "${id:--}" "${taken:--}" "$state" "${uid:--}" "$folder"
   done
 }
 

@@ -4,7 +4,7 @@
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty. identity.sh, ledger.sh and account.sh stand before this.
 #
 # ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, account (name and id, before anything was tried), intent
-# (when sbatch was first tried), id (and when Slurm had it, see ledger.sh), reissued (that id is another claim's by now), refused (sbatch said no), limit
+# (when sbatch was first tried), id (and when Slurm took it, see ledger.sh), reissued (that id is another claim's by now), refused (sbatch said no), limit
 # (minutes it was given), tombstone (must not run), record (of its runs). Jobs can write output.log and run/ only.
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
@@ -20,23 +20,26 @@ queued() {
 }
 
 # alive [OPTION...]: the id on record, if that job is in the queue and this account's, and what else squeue's options ask
-# for; before there is one, those found by name. A job that Slurm took later has the id of one that Slurm lost, unless
-# it was queued again since.
+# for; before there is one, those found by name. A job that Slurm took at another time has the id of one that
+# Slurm lost, unless it was queued again since.
 alive() {
   [ -s "$folder/id" ] || {
     queued
     return
   }
-  [ ! -e "$folder/reissued" ] && read -r recorded until < "$folder/id" || return 0
+  [ ! -e "$folder/reissued" ] && read -r recorded taken < "$folder/id" || return 0
   rows=$(timeout 20 squeue -h -a -u "$uid" -j "$recorded" "$@" -O 'jobid:|,submittime:|,restartcnt:|' \
     < /dev/null 2>&1) || {
     case $rows in *'Invalid job id'*) return 0 ;; esac
     printf '%s\n' "$rows" | head -n 1
     return 1
   }
-  while IFS='|' read -r found taken restarts _; do
+  while IFS='|' read -r found time restarts _; do
     [ "$found" = "$recorded" ] || continue
-    if [ "$restarts" != 0 ] || [ "${taken:-0}" -le "${until:-$taken}" ]; then echo "$recorded"; fi
+    case ${taken:--} in
+      - | "$time") echo "$recorded" ;;
+      *) if [ "$restarts" != 0 ] && [ "$time" -gt "$taken" ]; then echo "$recorded"; fi ;;
+    esac
   done << ROWS
 $rows
 ROWS
@@ -125,10 +128,10 @@ submit() {
 # adopt ID: what an earlier attempt submitted, and may be over and forgotten.
 adopt() {
   taken=$(taken_at "$1") || answer later "$taken"
-  own "$1" adopted "${taken:-$(date +%s)}"
+  own "$1" adopted "${taken:--}"
 }
 
-# own ID ANSWER UNTIL: Slurm's job of this id is the claim's, and Slurm had it by then.
+# own ID ANSWER TAKEN: Slurm's job of this id is the claim's, and Slurm took it then.
 own() {
   enter "$1" "${folder##*/}" "$uid" "$3" || answer later "the login node could not write $root/ledger"
   put id "$1 $3"

@@ -169,7 +169,7 @@ async def test_taken_storage_of_a_killed_job(cluster: Cluster, key: JobKey, stor
     async with intruder(cluster, key) as job:
         uid = job.run.stat().st_uid
         as_nobody(f"mkdir -m 777 {storage.job}/{uid}")
-        slurm_id = (job.folder / "id").read_text().strip()
+        slurm_id = (job.folder / "id").read_text().split()[0]
         mine = Path(f"{storage.job}/{uid}.aB3dE6gH9j/{key.name}.{slurm_id}")
         assert job.does(f"mkdir -p {mine}; chmod 700 {mine.parent}; mkdir {mine}/locked; chmod 0 {mine}/locked")
     found = [one for one in await cluster.leftovers.find(key, storage.job, keep_days=99) if one.key == key]
@@ -185,7 +185,7 @@ async def test_taken_storage_of_a_killed_job(cluster: Cluster, key: JobKey, stor
 async def test_forged_storage(cluster: Cluster, key: JobKey, storage: StoragePaths, precious: Path) -> None:
     async with intruder(cluster, key) as job:
         uid = job.run.stat().st_uid
-        slurm_id = (job.folder / "id").read_text().strip()
+        slurm_id = (job.folder / "id").read_text().split()[0]
         name = f"{key.name}.{slurm_id}"
         forged = [f"0/{name}", f"1/{name}", f"{uid}.x/{name}", f"{uid}/{name}9", f"{uid}/x\n{uid} {name}"]
         for one in forged:

@@ -60,9 +60,16 @@ def test_a_claim_whose_id_was_handed_out_again_has_no_job_but_keeps_its_records(
     assert replace(look(spool=(RECORDED,)), reissued=reissued).ended(KEY) is not None
 
 
-def test_a_job_that_slurm_took_later_has_the_id_of_one_that_it_lost() -> None:
-    found = replace(look(), until={KEY.comment: 90})
-    for taken_at, restarts, is_ours in ((90, 0, True), (91, 0, False), (91, 1, True), (None, 0, True)):
+def test_a_job_that_slurm_took_at_another_time_has_the_id_of_one_that_it_lost() -> None:
+    found = replace(look(), taken={KEY.comment: 90})
+    for taken_at, restarts, is_ours in (
+        (90, 0, True),
+        (91, 0, False),
+        (91, 1, True),
+        (89, 0, False),
+        (89, 1, False),
+        (None, 0, True),
+    ):
         row = replace(OURS, taken_at=taken_at, restarts=restarts)
         waiting = replace(row, state="RUNNING", ended_at=None)
         assert (replace(found, queue=(waiting,)).queued(KEY) is not None) is is_ours
@@ -131,7 +138,7 @@ def text(content: str) -> str:
 def test_a_whole_answer_is_read() -> None:
     row = "42|999|RUNNING|100|400|0|5:00|0|90|n1|None|"
     marks = f"marks {text(f'90 /grid/jobs/{KEY.folder}/run/started')}"
-    claim = f"job {KEY.comment} 42 91 submitted 999 {KEY.folder}"
+    claim = f"job {KEY.comment} 42 90 submitted 999 {KEY.folder}"
     lines = ("clock 400", "held 7", f"queue 0 {text(row)}", marks, claim, "end")
     found = parse_look(answer(*lines))
     job = found.queued(KEY)
