@@ -19,7 +19,7 @@ from deepgrid.slurm.scripts import whole_answer
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Slurm id was given to what has this folder, under this account; Slurm took it at `taken_at` where that is known."""
+    """A Slurm id was given to what has this folder, under this account; `taken_at` is when, where that is known."""
 
     folder: str
     user: str
