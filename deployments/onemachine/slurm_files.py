@@ -33,7 +33,15 @@ def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
     """Put a hook of `deepgrid.slurm` beside slurm.conf, as for a supervisor and a SlurmUser that are we ourselves."""
     who = Identities(own_account(), os.getuid(), os.getuid())
     text = submit_hook(login, who) if name == "job_submit.lua" else completion_hook(f"{login.grid_root}/spool")
-    _write(conf_folder / name, text, 0o644)
+    put_hook(conf_folder / name, text)
+
+
+def put_hook(file: Path, text: str) -> None:
+    """Slurm reads a hook again only if it was changed in a later second than what was read before."""
+    earliest = file.stat().st_mtime + 1 if file.exists() else 0
+    _write(file, text, 0o644)
+    changed_at = max(file.stat().st_mtime, earliest)
+    os.utime(file, (changed_at, changed_at))
 
 
 def _write(target: Path, text: str, mode: int) -> None:

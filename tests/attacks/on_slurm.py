@@ -30,7 +30,9 @@ ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT")
 COMMAND_WITHIN_S = 60.0
 RUNNING = "until [ -e leave ]; do sleep 0.2; done"
 # What changes by itself.
-VOLATILE = r"\b(RunTime|LastSchedEval|EligibleTime|AccrueTime|EndTime|StartTime|Reason|Scheduler|SuspendTime)=\S*"
+VOLATILE = r" ?\b({})=\S*".format(
+    "RunTime|LastSchedEval|EligibleTime|AccrueTime|EndTime|StartTime|Reason|Scheduler|SuspendTime|SchedNodeList"
+)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ class Allowed(Enum):
     LOST: PANICKED with a full refund, because Slurm lost the job. REFUSED: given back, and run elsewhere.
     FAULT: FAILED with 0 minutes and a reason, for faults of nodes. ENDED: FAILED, billed for what ran, because the
     cluster itself ended the job. REQUEUED: the same, because the job was queued again after it had started.
+    STEP: FAILED, billed for what ran, because srun could not start a step, and said so: it waits for slurmctld for half
+    of SlurmctldTimeout only.
     """
 
     LOST = "lost"
@@ -34,6 +36,7 @@ class Allowed(Enum):
     FAULT = "fault"
     ENDED = "ended"
     REQUEUED = "requeued"
+    STEP = "step"
 
 
 Inject = Callable[["World", random.Random], AbstractAsyncContextManager[None]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import time
 from collections import Counter, defaultdict
@@ -33,6 +34,7 @@ BLOCKS_AT_ONCE = 2000
 GONE_WITHIN_S = 180.0
 ANSWERS_WITHIN_S = 30.0
 ENDED = "COMPLETING"  # its record is written, while nodes still tidy up
+NO_STEP = re.compile(r"srun: error: (Unable to (create step|confirm allocation)|(Task|Application) launch)")
 LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 
@@ -146,7 +148,9 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
     if job.status is JobStatus.FAILED and Allowed.FAULT in allows and job.last_error and not job.final_cost_wei:
         return []
     wrong = []
-    if job.status not in kind.ends:
+    if job.status is JobStatus.FAILED and Allowed.STEP in allows and NO_STEP.search(seen.said):
+        pass
+    elif job.status not in kind.ends:
         why = job.last_error or "no reason"
         wrong.append(f"is {job.status.words} ({why}, status {job.exit_status}), and said: {seen.said or 'nothing'}")
     elif kind.exit_status is not None and job.exit_status != kind.exit_status:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.commands import Row
 from deepgrid.slurm.runs import GUARDED
 from tests.chaos.batch import Batch
-from tests.chaos.fault import all_faults
+from tests.chaos.fault import Allowed, all_faults
 from tests.chaos.judge import Evidence, by_comment, faults_of
 from tests.chaos.kinds import KINDS
 from tests.chaos.plan import DEEP, LONG, many
@@ -42,9 +43,9 @@ CLAIM = Event("ClaimJobEvent", {}, 1, "", "", 0)
 RIGHT = Evidence(JOB, [settled()], [CLAIM], {COMMENT: [RAN, RAN]}, ["5"], [])
 
 
-def judged(seen: Evidence, kind: str = "instant") -> str:
+def judged(seen: Evidence, kind: str = "instant", allows: Collection[Allowed] = ()) -> str:
     batch = cast(Batch, SimpleNamespace(kinds={7: KINDS[kind]}, topped_up=set()))
-    return "; ".join(faults_of(seen, batch, (), 1))
+    return "; ".join(faults_of(seen, batch, allows, 1))
 
 
 def test_a_right_history_passes() -> None:
@@ -95,10 +96,19 @@ def test_a_cancelled_job_that_was_reported_to_run_pays_the_fee_forgotten_or_barr
     assert "billed 1 minutes for 0" in judged(replace(seen, job=replace(job, started_at=0)), "cancelled")
 
 
+def test_a_job_may_fail_for_a_step_only_where_srun_says_that_it_could_not_start_it() -> None:
+    failed = replace(RIGHT, job=replace(JOB, status=JobStatus.FAILED, exit_status=256))
+    said = replace(failed, said="srun: error: Unable to create step for job 5: Unable to contact slurm controller")
+    assert "is failed" in judged(failed, allows=[Allowed.STEP])
+    assert "is failed" in judged(said)
+    assert not judged(said, allows=[Allowed.STEP])
+    assert "billed 3 minutes" in judged(replace(said, settlements=[settled(minutes=3)]), allows=[Allowed.STEP])
+
+
 @pytest.mark.parametrize("count", [LONG, DEEP])
 def test_rounds_inject_so_many_and_none_is_milder_than_its_faults(count: int) -> None:
     faults = all_faults()
     rounds = many(faults.values(), random.Random(count).randrange(100), count, 10)
     assert sum(len(together) for _, together in rounds) == count
     assert {fault.name for _, together in rounds for fault in together} == set(faults)
-    assert all(len({fault.allows for fault in together}) == 1 for _, together in rounds)
+    assert all(len({fault.allows - {Allowed.STEP} for fault in together}) == 1 for _, together in rounds)

@@ -16,6 +16,7 @@ from deepgrid.slurm.hook_text import Identities, submit_hook, submit_wrapper
 from deepgrid.slurm.login import LoginSettings
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.probes import listens
+from deployments.onemachine.slurm_files import put_hook
 from tests.slurm.people import account
 from tests.slurm.support import WAIT_S, Box
 
@@ -86,11 +87,11 @@ def hook_for(box: Box, settings: LoginSettings) -> Iterator[None]:
     hook = Path(box.site.environment(box.name)["SLURM_CONF"]).with_name("job_submit.lua")
     before = hook.read_text()
     user = getpwnam(settings.user)
-    hook.write_text(submit_hook(settings, Identities(settings.user, user.pw_uid, 0)))
+    put_hook(hook, submit_hook(settings, Identities(settings.user, user.pw_uid, 0)))
     try:
         yield
     finally:
-        hook.write_text(before)
+        put_hook(hook, before)
 
 
 @contextmanager

@@ -168,11 +168,12 @@ def _copy(state: Path, backup: Path) -> None:
 
 GIVEN_UP_WITHIN_S = 120.0
 # A controller without its memory loses jobs, or starts them a second time: their node refuses, and that ends them.
-FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED})
+FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED, Allowed.STEP})
 # It waits for a minute after an empty queue, for accounting, and for the grace of what is gone.
 FORGETFUL_S = 300.0
 # A node that is not there does not start jobs, or fails them.
-NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
+NODE = frozenset({Allowed.FAULT, Allowed.REFUSED, Allowed.STEP})
+AWAY = frozenset({Allowed.STEP})
 BOTH = ["slurmdbd", "slurmctld"]
 
 
@@ -187,13 +188,13 @@ FAULTS = [
     _forgetful("slurmctld forgot ids and gives them to others", ids_used_again),
     _forgetful("slurmctld with an old state", old_state),
     _forgetful("slurmctld with no state", no_state),
-    Fault("slurmctld down", True, outage(partial(stopped, ["slurmctld"]), 1, 6)),
-    Fault("slurmctld hangs", False, controller_hangs),
+    Fault("slurmctld down", True, outage(partial(stopped, ["slurmctld"]), 1, 6), allows=AWAY),
+    Fault("slurmctld hangs", False, controller_hangs, allows=AWAY),
     Fault("slurmd killed", False, node_killed, allows=NODE),
     Fault("slurmd given up", False, node_given_up, allows=NODE),
     Fault("all slurmds restarted", False, nodes_restarted, allows=NODE),
     Fault("slurmdbd down", True, outage(partial(killed, ["slurmdbd"]), 1, 4)),
     Fault("MariaDB down", False, outage(partial(killed, ["mariadbd"]), 2, 8)),
     _forgetful("slurmdbd and slurmctld down", outage(partial(killed, BOTH), 2, 8)),
-    Fault("munged down", True, outage(partial(killed, ["munged"]), 1, 4)),
+    Fault("munged down", True, outage(partial(killed, ["munged"]), 1, 4), allows=AWAY),
 ]
