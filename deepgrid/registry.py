@@ -73,10 +73,21 @@ class Registries:
         try:
             async with asyncio.timeout(TIMEOUT_S), httpx.AsyncClient(timeout=TIMEOUT_S) as client:
                 config = await _Conversation(client, self._address(name), container).configuration()
-        except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, AttributeError) as error:
-            what = f"The registry {name} says nothing of {container.image} ({type(error).__name__})."
-            raise ServiceError(what) from None
-        folder = (config.get("config") or {}).get("WorkingDir")
+        except _Unusable as answer:
+            why = str(answer)
+        except (TimeoutError, httpx.TimeoutException):
+            why = f"it did not answer within {TIMEOUT_S:.0f} seconds"
+        except httpx.HTTPError as error:
+            why = f"it could not be reached ({type(error).__name__})"
+        except (ValueError, KeyError, TypeError, AttributeError):
+            why = "its answer is not what registries answer"
+        else:
+            return self._keep(container, config)
+        raise ServiceError(f"The registry {name} says nothing of {container.image}: {why}.")
+
+    def _keep(self, container: ContainerRun, config: dict[str, Any]) -> str | None:
+        inner = config.get("config")
+        folder = inner.get("WorkingDir") if isinstance(inner, dict) else None
         folder = folder if isinstance(folder, str) and folder.startswith("/") and "\0" not in folder else None
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
@@ -85,6 +96,10 @@ class Registries:
 
     def _address(self, name: str) -> str:
         return self._mirrors.get(name) or f"https://{_HUB_HOST if name == DOCKER_HUB else name}"
+
+
+class _Unusable(Exception):
+    """An answer that cannot be used; its text says why, as the end of a sentence."""
 
 
 class _Conversation:
@@ -107,7 +122,7 @@ class _Conversation:
             wanted = {"os": "linux", "architecture": "amd64"}
             fitting = [m for m in manifest["manifests"] if wanted.items() <= (m.get("platform") or {}).items()]
             if not fitting:
-                raise ValueError("has it for other machines only")
+                raise _Unusable("it has the image for other machines only")
             manifest = await self._get(f"manifests/{fitting[0]['digest']}")
         return await self._get(f"blobs/{manifest['config']['digest']}")
 
@@ -120,13 +135,13 @@ class _Conversation:
         if status in (301, 302, 303, 307, 308):  # to where the blobs lie; the token stays here
             target = headers.get("Location", "")
             if urlsplit(target).scheme != "https":
-                raise ValueError("leads to an address without TLS")
+                raise _Unusable("it sends us to an address without TLS")
             status, headers, content = await self._ask(target, {}, None)
         if status != 200:
-            raise ValueError(f"answered {status}")
+            raise _Unusable(f"it answered with HTTP status {status}")
         found = json.loads(content)
         if not isinstance(found, dict):
-            raise ValueError("is no object")
+            raise _Unusable("its answer is no JSON object")
         return found
 
     async def _authenticate(self, challenge: str) -> httpx.Auth | None:
@@ -136,9 +151,11 @@ class _Conversation:
         asked = dict(_CHALLENGE.findall(challenge))
         realm = asked.pop("realm", "")
         if urlsplit(realm).scheme != "https" and not self._base.startswith("http://"):
-            raise ValueError("wants a token from an address without TLS")
+            raise _Unusable("it wants us to fetch a token without TLS")
         status, _, content = await self._ask(f"{realm}?{httpx.QueryParams(asked)}", {}, self._account)
-        answer = json.loads(content) if status == 200 else {}
+        if status != 200:
+            raise _Unusable(f"it gives no token for it (HTTP status {status})")
+        answer = json.loads(content)
         self._headers["Authorization"] = f"Bearer {answer.get('token') or answer['access_token']}"
         return None
 
@@ -150,5 +167,5 @@ class _Conversation:
             async for chunk in answer.aiter_bytes():
                 content += chunk
                 if len(content) > MAX_BYTES:
-                    raise ValueError("says too much")
+                    raise _Unusable(f"its answer has more than {MAX_BYTES} bytes")
             return answer.status_code, answer.headers, content

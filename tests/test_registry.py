@@ -68,9 +68,18 @@ ABSENT = OPEN.model_copy(update={"image": "some/other"})
 REFUSED = PRIVATE.model_copy(update={"password": "x"})
 
 
-@pytest.mark.parametrize("container", [GONE, LARGE, ABSENT, REFUSED], ids=["gone", "large", "absent", "refused"])
-async def test_what_cannot_be_read_is_told_without_secrets(container: ContainerRun, mirrors: dict[str, str]) -> None:
-    with pytest.raises(ServiceError, match=r"The registry .* says nothing of some/") as caught:
+@pytest.mark.parametrize(
+    ("container", "why"),
+    [
+        (GONE, r"it could not be reached \(ConnectError\)"), (LARGE, f"its answer has more than {MAX_BYTES} bytes"),
+        (ABSENT, "it answered with HTTP status 404"), (REFUSED, "HTTP status 401"),
+    ],
+    ids=["gone", "large", "absent", "refused"],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_told_without_secrets(
+    container: ContainerRun, why: str, mirrors: dict[str, str]
+) -> None:
+    with pytest.raises(ServiceError, match=rf"The registry .* says nothing of some/.*: .*{why}") as caught:
         await Registries(mirrors, mirrors).working_folder(container)
     assert caught.value.transient
     assert PASSWORD not in str(caught.value)
