@@ -58,9 +58,10 @@ def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
 
 
 def _duration(credits_wei: int, least: int, most: int) -> str:
-    from deepgrid.billing.formulas import affordable_minutes
+    from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 
     longest, shortest = affordable_minutes(credits_wei, least), affordable_minutes(credits_wei, most)
+    bound = ", the most that a job can have" if longest == MAX_LIMIT_MINUTES else ""
     if longest == shortest:
-        return "without end" if longest is None else plural(longest, "minute")
-    return f"{shortest} minutes to {'without end' if longest is None else plural(longest, 'minute')}"
+        return plural(longest, "minute") + bound
+    return f"{plural(shortest, 'minute')} to {plural(longest, 'minute')}{bound}"

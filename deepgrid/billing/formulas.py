@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from deepgrid.lifecycle.job import JobDefinition, Prices
 
+MAX_LIMIT_MINUTES = 525_600
+"""The longest time limit that a job can buy, 365 days; also that of a job that costs nothing."""
+
 
 def rate_wei_per_minute(definition: JobDefinition, prices: Prices) -> int:
     """Price of one minute of a job: GPUs, and per task its CPUs and their memory (MB)."""
@@ -17,9 +20,9 @@ def rate_wei_per_minute(definition: JobDefinition, prices: Prices) -> int:
     )
 
 
-def affordable_minutes(locked_wei: int, rate_wei: int) -> int | None:
-    """Whole minutes that the locked credits buy; None where a zero rate sets no limit."""
-    return None if rate_wei == 0 else locked_wei // rate_wei
+def affordable_minutes(locked_wei: int, rate_wei: int) -> int:
+    """Whole minutes that the locked credits buy, at most MAX_LIMIT_MINUTES."""
+    return MAX_LIMIT_MINUTES if rate_wei == 0 else min(locked_wei // rate_wei, MAX_LIMIT_MINUTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,10 @@ class Bill:
 def bill(minutes: int, rate_wei: int, locked_wei: int, cut_percent: int) -> Bill:
     """Divide `locked_wei` for `minutes` at `rate_wei`; the parts add up to the wei.
 
-    The provider gets floor(cost * (100 - cut) / 100), the platform the rest of the cost.
+    One minute more than the credits buy costs all of them, and no later minute costs more. The provider gets
+    floor(cost * (100 - cut) / 100), the platform the rest of the cost.
     """
-    cost = min(minutes * rate_wei, locked_wei)
+    charged = min(minutes, affordable_minutes(locked_wei, rate_wei) + 1)
+    cost = min(charged * rate_wei, locked_wei)
     paid = cost * (100 - cut_percent) // 100
     return Bill(cost=cost, paid=paid, cut=cost - paid, refunded=locked_wei - cost)

@@ -103,8 +103,7 @@ def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str])
     missing = unmet(provider.labels, definition.uses, definition.affinity)
     if missing:
         return "does not have " + ", ".join(missing)
-    minutes = affordable_minutes(job.locked_wei, rate)
-    if minutes is not None and minutes < 1:
+    if affordable_minutes(job.locked_wei, rate) < 1:
         return f"one minute costs {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"
     return ""
 

@@ -24,9 +24,17 @@ def test_rate_of_the_published_example() -> None:
     assert rate_wei_per_minute(definition, prices) == 1468 * 10**16
 
 
-def test_a_zero_rate_sets_no_limit() -> None:
-    assert affordable_minutes(CREDIT, 0) is None
-    assert affordable_minutes(200 * CREDIT, 146 * 10**17) == 13
+@pytest.mark.parametrize(
+    ("locked", "rate", "minutes"),
+    [(200 * CREDIT, 146 * 10**17, 13), (0, 1, 0), (CREDIT, 0, 525_600), (525_600, 1, 525_600), (525_601, 1, 525_600)],
+)
+def test_credits_buy_whole_minutes_and_a_year_at_most(locked: int, rate: int, minutes: int) -> None:
+    assert affordable_minutes(locked, rate) == minutes
+
+
+@pytest.mark.parametrize(("minutes", "cost"), [(525_600, 525_600), (525_601, 525_601), (525_602, 525_601)])
+def test_no_minute_after_the_first_above_the_limit_costs_anything(minutes: int, cost: int) -> None:
+    assert bill(minutes, 1, CREDIT, 20).cost == cost
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**24), st.integers(0, 10**27), st.integers(0, 100))
