@@ -92,6 +92,24 @@ async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = Non
     print(f"transaction {receipt.tx_hash}")
 
 
+@job.command("panic")
+@runs
+async def panic(
+    number: JobId,
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why; the customer sees it.")],
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """End a job with a full refund, however long it ran (operator's key)."""
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.panic_job(number, reason)
+        ended = await session.chain.job(number)
+    print(
+        f"job {number} is {ended.status.words}; {shown(ended.locked_wei, wei=False)} credits went to {ended.customer}."
+    )
+    print(f"transaction {receipt.tx_hash}")
+
+
 @job.command("topup")
 @runs
 async def topup(

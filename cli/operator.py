@@ -1,4 +1,4 @@
-"""`dps operator`, `dps services`: the processes of who runs the grid."""
+"""`dps operator`, `dps services`: the contracts and the processes of the grid's operator."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import Annotated
 
 import typer
 
+from cli.administration import close_grid, constants, open_grid, withdraw
 from cli.border import runs
 from cli.deploy import deploy_contracts
 from cli.options import BookFile
 from cli.serving import serve, start_logging
 
-operator = typer.Typer(help="Run the grid's meta-scheduler.", no_args_is_help=True)
+operator = typer.Typer(help="Deploy and administer the contracts, run the meta-scheduler.", no_args_is_help=True)
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
 
 
 operator.command("deploy")(deploy_contracts)
+operator.command("constants")(constants)
+operator.command("withdraw")(withdraw)
+operator.command("open")(open_grid)
+operator.command("close")(close_grid)
 
 
 @operator.command("serve")

@@ -107,7 +107,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "InvalidConstant": ("{value} is out of range: {least} to {most}.", ""),
     "CutNotDue": (
         "No new cut can take effect yet: not before unix second {notBefore} (0: no notice was given).",
-        "Give notice with setDeepsquareCut, or wait.",
+        "Wait until then, or announce a cut with `dps operator constants cut PERCENT`.",
     ),
     "ERC20InsufficientBalance": (
         "{sender} has {balance:credits} credits; {needed:credits} are needed.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.wallet import Wallet
 from tests.chain.anvil import Anvil
 from tests.chain.grid import approve_waiting, build
-from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of
+from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of
 
 _number = itertools.count()
 
@@ -61,3 +62,21 @@ async def dps(live: Live, operator: Party, tmp_path: Path) -> Dps:
     wallet = live.grid.new_key(name)
     await operator.writer.mint(wallet.address, 1000 * CREDIT)
     return Dps(tmp_path, live.book, live.grid.keys / name)
+
+
+@pytest.fixture
+async def job_id(dps: Dps) -> int:
+    """A pending job of the customer."""
+    outcome = await dps.run("submit", EXAMPLE, "--credits", "100", "--affinities", "gpu:in:nvidia")
+    found = re.fullmatch(r"job (\d+) submitted\n", outcome.out)
+    assert found is not None, outcome
+    return int(found[1])
+
+
+@pytest.fixture
+async def running_id(job_id: int, operator: Party, provider: Party) -> int:
+    """The same job, running at alpha."""
+    await operator.writer.meta_schedule(job_id, provider.address)
+    await provider.writer.claim_next()
+    await provider.writer.set_running(job_id, 0)
+    return job_id

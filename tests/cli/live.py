@@ -27,6 +27,7 @@ from deepgrid.services.client import ServicesClient
 from tests.chain.grid import Grid
 
 CREDIT = 10**18
+EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 WITHIN_S = 120
 LISTENING = re.compile(r"listen at (http://\S+)")
 HARDWARE = Hardware(gpus_per_node=(0, 0), cpus_per_node=(4, 4), mem_per_node_mb=(8000, 8000))

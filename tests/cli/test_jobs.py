@@ -7,31 +7,9 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
-from tests.cli.live import CREDIT, Dps, Live, Party, finished
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
-
-
-@pytest.fixture
-async def job_id(dps: Dps) -> int:
-    """A pending job of the customer."""
-    outcome = await dps.run("submit", EXAMPLE, "--credits", "100", "--affinities", "gpu:in:nvidia")
-    found = re.fullmatch(r"job (\d+) submitted\n", outcome.out)
-    assert found is not None, outcome
-    return int(found[1])
-
-
-@pytest.fixture
-async def running_id(job_id: int, operator: Party, provider: Party) -> int:
-    """The same job, running at alpha."""
-    await operator.writer.meta_schedule(job_id, provider.address)
-    await provider.writer.claim_next()
-    await provider.writer.set_running(job_id, 0)
-    return job_id
+from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party, finished
 
 
 async def test_a_pending_job_says_why_it_waits(dps: Dps, job_id: int, operator: Party) -> None:

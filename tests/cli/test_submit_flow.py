@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +18,9 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.wallet import Wallet as KeyFile
 from deepgrid.lifecycle.states import JobStatus
 from flows.submit_job import submit_job
-from tests.cli.live import CREDIT, Dps, finished
+from tests.cli.live import CREDIT, EXAMPLE, Dps, finished
 
 pytestmark = pytest.mark.long
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,8 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
-from tests.cli.live import CREDIT, Dps, Live, Party, Wire, finished
+from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party, Wire, finished
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 SUBMITTED = re.compile(r"^job (\d+) submitted$", re.MULTILINE)
 
 

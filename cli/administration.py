@@ -1,0 +1,152 @@
+"""`dps operator constants`, `withdraw`, `open`, `close`: what the admin and the owner of the contracts do.
+
+Writes go through the contract's setters. The platform's cut changes by notice: one call announces it, a later call
+applies it when the notice period is over.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.border import runs
+from cli.grid import amount, as_anyone, as_customer, shown
+from cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
+from cli.screen import print_json
+from cli.text import plural
+from deepgrid.errors import InputError
+
+if TYPE_CHECKING:
+    from deepgrid.chain.client import Chain
+    from deepgrid.chain.figures import Constants, Cut
+
+# By the name that a person types: the contract's setter and the unit of its value.
+SETTERS = {
+    "minimum": ("setMinimumAmount", "credits"),
+    "cut": ("setDeepsquareCut", "percent"),
+    "claim-timeout": ("setClaimJobTimeout", "minutes"),
+    "cancellation-fee": ("setCancellationFeeMinute", "minutes"),
+    "top-up-slice": ("setTopUpSliceDurationMin", "minutes"),
+    "report-tolerance": ("setBillDurationDeltaMinute", "minutes"),
+}
+
+
+@runs
+async def constants(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help=f"One of {', '.join(SETTERS)}.")] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="Its new value.")] = None,
+    apply_cut: Annotated[bool, typer.Option("--apply-cut", help="Apply the announced cut; any key may.")] = False,
+    as_json: AsJson = False,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Print the constants of the contract, or set one of them (owner's key).
+
+    A new cut is announced first. It takes effect with --apply-cut after the notice period.
+    """
+    if apply_cut:
+        async with as_customer(key, book) as session:
+            receipt = await session.writer.apply_cut()
+            percent = (await session.chain.cut()).percent
+        print(f"The cut is {percent} % for assignments from now on.")
+        print(f"transaction {receipt.tx_hash}")
+    elif name is None:
+        async with as_anyone(book) as chain:
+            await _show(chain, as_json=as_json, wei=wei)
+    else:
+        setter, number = _setting(name, value, wei=wei)
+        async with as_customer(key, book) as session:
+            receipt = await session.writer.set_constant(setter, number)
+            cut = await session.chain.cut()
+        print(_announced(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on.")
+        print(f"transaction {receipt.tx_hash}")
+
+
+@runs
+async def withdraw(
+    value: Annotated[str | None, typer.Argument(metavar="[AMOUNT]", help="Credits; all of it if left out.")] = None,
+    wei: InWei = False,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Withdraw the platform's cut of settled jobs (admin's key)."""
+    async with as_customer(key, book) as session:
+        kept_wei = await session.chain.platform_cut()
+        taken_wei = kept_wei if value is None else amount(value, wei=wei)
+        if taken_wei == 0:
+            print("There is no cut to withdraw.")
+            return
+        receipt = await session.writer.withdraw_cut(taken_wei)
+        left_wei = await session.chain.platform_cut()
+    print(
+        f"{shown(taken_wei, wei=False)} credits withdrawn to {session.address}; {shown(left_wei, wei=False)} are left."
+    )
+    print(f"transaction {receipt.tx_hash}")
+
+
+@runs
+async def open_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Accept requests for new jobs again (admin's key)."""
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.accept_requests(True)
+    print("The grid accepts new jobs.")
+    print(f"transaction {receipt.tx_hash}")
+
+
+@runs
+async def close_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
+    """Refuse requests for new jobs; jobs that exist continue and are settled (admin's key)."""
+    async with as_customer(key, book) as session:
+        receipt = await session.writer.accept_requests(False)
+    print("The grid refuses new jobs. Existing jobs continue. Open it again with `dps operator open`.")
+    print(f"transaction {receipt.tx_hash}")
+
+
+def _setting(name: str, value: str | None, *, wei: bool) -> tuple[str, int]:
+    """The setter, and the value as the contract takes it. Raises InputError."""
+    if name not in SETTERS:
+        raise InputError(f"There is no constant {name[:60]!r}.", next_step=f"Use one of {', '.join(SETTERS)}.")
+    setter, unit = SETTERS[name]
+    if value is None:
+        raise InputError(f"{name} needs a value in {unit}.", next_step=f"Write `dps operator constants {name} VALUE`.")
+    if unit == "credits":
+        return setter, amount(value, wei=wei)
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise InputError(f"{value[:60]!r} is not a number of {unit}.", next_step="Write a whole number.")
+    return setter, int(value)
+
+
+async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
+    figures, cut = await chain.constants(), await chain.cut()
+    kept_wei, is_open = await chain.platform_cut(), await chain.accepts_requests()
+    if as_json:
+        print_json(_as_json(figures, cut, kept_wei, is_open=is_open))
+        return
+    print(f"minimum           {shown(figures.minimum_wei, wei=wei)} {'wei' if wei else 'credits'}")
+    print(f"cut               {cut.percent} %")
+    if cut.next_from:
+        print(f"                  {_announced(cut)}")
+    print(f"claim-timeout     {plural(figures.claim_timeout_minutes, 'minute')}")
+    print(f"cancellation-fee  {plural(figures.cancellation_fee_minutes, 'minute')}")
+    print(f"top-up-slice      {plural(figures.top_up_slice_minutes, 'minute')}")
+    print(f"New jobs are {'accepted' if is_open else 'refused'}.")
+    print(f"{shown(kept_wei, wei=False)} credits of cut can be withdrawn.")
+
+
+def _announced(cut: Cut) -> str:
+    day = datetime.fromtimestamp(cut.next_from, UTC)
+    return f"A cut of {cut.next_percent} % is announced. Apply it from {day:%Y-%m-%d %H:%M} UTC on with --apply-cut."
+
+
+def _as_json(figures: Constants, cut: Cut, kept_wei: int, *, is_open: bool) -> dict[str, object]:
+    return {
+        "minimum_wei": str(figures.minimum_wei), "cut_percent": cut.percent,
+        "announced_cut_percent": cut.next_percent if cut.next_from else None,
+        "announced_cut_from": cut.next_from or None, "claim_timeout_minutes": figures.claim_timeout_minutes,
+        "cancellation_fee_minutes": figures.cancellation_fee_minutes,
+        "top_up_slice_minutes": figures.top_up_slice_minutes, "accepts_new_jobs": is_open,
+        "platform_cut_wei": str(kept_wei),
+    }  # fmt: skip
