@@ -1,1 +1,1 @@
-"""Home of the contracts: their compiled ABI and bytecode are read from `abi/` as package data."""
+"""Home of the contracts: sources, Forge tests, and what those write for the Python tests."""

@@ -90,7 +90,7 @@ install_packages() {
 may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 
 # The settings of the tools in pyproject.toml change nothing that is installed.
-python_stamp() { { sed '/^\[tool\.ruff/,$d' pyproject.toml && cat constraints.txt tools/uv.txt && pwd; } | sha256sum; }
+python_stamp() { { sed '/^\[tool\.ruff/,$d' pyproject.toml && cat tools/project/pyproject.toml constraints.txt tools/uv.txt && pwd; } | sha256sum; }
 
 python_is_current() { [ -x .venv/bin/python ] && [ "$(cat .venv/stamp 2>/dev/null)" = "$(python_stamp)" ]; }
 
@@ -105,7 +105,7 @@ install_python() {
       adopt_pip_index &&
       { venv_is_usable || "$uv" venv --clear --python "$python" .venv; } &&
       "$uv" pip sync --python .venv/bin/python --index-strategy unsafe-best-match --require-hashes constraints.txt &&
-      "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable .
+      "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable tools/project
   } >>"$setup_log" 2>&1 ||
     die "the Python packages could not be installed: is there a network, or a package index? The log is $setup_log"
   python_stamp >.venv/stamp

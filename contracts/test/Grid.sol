@@ -69,7 +69,7 @@ abstract contract Grid {
     }
 
     function exported(string memory name) private view returns (bytes memory) {
-        string memory built = vm.readFile(string.concat("abi/", name, ".json"));
+        string memory built = vm.readFile(string.concat("../deepgrid/chain/compiled/", name, ".json"));
         return abi.decode(vm.parseJson(built, ".bytecode"), (bytes));
     }
 

@@ -25,7 +25,7 @@ contract SizesTest {
 
     /// As it is exported.
     function deploy(string memory name, bytes memory arguments) private returns (address made) {
-        string memory built = vm.readFile(string.concat("abi/", name, ".json"));
+        string memory built = vm.readFile(string.concat("../deepgrid/chain/compiled/", name, ".json"));
         bytes memory code = bytes.concat(abi.decode(vm.parseJson(built, ".bytecode"), (bytes)), arguments);
         assembly ("memory-safe") {
             made := create(0, add(code, 32), mload(code))

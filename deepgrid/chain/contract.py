@@ -80,7 +80,7 @@ class Interface:
 @functools.cache
 def interface(name: str) -> Interface:
     """The interface of one of CONTRACTS."""
-    text = (importlib.resources.files("contracts") / "abi" / f"{name}.json").read_text()
+    text = (importlib.resources.files("deepgrid.chain") / "compiled" / f"{name}.json").read_text()
     artifact = json.loads(text)
     return Interface(name, artifact["abi"], artifact["bytecode"])
 

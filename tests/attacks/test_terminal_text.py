@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.border import complaint
-from cli.checkup import show_findings
-from cli.record import Record, record_as_json, show_jobs, show_record
-from cli.screen import Screen
-from cli.text import LogLines
 from deepgrid.chain.history import Transition
+from deepgrid.cli.border import complaint
+from deepgrid.cli.checkup import show_findings
+from deepgrid.cli.record import Record, record_as_json, show_jobs, show_record
+from deepgrid.cli.screen import Screen
+from deepgrid.cli.text import LogLines
 from deepgrid.errors import GridError, SlurmError
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.lifecycle.states import JobStatus

@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -25,7 +26,6 @@ from rich.table import Table
 from web3 import HTTPProvider, Web3
 from web3.logs import DISCARD
 
-import contracts
 from deepgrid.chain.batches import Report, Request
 from deepgrid.chain.client import Chain
 from deepgrid.chain.values import coded_definition, coded_name
@@ -98,7 +98,7 @@ class Naive:
     def __init__(self, grid: Grid, account: LocalAccount) -> None:
         self.w3 = Web3(HTTPProvider(grid.anvil.url))
         self.account = account
-        artifact = json.loads((Path(contracts.__file__).parent / "abi" / "MetaScheduler.json").read_text())
+        artifact = json.loads((files("deepgrid.chain") / "compiled" / "MetaScheduler.json").read_text())
         address = self.w3.to_checksum_address(grid.book.meta_scheduler)
         self.contract = self.w3.eth.contract(address=address, abi=artifact["abi"])
 

@@ -35,7 +35,7 @@ async def test_events_are_read_as_web3_reads_them(chain: Chain, people: People, 
     await people.provider.claim_next()
     await people.provider.set_running(job_id, 0)
     await people.provider.settle(job_id, JobStatus.FINISHED, 1, "", 0)
-    abi = json.loads((files("contracts") / "abi" / f"{name}.json").read_text())["abi"]
+    abi = json.loads((files("deepgrid.chain") / "compiled" / f"{name}.json").read_text())["abi"]
     known = {event.topic: event for event in AsyncWeb3(AsyncBaseProvider()).eth.contract(abi=abi).all_events()}
     logs = await logs_of(chain, name)
     for log in logs:

@@ -46,8 +46,8 @@ class Patches:
 def serve(cluster: str, settings_file: str) -> None:
     """Be the supervisor, until a signal or a kill point ends it."""
     from blocks import Provider
-    from cli.provider import serve_provider
     from deepgrid.roles.provider import ProviderSettings
+    from deployments.cli.provider import serve_provider
     from tests.chaos.points import ADOPTING, Kills, wrap_all
 
     if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # the library takes Python's way to sleep for an error

@@ -65,7 +65,7 @@ class Dps:
     async def start(self, *args: str | Path) -> asyncio.subprocess.Process:
         """Start it; `finished` waits for it."""
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-c", "from cli.main import main; main()", *map(str, args),
+            sys.executable, "-m", "deepgrid.cli", *map(str, args),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self.environment, cwd=str(self.home),
         )  # fmt: skip
@@ -177,7 +177,7 @@ def services_of(book: AddressBook, folder: Path) -> Iterator[str]:
     book_file = book.save(folder / "services-book.json")
     log = folder / "services.log"
     argv = [
-        sys.executable, "-c", "from cli.main import main; main()", "services", "serve", "--book", str(book_file),
+        sys.executable, "-m", "deepgrid.cli", "services", "serve", "--book", str(book_file),
         "--database", f"sqlite:///{folder / 'services.sqlite'}", "--secret-file", str(folder / "secret"),
         "--port", "0",
     ]  # fmt: skip

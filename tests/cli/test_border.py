@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.border import Border, runs
+from deepgrid.cli.border import Border, runs
 from deepgrid.errors import (
     AccessDenied,
     ChainError,

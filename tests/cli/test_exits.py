@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.exits import exit_status_of, exit_words
+from deepgrid.cli.exits import exit_status_of, exit_words
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cli.bill import running_cost
-from cli.story import conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.chain.history import Transition
+from deepgrid.cli.bill import running_cost
+from deepgrid.cli.story import conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.test_exits import JOB

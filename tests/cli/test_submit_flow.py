@@ -73,7 +73,7 @@ async def test_too_few_credits_fail_the_run_at_once_and_send_nothing(dps: Dps, c
 @pytest.mark.parametrize("role", ["operator", "provider"])
 async def test_serving_a_role_that_prefect_does_not_know_says_so(dps: Dps, role: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "from cli.main import main; main()", role, "serve", "nobody",
+        sys.executable, "-m", "deepgrid.cli", role, "serve", "nobody",
         env=dps.environment | {"PREFECT_API_URL": PREFECT_API_URL.value() or ""}, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     outcome = await finished(process)

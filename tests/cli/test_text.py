@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.text import LONGEST_LINE, LogLines, printable
+from deepgrid.cli.text import LONGEST_LINE, LogLines, printable
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli.main import app
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.wallet import Wallet
+from deepgrid.cli.main import app
 
 A = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
@@ -152,7 +152,7 @@ def test_init_writes_a_file_that_is_valid_and_never_replaces_one(dps: Invoke, tm
 def test_help_imports_nothing_heavy() -> None:
     heavy = ("prefect", "pandas", "web3", "httpx", "pydantic", "eth_account", "sqlalchemy", "paramiko", "fastapi")
     program = (
-        "import sys\nfrom cli.main import app\n"
+        "import sys\nfrom deepgrid.cli.main import app\n"
         "try: app(['--help'])\nexcept SystemExit: pass\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
@@ -162,7 +162,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_customers_never_import_prefect() -> None:
     program = (
-        "import sys, cli.main, cli.watch, cli.record, cli.tail, deepgrid.roles.customer\n"
+        "import sys, deepgrid.cli.main, deepgrid.cli.job, deepgrid.cli.submit, deepgrid.cli.watch\n"
         "print([name for name in ('prefect', 'pandas', 'deployments', 'fastapi', 'paramiko') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -171,7 +171,7 @@ def test_customers_never_import_prefect() -> None:
 
 def test_serving_needs_a_prefect_server_that_answers(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "DO_NOT_TRACK": "1"}
-    argv = [sys.executable, "-c", "from cli.main import main; main()", "provider", "serve", "alpha"]
+    argv = [sys.executable, "-m", "deepgrid.cli", "provider", "serve", "alpha"]
     for api_url, complaint in ((None, "Set PREFECT_API_URL"), ("http://127.0.0.1:1/api", "does not answer")):
         there = environment | ({"PREFECT_API_URL": api_url} if api_url else {})
         done = subprocess.run(argv, capture_output=True, text=True, env=there, check=False)

@@ -26,6 +26,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
+COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 WORKERS = 2
 # A mistake may make a test run for ever.
 LIMIT_SECONDS = 240
@@ -71,6 +72,9 @@ def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
     with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
         first = _copied(CONTRACTS, Path(folder) / "0")
+        shutil.copytree(
+            COMPILED, Path(folder) / "deepgrid" / "chain" / "compiled"
+        )
         if failed := _failures(first):
             raise Unfit(f"without any mutant these fail already: {', '.join(failed)}")
         copies: SimpleQueue[Path] = SimpleQueue()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from eth_utils.abi import function_abi_to_4byte_selector
 
-from tests.contracts.mutation import CONTRACTS, read_mutants, table, trial
+from tests.contracts.mutation import COMPILED, CONTRACTS, read_mutants, table, trial
 
 # A night's profile takes an hour or two.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
@@ -51,7 +51,7 @@ def functions_that_change_something() -> dict[str, str]:
     """Name by selector, of all functions that clients can send transactions to."""
     found = {}
     for contract in ("MetaScheduler", "ProviderManager"):
-        for entry in json.loads((CONTRACTS / "abi" / f"{contract}.json").read_text())["abi"]:
+        for entry in json.loads((COMPILED / f"{contract}.json").read_text())["abi"]:
             if entry["type"] == "function" and entry["stateMutability"] == "nonpayable":
                 found["0x" + function_abi_to_4byte_selector(entry).hex()] = entry["name"]
     return {selector: name for selector, name in found.items() if name not in RULERS}

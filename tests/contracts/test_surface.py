@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def compiled(contract: str) -> list[dict[str, Any]]:
-    text = (importlib.resources.files("contracts") / "abi" / f"{contract}.json").read_text()
+    text = (importlib.resources.files("deepgrid.chain") / "compiled" / f"{contract}.json").read_text()
     entries: list[dict[str, Any]] = json.loads(text)["abi"]
     return entries
 

@@ -49,7 +49,7 @@ async def served(office: Office, tmp_path: Path) -> AsyncIterator[Office]:
     env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "OPERATOR": NAME}
     with (tmp_path / "operator.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from cli.main import main; main()", "operator", "serve", NAME],
+            [sys.executable, "-m", "deepgrid.cli", "operator", "serve", NAME],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=REPOSITORY,
         )  # fmt: skip
         try:

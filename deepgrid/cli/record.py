@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.bill import bill_as_json, running_cost, show_bill, show_transactions
-from cli.exits import exit_status_of
-from cli.screen import STYLES, Screen
-from cli.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
-from cli.text import moment
 from deepgrid.billing.credits import format_credits
+from deepgrid.cli.bill import bill_as_json, running_cost, show_bill, show_transactions
+from deepgrid.cli.exits import exit_status_of
+from deepgrid.cli.screen import STYLES, Screen
+from deepgrid.cli.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
+from deepgrid.cli.text import moment
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from cli.text import LogLines
+from deepgrid.cli.text import LogLines
 from deepgrid.errors import ServiceError
 
 if TYPE_CHECKING:

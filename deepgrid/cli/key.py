@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from cli.grid import wallet
-from cli.options import DEFAULT_KEY, KeyFile
+from deepgrid.cli.grid import wallet
+from deepgrid.cli.options import DEFAULT_KEY, KeyFile
 
 key = typer.Typer(help="Create a key, or show its address.", no_args_is_help=True)
 

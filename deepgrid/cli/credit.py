@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import address, amount, as_anyone, as_customer, shown, wallet
-from cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wallet
+from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 
 credit = typer.Typer(help="Look at credits, give some away, or create some.", no_args_is_help=True)
 allowance = typer.Typer(help="Look at, or set, what the grid may lock of your credits.", no_args_is_help=True)

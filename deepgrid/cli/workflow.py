@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import amount
-from cli.options import BookFile
-from cli.text import printable
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import amount
+from deepgrid.cli.options import BookFile
+from deepgrid.cli.text import printable
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ async def validate(
     book: BookFile = None,
 ) -> None:
     """Check a workflow file and its modules; all that is wrong is said at once. Shows what the job would cost."""
-    from cli.quote import quoted
     from deepgrid import modules
+    from deepgrid.cli.quote import quoted
     from deepgrid.services.script_check import check_script
 
     locked_wei = None if credits is None else amount(credits, wei=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cli.screen import Screen
-from cli.text import plural
 from deepgrid.billing.credits import format_credits
+from deepgrid.cli.screen import Screen
+from deepgrid.cli.text import plural
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 

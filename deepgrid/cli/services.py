@@ -1,4 +1,4 @@
-"""`dps operator`, `dps services`: the contracts and the processes of the grid's operator."""
+"""`dps services`: the Job Definition and log services."""
 
 from __future__ import annotations
 
@@ -7,29 +7,17 @@ from typing import Annotated
 
 import typer
 
-from cli.administration import close_grid, constants, open_grid, withdraw
-from cli.border import runs
-from cli.deploy import deploy_contracts
-from cli.options import BookFile
-from cli.serving import serve, start_logging
+from deepgrid.cli.border import runs
+from deepgrid.cli.extras import needs
+from deepgrid.cli.logs import start_logging
+from deepgrid.cli.options import BookFile
 
-operator = typer.Typer(help="Deploy and administer the contracts, run the meta-scheduler.", no_args_is_help=True)
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
 
 
-operator.command("deploy")(deploy_contracts)
-operator.command("constants")(constants)
-operator.command("withdraw")(withdraw)
-operator.command("open")(open_grid)
-operator.command("close")(close_grid)
-
-
-@operator.command("serve")
-def serve_operator(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]) -> None:
-    """Follow the chain and assign jobs, until stopped by a signal."""
-    from deployments.operator.process import serve_operator as operate
-
-    serve(operate, name)
+@services.callback()
+def _services() -> None:
+    """Run the grid's Job Definition and log services."""
 
 
 @services.command("serve")
@@ -67,8 +55,9 @@ async def serve_services(
     book: BookFile = None,
 ) -> None:
     """Keep definitions and logs, and hand each to whom it belongs, until stopped by a signal."""
-    from deepgrid.services.app import ServicesSettings
-    from deepgrid.services.serve import serve as serve_until_stopped
+    with needs("services"):
+        from deepgrid.services.app import ServicesSettings
+        from deepgrid.services.serve import serve as serve_until_stopped
 
     start_logging()
     settings = ServicesSettings(

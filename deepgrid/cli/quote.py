@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.grid import as_anyone
-from cli.story import cluster_name
-from cli.text import plural, printable
+from deepgrid.cli.grid import as_anyone
+from deepgrid.cli.story import cluster_name
+from deepgrid.cli.text import plural, printable
 from deepgrid.errors import ChainError, ConfigurationError
 
 if TYPE_CHECKING:

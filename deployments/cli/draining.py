@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cli.border import runs
-from cli.options import ClusterName
-from cli.serving import provider_settings
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from deepgrid.chain.client import Chain
+from deepgrid.chain.client import Chain
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import as_anyone, wallet
+from deepgrid.cli.options import ClusterName
+from deployments.cli.serving import provider_settings
+from tasks import draining
 
 LOOK_S = 2.0
 
@@ -29,8 +28,6 @@ async def drain(
     wait: Annotated[bool, typer.Option("--wait", help="Return when the last claimed job is settled.")] = False,
 ) -> None:
     """Let a cluster claim no new jobs; what it claimed goes on and is settled."""
-    from tasks import draining
-
     async with _own(cluster) as (chain, address):
         was_paused = await draining.drain(cluster, for_good=for_good)
         print(f"{draining.claiming(cluster)} {'was paused already' if was_paused else 'is paused'}: no new claims.")
@@ -52,8 +49,6 @@ async def drain(
 @runs
 async def resume(cluster: ClusterName) -> None:
     """Let a drained cluster claim jobs again."""
-    from tasks import draining
-
     async with _own(cluster):
         was_for_good = await draining.is_for_good(cluster)
         was_open = await draining.resume(cluster)
@@ -72,8 +67,6 @@ def _open_jobs(claimed: list[int]) -> str:
 @asynccontextmanager
 async def _own(cluster: str) -> AsyncIterator[tuple[Chain, str]]:
     """The chain and the provider's address, by the provider block."""
-    from cli.grid import as_anyone, wallet
-
     settings = await provider_settings(cluster)
     async with as_anyone(settings.book) as chain:
         yield chain, wallet(settings.key_file).address

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import amount, as_customer, shown
-from cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
-from cli.screen import Screen, print_json
-from cli.text import plural
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import amount, as_customer, shown
+from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.screen import Screen, print_json
+from deepgrid.cli.text import plural
 
 if TYPE_CHECKING:
     from deepgrid.lifecycle.job import Job
@@ -23,7 +23,7 @@ job = typer.Typer(help="Look at jobs, read their output, cancel them, buy them m
 @runs
 async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Show a job: where it stands, why it waits, its life and its bill."""
-    from cli.record import read_record, record_as_json, show_record
+    from deepgrid.cli.record import read_record, record_as_json, show_record
 
     async with as_customer(key, book) as session:
         record = await read_record(session, number)
@@ -42,8 +42,8 @@ async def list_jobs(
     book: BookFile = None,
 ) -> None:
     """List your newest jobs."""
-    from cli.record import job_as_json, show_jobs
-    from cli.story import ClusterNames
+    from deepgrid.cli.record import job_as_json, show_jobs
+    from deepgrid.cli.story import ClusterNames
 
     async with as_customer(key, book) as session:
         ids = (await session.chain.jobs_by_customer(session.address))[-limit:]
@@ -68,7 +68,7 @@ async def logs(
     book: BookFile = None,
 ) -> None:
     """Print what a job wrote. With --follow each line comes with the time at which it arrived."""
-    from cli.tail import follow_log, read_log
+    from deepgrid.cli.tail import follow_log, read_log
 
     screen, aside = Screen(timestamps=follow and not no_timestamp), Screen(to_stderr=True)
     async with as_customer(key, book) as session:

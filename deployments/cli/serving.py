@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
+from prefect.settings import PREFECT_API_URL
+
+from blocks import Provider
+from blocks.loading import load_block
+from deepgrid.cli.logs import start_logging
 from deepgrid.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from deepgrid.roles.provider import ProviderSettings
-
-CHATTY = ("httpx", "httpcore", "paramiko", "uvicorn.access", "aiosqlite")
-
-
-def start_logging() -> None:
-    """Log what happens, one line each, without the chatter of libraries."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
-    for name in CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
+from deepgrid.roles.provider import ProviderSettings
+from deployments.service import leave, serve_until_signalled
 
 
 def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
@@ -26,8 +19,6 @@ def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
 
     Raises ConfigurationError without a Prefect server, and what the role raises.
     """
-    from deployments.service import leave, serve_until_signalled
-
     require_prefect()
     start_logging()
     serve_until_signalled(lambda: role(name))
@@ -36,8 +27,6 @@ def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
 
 def require_prefect() -> None:
     """Raise ConfigurationError when no server is set: Prefect would start one that knows nothing of this grid."""
-    from prefect.settings import PREFECT_API_URL
-
     if not PREFECT_API_URL.value():
         raise ConfigurationError(
             "No Prefect server is configured.", next_step="Set PREFECT_API_URL, such as http://127.0.0.1:4200/api."
@@ -49,8 +38,5 @@ async def provider_settings(cluster: str) -> ProviderSettings:
 
     Raises ConfigurationError without a Prefect server or such a block, ServiceError when Prefect does not answer.
     """
-    from blocks import Provider
-    from blocks.loading import load_block
-
     require_prefect()
     return (await load_block(Provider, cluster)).settings()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import amount, as_customer
-from cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
-from cli.screen import Screen
-from cli.text import printable
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import amount, as_customer
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.screen import Screen
+from deepgrid.cli.text import printable
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ async def _place(session: CustomerSession, order: Order, *, approve: bool) -> in
 
 
 async def _watch(session: CustomerSession, job_id: int, order: Order, screen: Screen) -> int:
-    from cli.exits import exit_status_of
-    from cli.watch import watch
+    from deepgrid.cli.exits import exit_status_of
+    from deepgrid.cli.watch import watch
 
     if not order.job.enable_logging:
         screen.remark("enableLogging is off: the job's output stays at the cluster")

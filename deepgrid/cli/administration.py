@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import amount, as_anyone, as_customer, shown
-from cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
-from cli.screen import print_json
-from cli.text import plural
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import amount, as_anyone, as_customer, shown
+from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
+from deepgrid.cli.screen import print_json
+from deepgrid.cli.text import plural
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:

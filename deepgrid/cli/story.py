@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.exits import exit_words
-from cli.text import plural
 from deepgrid.billing.credits import format_credits
+from deepgrid.cli.exits import exit_words
+from deepgrid.cli.text import plural
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import address, wallet
-from cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import address, wallet
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
 from deepgrid.secure_url import fault_of
 

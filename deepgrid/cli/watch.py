@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.bill import show_bill
-from cli.screen import Screen
-from cli.story import ClusterNames, tell
-from cli.tail import follow_log
+from deepgrid.cli.bill import show_bill
+from deepgrid.cli.screen import Screen
+from deepgrid.cli.story import ClusterNames, tell
+from deepgrid.cli.tail import follow_log
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cli.screen import Screen
+from deepgrid.cli.screen import Screen
 from deepgrid.slurm.checkup import Finding, Level
 
 MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level.BAD: ("BAD ", "bold red")}

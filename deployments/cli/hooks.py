@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cli.border import runs
-from cli.options import ClusterName
-from cli.serving import provider_settings
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from deepgrid.slurm.hooking import Plan, Site
-    from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.cli.border import runs
+from deepgrid.cli.options import ClusterName
+from deepgrid.errors import ConfigurationError
+from deepgrid.slurm import install as installing
+from deepgrid.slurm.hooking import Plan, Site, plan
+from deepgrid.slurm.login import Login, LoginSettings
+from deployments.cli.serving import provider_settings
 
 
 @runs
@@ -31,9 +30,6 @@ async def install(
     ] = "",
 ) -> None:
     """Have Slurm record the end of each job, guard the grid's jobs, and refuse what customers submit themselves."""
-    from deepgrid.slurm import install as installing
-    from deepgrid.slurm.hooking import plan
-
     async with _login(cluster) as (login, settings):
         site = await installing.read_site(login, settings)
         made = plan(site)
@@ -52,9 +48,6 @@ async def install(
 
 async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
     """Do what can be done over the login, if the person said `yes`; returns whether it is done by now."""
-    from deepgrid.errors import ConfigurationError
-    from deepgrid.slurm.install import apply
-
     if not (made.owner or made.files or made.wrapper):
         print("Everything that can be installed is.")
         return True
@@ -68,7 +61,7 @@ async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
     if not yes:
         print("Nothing was changed; --yes does it.")
         return False
-    copy = await apply(login, site, made)
+    copy = await installing.apply(login, site, made)
     print(f"Installed.{f' slurm.conf as it was: {copy}' if copy else ''}")
     return True
 
@@ -93,8 +86,6 @@ def _restart_words(site: Site) -> str:
 @asynccontextmanager
 async def _login(cluster: str) -> AsyncIterator[tuple[Login, LoginSettings]]:
     """The cluster's login node, by the provider block."""
-    from deepgrid.slurm.login import Login
-
     settings = (await provider_settings(cluster)).login
     login = Login(settings)
     try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import string
 from typing import Any
 
-from cli.screen import Screen
-from cli.story import NAME_LABEL, cluster_name
-from cli.text import plural
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Queues, TrackRecord
 from deepgrid.chain.proposal import proposal_hash
+from deepgrid.cli.screen import Screen
+from deepgrid.cli.story import NAME_LABEL, cluster_name
+from deepgrid.cli.text import plural
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.roles.registration import Versions, differences

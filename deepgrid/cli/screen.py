@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cli.text import clock, printable
+from deepgrid.cli.text import clock, printable
 from deepgrid.lifecycle.states import JobStatus
 
 STYLES = {

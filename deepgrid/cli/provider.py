@@ -7,20 +7,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
-from cli import hooks, maintenance
-from cli.border import runs
-from cli.grid import address, as_anyone, as_customer
-from cli.options import DEFAULT_KEY, AsJson, BookFile, ClusterName, KeyFile
-from cli.screen import Screen, print_json
-from cli.serving import provider_settings, require_prefect, serve
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import address, as_anyone, as_customer, wallet
+from deepgrid.cli.lazy import group_with
+from deepgrid.cli.offer import (
+    hash_of,
+    offer_as_json,
+    read_hash,
+    show_offer,
+    show_proposal,
+    show_standing,
+    standing_as_json,
+)
+from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
+from deepgrid.cli.project import project_verbs
+from deepgrid.cli.screen import Screen, print_json
+from deepgrid.cli.story import cluster_name
+from deepgrid.errors import NotFound
+from deepgrid.roles.registration import read_versions
 
 if TYPE_CHECKING:
     from deepgrid.chain.client import Chain
     from deepgrid.chain.transaction import Receipt
     from deepgrid.chain.writer import Writer
 
-provider = typer.Typer(help="Look at clusters, join with one's own, decide about others.", no_args_is_help=True)
+provider = typer.Typer(
+    cls=group_with(TyperGroup, *project_verbs("provider")),
+    help="Look at clusters, join with one's own, decide about others.",
+    no_args_is_help=True,
+)
 
 Who = Annotated[str, typer.Argument(metavar="ADDRESS", help="Address of the provider.")]
 
@@ -29,8 +46,6 @@ Who = Annotated[str, typer.Argument(metavar="ADDRESS", help="Address of the prov
 @runs
 async def list_providers(as_json: AsJson = False, book: BookFile = None) -> None:
     """List the clusters of the grid with their hardware, prices and labels."""
-    from cli.offer import offer_as_json, show_offer
-
     async with as_anyone(book) as chain:
         found = await chain.providers()
     if as_json:
@@ -54,9 +69,6 @@ async def status(
     book: BookFile = None,
 ) -> None:
     """Show how a provider stands: what waits for approval, what it did so far, what waits for it."""
-    from cli.offer import show_standing, standing_as_json
-    from deepgrid.roles.registration import read_versions
-
     async with as_anyone(book) as chain:
         candidate = await _address_of(chain, who, key)
         versions = await read_versions(chain, candidate)
@@ -67,23 +79,6 @@ async def status(
     screen = Screen()
     screen.line(f"The provider {candidate} {versions.standing.value}.")
     show_standing(screen, versions, record, queues)
-
-
-@provider.command("register")
-@runs
-async def register(cluster: ClusterName) -> None:
-    """Propose one's cluster to the operator: hardware as Slurm has it, prices and labels of the provider block."""
-    from deepgrid.roles import registration
-    from deepgrid.roles.provider import provider_session
-
-    async with provider_session(await provider_settings(cluster)) as session:
-        outcome = await registration.register(session)
-        closed = await session.gate.why_closed()
-    for change in outcome.changes:
-        print(f"proposed  {change}")
-    print(f"{'' if outcome.changes else 'Nothing changed. '}The provider {session.address} {outcome.standing.value}.")
-    if closed:
-        print(f"warning   no job will be claimed. {closed}.")
 
 
 @provider.command("approve")
@@ -98,9 +93,6 @@ async def approve(
     book: BookFile = None,
 ) -> None:
     """Put a provider's proposal in force, exactly as it is shown here; for the operator's key."""
-    from cli.offer import hash_of, read_hash, show_proposal
-    from deepgrid.roles.registration import read_versions
-
     candidate = address(who)
     expected = read_hash(looked_at) if looked_at else None
     async with as_customer(key, book) as session:
@@ -136,60 +128,6 @@ async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> 
     await _decide(who, key, book, lambda writer: writer.unban_provider, "is no longer banned")
 
 
-@provider.command("doctor")
-@runs
-async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
-    """Find what is wrong with a cluster's set-up: Prefect's login, Slurm, ends, accounts, chain, gas, services."""
-    from prefect.settings import PREFECT_API_URL
-
-    from cli.checkup import findings_as_json, show_findings
-    from deepgrid.errors import ConfigurationError
-    from deepgrid.roles.doctor import examine_provider
-    from deepgrid.roles.prefect_check import examine_prefect
-    from deepgrid.slurm.checkup import Level
-
-    settings = await provider_settings(cluster)
-    findings = [await examine_prefect(PREFECT_API_URL.value() or ""), *await examine_provider(settings)]
-    if as_json:
-        print_json(findings_as_json(findings))
-    else:
-        show_findings(Screen(), findings)
-    bad = sum(finding.level is Level.BAD for finding in findings)
-    if bad:
-        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the cluster {cluster} from working.")
-
-
-@provider.command("authorized-keys")
-@runs
-async def authorized_keys(
-    cluster: ClusterName,
-    user: Annotated[
-        str, typer.Option("--for", metavar="USER", help="Print nothing unless the supervisor logs in as USER.")
-    ] = "",
-) -> None:
-    """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
-    from deepgrid.slurm.authorized_key import authorized_key
-    from deployments.provider import kept_settings
-
-    require_prefect()
-    login = (await kept_settings.provider_settings(cluster)).login
-    if user in ("", login.user):
-        print(authorized_key(login, cluster))
-
-
-@provider.command("serve")
-def serve_provider(cluster: ClusterName) -> None:
-    """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""
-    from deployments.provider.supervisor import serve_provider as supervise
-
-    serve(supervise, cluster)
-
-
-provider.command("drain")(maintenance.drain)
-provider.command("resume")(maintenance.resume)
-provider.command("install-hooks")(hooks.install)
-
-
 async def _decide(
     who: str,
     key: Path,
@@ -207,10 +145,6 @@ async def _decide(
 
 async def _address_of(chain: Chain, who: str, key: Path) -> str:
     """The address that is meant. Raises NotFound for a name that no cluster of the grid has, or several have."""
-    from cli.grid import wallet
-    from cli.story import cluster_name
-    from deepgrid.errors import NotFound
-
     if not who:
         return wallet(key).address
     if who.startswith("0x"):

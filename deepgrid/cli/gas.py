@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cli.border import runs
-from cli.grid import address, amount, as_anyone, as_customer, shown, wallet
-from cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
+from deepgrid.cli.border import runs
+from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wallet
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
 
 gas = typer.Typer(help="Look at what pays for transactions, or give some away.", no_args_is_help=True)
 

@@ -1,0 +1,75 @@
+"""The `dps` command: puts the groups of verbs together."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from deepgrid.cli.border import Border
+from deepgrid.cli.lazy import LazyCommand, from_module, group_with
+
+JOBS, MONEY, GRID = "Jobs", "Credits and keys", "Clusters and the grid"
+
+
+def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyCommand:
+    return LazyCommand(name, help_text, from_module(f"deepgrid.cli.{module or name}:{name}"), panel=panel)
+
+
+COMMANDS = (
+    _verbs("submit", JOBS, "Submit a workflow file as a job; prints `job ID submitted`."),
+    _verbs("job", JOBS, "Look at jobs, read their output, cancel them, buy them more time."),
+    _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),
+    _verbs("validate", JOBS, "Check a workflow file: `valid` and what it costs, or a line for each fault.", "workflow"),
+    _verbs("render", JOBS, "Print the batch script that a provider runs for a workflow file.", "workflow"),
+    _verbs("schema", JOBS, "Print the JSON schema of workflow files, for editors.", "workflow"),
+    _verbs("credit", MONEY, "Look at credits, give some away, or create some."),
+    _verbs("allowance", MONEY, "Look at, or set, what the grid may lock of your credits.", "credit"),
+    _verbs("gas", MONEY, "Look at what pays for transactions, or give some away."),
+    _verbs("key", MONEY, "Create a key, or show whose it is."),
+    _verbs("provider", GRID, "Look at clusters, join with one's own, decide about others."),
+    _verbs("operator", GRID, "Deploy and administer the contracts, run the meta-scheduler."),
+    _verbs("services", GRID, "Run the grid's Job Definition and log services."),
+)
+
+app = typer.Typer(
+    name="dps",
+    cls=group_with(Border, *COMMANDS),
+    help="Submit jobs to a grid of clusters, follow them, and pay for what ran.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="Exit status: 0 done, 1 refused or failed, 2 input or configuration wrong or grid not usable.",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"dps {version('deepgrid')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    logging.basicConfig(level=logging.CRITICAL)
+    if debug:
+        logging.getLogger("deepgrid").setLevel(logging.DEBUG)
+
+
+def main() -> None:
+    """Entry point of `dps`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a job may write what this terminal cannot
+    app(prog_name="dps")

@@ -1,0 +1,45 @@
+"""Verbs that need Prefect: the Prefect project, run from a checkout, provides them through entry points.
+
+The library never imports Prefect, so it knows only their names and help texts. The project's distribution maps each
+name, such as `provider.serve`, to a function in the entry-point group `deepgrid.cli`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.metadata import entry_points
+
+from deepgrid.cli.extras import needs
+from deepgrid.cli.lazy import LazyCommand, Verb
+from deepgrid.errors import ConfigurationError
+
+ENTRY_POINTS = "deepgrid.cli"
+VERBS = {
+    "provider": {
+        "register": "Propose one's cluster to the operator, as Slurm and the provider block describe it.",
+        "doctor": "Find what is wrong with a cluster's set-up: Prefect, Slurm, hooks, accounts, chain, services.",
+        "authorized-keys": "Print the public half of the supervisor's SSH key.",
+        "serve": "Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them.",
+        "drain": "Let a cluster claim no new jobs; claimed jobs continue and are settled.",
+        "resume": "Let a drained cluster claim jobs again.",
+        "install-hooks": "Install the hooks that a cluster's Slurm needs; shows them before anything changes.",
+    },
+    "operator": {"serve": "Follow the chain and assign jobs, until stopped by a signal."},
+}
+
+
+def project_verbs(group: str) -> list[LazyCommand]:
+    """The project's verbs of one group of `dps`."""
+    return [LazyCommand(name, text, partial(load, group, name)) for name, text in VERBS[group].items()]
+
+
+def load(group: str, name: str) -> Verb:
+    """The function of a verb. Raises ConfigurationError where the project, or an extra, is not installed."""
+    for found in entry_points(group=ENTRY_POINTS, name=f"{group}.{name}"):
+        with needs(group):
+            verb: Verb = found.load()
+            return verb
+    raise ConfigurationError(
+        f"`dps {group} {name}` is part of the Prefect project, which is not installed here.",
+        next_step="Run it from a checkout of deepgrid, after `./run setup`.",
+    )

@@ -1,0 +1,69 @@
+"""Verbs of `dps provider` for the provider's own machine: they read the provider block, or run the supervisor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from prefect.settings import PREFECT_API_URL
+
+from deepgrid.cli.border import runs
+from deepgrid.cli.checkup import findings_as_json, show_findings
+from deepgrid.cli.options import AsJson, ClusterName
+from deepgrid.cli.screen import Screen, print_json
+from deepgrid.errors import ConfigurationError
+from deepgrid.roles import registration
+from deepgrid.roles.doctor import examine_provider
+from deepgrid.roles.prefect_check import examine_prefect
+from deepgrid.roles.provider import provider_session
+from deepgrid.slurm.authorized_key import authorized_key
+from deepgrid.slurm.checkup import Level
+from deployments.cli.serving import provider_settings, require_prefect, serve
+from deployments.provider import kept_settings
+from deployments.provider.supervisor import serve_provider as supervise
+
+
+@runs
+async def register(cluster: ClusterName) -> None:
+    """Propose one's cluster to the operator: hardware as Slurm has it, prices and labels of the provider block."""
+    async with provider_session(await provider_settings(cluster)) as session:
+        outcome = await registration.register(session)
+        closed = await session.gate.why_closed()
+    for change in outcome.changes:
+        print(f"proposed  {change}")
+    print(f"{'' if outcome.changes else 'Nothing changed. '}The provider {session.address} {outcome.standing.value}.")
+    if closed:
+        print(f"warning   no job will be claimed. {closed}.")
+
+
+@runs
+async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
+    """Find what is wrong with a cluster's set-up: Prefect's login, Slurm, ends, accounts, chain, gas, services."""
+    settings = await provider_settings(cluster)
+    findings = [await examine_prefect(PREFECT_API_URL.value() or ""), *await examine_provider(settings)]
+    if as_json:
+        print_json(findings_as_json(findings))
+    else:
+        show_findings(Screen(), findings)
+    bad = sum(finding.level is Level.BAD for finding in findings)
+    if bad:
+        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the cluster {cluster} from working.")
+
+
+@runs
+async def authorized_keys(
+    cluster: ClusterName,
+    user: Annotated[
+        str, typer.Option("--for", metavar="USER", help="Print nothing unless the supervisor logs in as USER.")
+    ] = "",
+) -> None:
+    """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
+    require_prefect()
+    login = (await kept_settings.provider_settings(cluster)).login
+    if user in ("", login.user):
+        print(authorized_key(login, cluster))
+
+
+def serve_provider(cluster: ClusterName) -> None:
+    """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""
+    serve(supervise, cluster)
