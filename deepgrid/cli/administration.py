@@ -7,20 +7,18 @@ applies it when the notice period is over.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from deepgrid.chain.client import Chain
+from deepgrid.chain.figures import Constants, Cut
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount, as_anyone, as_customer, shown
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.screen import print_json
 from deepgrid.cli.text import plural
 from deepgrid.errors import InputError
-
-if TYPE_CHECKING:
-    from deepgrid.chain.client import Chain
-    from deepgrid.chain.figures import Constants, Cut
 
 # By the name that a person types: the contract's setter and the unit of its value.
 SETTERS = {

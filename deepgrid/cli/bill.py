@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.billing.formulas import bill
+from deepgrid.chain.history import Settlement, Transition
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.text import plural
 from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
-
-if TYPE_CHECKING:
-    from deepgrid.chain.history import Settlement, Transition
 
 # What was done to reach a state.
 DEEDS = {
@@ -56,9 +56,6 @@ def _deed(transition: Transition) -> str:
 
 def running_cost(job: Job, now: int) -> str:
     """What a running job has cost so far and how long its credits last, at the unix time `now`."""
-    from deepgrid.billing.formulas import bill
-    from deepgrid.lifecycle.minutes import started_minutes
-
     minutes = min(started_minutes(job.started_at, max(now, job.started_at)), max(1, job.granted_minutes))
     cost = format_credits(bill(minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent).cost)
     return f"{cost} credits for {plural(minutes, 'minute')}, of {plural(job.granted_minutes, 'minute')} paid for"

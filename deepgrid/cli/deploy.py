@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from deepgrid.chain.book import AddressBook, book_path
+from deepgrid.chain.deploy import deploy_to_book
+from deepgrid.chain.duties import Duties
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
 from deepgrid.secure_url import fault_of
-
-if TYPE_CHECKING:
-    from deepgrid.chain.book import AddressBook
-    from deepgrid.chain.duties import Duties
 
 Who = list[str] | None
 RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="The chain's node.")]
@@ -60,9 +59,6 @@ async def deploy_contracts(
     The key becomes the contracts' admin and the minter of credits. Run again, it does what is missing and nothing
     else: after it was stopped, to give more roles, or to change a URL. A book of another chain is not overwritten.
     """
-    from deepgrid.chain.book import AddressBook, book_path
-    from deepgrid.chain.deploy import deploy_to_book
-
     where = book_path(book)
     standing = AddressBook.load(where) if where.exists() else None
     given = {
@@ -97,8 +93,6 @@ def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> di
 
 def _duties(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Duties:
     """Who shall do what; on a grid that stands, nobody new need be named. Raises InputError."""
-    from deepgrid.chain.duties import Duties
-
     everything = [operator] if operator else []
     assigning, panicking, approving = (
         tuple(address(who) for who in named or everything) for named in (assign, panic, approve)

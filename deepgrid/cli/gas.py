@@ -9,6 +9,7 @@ import typer
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
+from deepgrid.errors import InputError
 
 gas = typer.Typer(help="Look at what pays for transactions, or give some away.", no_args_is_help=True)
 
@@ -37,8 +38,6 @@ async def gas_transfer(
     book: BookFile = None,
 ) -> None:
     """Give some of the chain's own currency away, so that somebody can pay for transactions."""
-    from deepgrid.errors import InputError
-
     receiver, given_wei = address(to), amount(value, wei=wei)
     async with as_customer(key, book) as session:
         has_wei = await session.chain.gas_money(session.address)

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from eth_utils.address import is_address, is_checksum_address, to_checksum_address
+
+from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.wallet import Wallet
 from deepgrid.errors import ConfigurationError, InputError
-
-if TYPE_CHECKING:
-    from deepgrid.chain.client import Chain
-    from deepgrid.chain.wallet import Wallet
-    from deepgrid.roles.customer import CustomerSession
+from deepgrid.roles.customer import CustomerSession, CustomerSettings, customer_session
 
 
 @asynccontextmanager
 async def as_customer(key: Path, book: Path | None) -> AsyncIterator[CustomerSession]:
     """The grid as the holder of `key` uses it."""
-    from deepgrid.roles.customer import CustomerSettings, customer_session
-
     async with customer_session(CustomerSettings(present(key), book)) as session:
         yield session
 
@@ -27,17 +26,12 @@ async def as_customer(key: Path, book: Path | None) -> AsyncIterator[CustomerSes
 @asynccontextmanager
 async def as_anyone(book: Path | None) -> AsyncIterator[Chain]:
     """The chain, to read what everybody may."""
-    from deepgrid.chain.book import AddressBook
-    from deepgrid.chain.client import Chain
-
     async with await Chain.connect(AddressBook.load(book)) as chain:
         yield chain
 
 
 def wallet(key: Path) -> Wallet:
     """The wallet of a key file."""
-    from deepgrid.chain.wallet import Wallet
-
     return Wallet.load(present(key))
 
 
@@ -54,8 +48,6 @@ def present(key: Path) -> Path:
 
 def address(text: str) -> str:
     """An address with its checksum. Raises InputError for anything else."""
-    from eth_utils.address import is_address, is_checksum_address, to_checksum_address
-
     digits = text[2:]
     if not is_address(text) or not text.startswith("0x"):
         raise InputError(f"{text[:60]!r} is not an address.", next_step="Write 0x and 40 hex digits.")
@@ -66,8 +58,6 @@ def address(text: str) -> str:
 
 def amount(text: str, *, wei: bool) -> int:
     """Wei in an amount as the person wrote it. Raises InputError."""
-    from deepgrid.billing.credits import MAX_WEI, parse_credits
-
     if not wei:
         return parse_credits(text)
     if not (text.isascii() and text.isdigit() and len(text) < 80 and int(text) <= MAX_WEI):
@@ -77,6 +67,4 @@ def amount(text: str, *, wei: bool) -> int:
 
 def shown(value_wei: int, *, wei: bool) -> str:
     """An amount as `amount` reads it."""
-    from deepgrid.billing.credits import format_credits
-
     return str(value_wei) if wei else format_credits(value_wei)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from deepgrid.billing.credits import format_credits
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount, as_customer, shown
 from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.record import job_as_json, read_record, record_as_json, show_jobs, show_record
 from deepgrid.cli.screen import Screen, print_json
+from deepgrid.cli.story import ClusterNames
+from deepgrid.cli.tail import follow_log, read_log
 from deepgrid.cli.text import plural
-
-if TYPE_CHECKING:
-    from deepgrid.lifecycle.job import Job
-    from deepgrid.roles.customer import CustomerSession
+from deepgrid.lifecycle.job import Job
+from deepgrid.roles.customer import CustomerSession
 
 job = typer.Typer(help="Look at jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
 
@@ -23,8 +25,6 @@ job = typer.Typer(help="Look at jobs, read their output, cancel them, buy them m
 @runs
 async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Show a job: where it stands, why it waits, its life and its bill."""
-    from deepgrid.cli.record import read_record, record_as_json, show_record
-
     async with as_customer(key, book) as session:
         record = await read_record(session, number)
     if as_json:
@@ -42,9 +42,6 @@ async def list_jobs(
     book: BookFile = None,
 ) -> None:
     """List your newest jobs."""
-    from deepgrid.cli.record import job_as_json, show_jobs
-    from deepgrid.cli.story import ClusterNames
-
     async with as_customer(key, book) as session:
         ids = (await session.chain.jobs_by_customer(session.address))[-limit:]
         jobs = (await session.chain.jobs(ids))[::-1]
@@ -68,8 +65,6 @@ async def logs(
     book: BookFile = None,
 ) -> None:
     """Print what a job wrote. With --follow each line comes with the time at which it arrived."""
-    from deepgrid.cli.tail import follow_log, read_log
-
     screen, aside = Screen(timestamps=follow and not no_timestamp), Screen(to_stderr=True)
     async with as_customer(key, book) as session:
         status = (await session.chain.job(number)).status
@@ -133,8 +128,6 @@ async def topup(
 
 
 async def _what_comes_next(session: CustomerSession, job: Job) -> str:
-    from deepgrid.billing.credits import format_credits
-
     if job.status.cold:
         settlement = await session.chain.settlement(job.id)
         back = format_credits(settlement.refunded_wei) if settlement else "all"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from deepgrid.chain.wallet import Wallet
 from deepgrid.cli.grid import wallet
 from deepgrid.cli.options import DEFAULT_KEY, KeyFile
 
@@ -16,8 +17,6 @@ def create(key: KeyFile = DEFAULT_KEY) -> None:
 
     Keep a copy of the file in a safe place: who loses it loses the credits.
     """
-    from deepgrid.chain.wallet import Wallet
-
     made = Wallet.create(key)
     print(made.address)
     typer.echo(f"The key is in {made.key_file}. Keep a copy of it in a safe place.", err=True)

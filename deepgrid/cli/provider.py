@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transaction import Receipt
+from deepgrid.chain.writer import Writer
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, as_anyone, as_customer, wallet
 from deepgrid.cli.lazy import group_with
@@ -27,11 +30,6 @@ from deepgrid.cli.screen import Screen, print_json
 from deepgrid.cli.story import cluster_name
 from deepgrid.errors import NotFound
 from deepgrid.roles.registration import read_versions
-
-if TYPE_CHECKING:
-    from deepgrid.chain.client import Chain
-    from deepgrid.chain.transaction import Receipt
-    from deepgrid.chain.writer import Writer
 
 provider = typer.Typer(
     cls=group_with(TyperGroup, *project_verbs("provider")),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.cli.grid import as_anyone
 from deepgrid.cli.story import cluster_name
 from deepgrid.cli.text import plural, printable
 from deepgrid.errors import ChainError, ConfigurationError
-
-if TYPE_CHECKING:
-    from deepgrid.scheduling.quote import Quote
-    from deepgrid.workflow import Job
+from deepgrid.roles.customer import Order
+from deepgrid.scheduling.quote import Quote, quote
+from deepgrid.workflow import Job
 
 
 async def quoted(job: Job, book: Path | None, credits_wei: int | None) -> list[str]:
@@ -21,9 +21,6 @@ async def quoted(job: Job, book: Path | None, credits_wei: int | None) -> list[s
 
     Raises ConfigurationError for a `book` that was named and is not right.
     """
-    from deepgrid.roles.customer import Order
-    from deepgrid.scheduling.quote import quote
-
     definition = Order(job, name="", locked_wei=0).definition("")
     try:
         async with as_anyone(book) as chain:
@@ -38,8 +35,6 @@ async def quoted(job: Job, book: Path | None, credits_wei: int | None) -> list[s
 
 
 def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
-    from deepgrid.billing.credits import format_credits
-
     if not found.offers:
         yield "No cluster of the grid can run it." if found.misfits else "No cluster has joined the grid yet."
         yield from (f"{cluster_name(one)}: {why}." for one, why in found.misfits)
@@ -58,8 +53,6 @@ def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
 
 
 def _duration(credits_wei: int, least: int, most: int) -> str:
-    from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
-
     longest, shortest = affordable_minutes(credits_wei, least), affordable_minutes(credits_wei, most)
     bound = ", the most that a job can have" if longest == MAX_LIMIT_MINUTES else ""
     if longest == shortest:

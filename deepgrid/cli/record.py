@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.chain.history import Settlement, Transition
 from deepgrid.cli.bill import bill_as_json, running_cost, show_bill, show_transactions
 from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.screen import STYLES, Screen
@@ -16,11 +17,8 @@ from deepgrid.cli.text import moment
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-
-if TYPE_CHECKING:
-    from deepgrid.chain.history import Settlement, Transition
-    from deepgrid.roles.customer import CustomerSession
-    from deepgrid.services.messages import Notice
+from deepgrid.roles.customer import CustomerSession
+from deepgrid.services.messages import Notice
 
 
 @dataclass(frozen=True)

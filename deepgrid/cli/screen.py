@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -82,6 +83,4 @@ class Screen:
 
 def print_json(value: Any) -> None:
     """`value` as indented JSON on standard output."""
-    import json
-
     print(json.dumps(value, indent=2))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.chain.client import Chain
+from deepgrid.chain.history import Transition
 from deepgrid.cli.exits import exit_words
 from deepgrid.cli.text import plural
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus
-
-if TYPE_CHECKING:
-    from deepgrid.chain.client import Chain
-    from deepgrid.chain.history import Transition
 
 NAME_LABEL = "name"
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.grid import amount, as_customer
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.text import printable
+from deepgrid.cli.watch import watch
 from deepgrid.errors import InputError
-
-if TYPE_CHECKING:
-    from deepgrid.roles.customer import CustomerSession, Order
+from deepgrid.roles.customer import CustomerSession, Order, read_order
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
 Credits = Annotated[
@@ -60,7 +60,6 @@ async def submit(
 ) -> None:
     """Submit a job, and lock credits for it; what it does not use comes back."""
     locked_wei = _locked(credits, credits_wei)
-    from deepgrid.roles.customer import read_order
 
     order = read_order(
         file, locked_wei, name=job_name, uses=uses or (), affinities=affinities or (),
@@ -98,9 +97,6 @@ async def _place(session: CustomerSession, order: Order, *, approve: bool) -> in
 
 
 async def _watch(session: CustomerSession, job_id: int, order: Order, screen: Screen) -> int:
-    from deepgrid.cli.exits import exit_status_of
-    from deepgrid.cli.watch import watch
-
     if not order.job.enable_logging:
         screen.remark("enableLogging is off: the job's output stays at the cluster")
     try:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
 
 from deepgrid.cli.text import LogLines
 from deepgrid.errors import ServiceError
-
-if TYPE_CHECKING:
-    from deepgrid.roles.customer import CustomerSession
+from deepgrid.roles.customer import CustomerSession
 
 WAIT_S = 10.0  # how long one question may stay open
 AGAIN_S = (0.5, 1.0, 2.0, 5.0)  # pauses while the service does not answer

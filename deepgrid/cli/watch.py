@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from deepgrid.chain.history import Transition
 from deepgrid.cli.bill import show_bill
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.story import ClusterNames, tell
 from deepgrid.cli.tail import follow_log
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job
-
-if TYPE_CHECKING:
-    from deepgrid.chain.history import Transition
-    from deepgrid.roles.customer import CustomerSession
+from deepgrid.roles.customer import CustomerSession
 
 T = TypeVar("T")
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from deepgrid import modules, sbatch
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount
 from deepgrid.cli.options import BookFile
+from deepgrid.cli.quote import quoted
 from deepgrid.cli.text import printable
 from deepgrid.errors import InputError
-
-if TYPE_CHECKING:
-    from deepgrid.workflow import Job
+from deepgrid.services.script_check import check_script
+from deepgrid.workflow import Job
+from deepgrid.workflow.schema import json_schema
 
 FILE_NAME = "job.yaml"
 SCHEMA_NAME = "job.schema.json"
@@ -56,10 +58,6 @@ async def validate(
     book: BookFile = None,
 ) -> None:
     """Check a workflow file and its modules; all that is wrong is said at once. Shows what the job would cost."""
-    from deepgrid import modules
-    from deepgrid.cli.quote import quoted
-    from deepgrid.services.script_check import check_script
-
     locked_wei = None if credits is None else amount(credits, wei=False)
     loaded = modules.load(file)
     check_script(_script(loaded.model))
@@ -77,9 +75,6 @@ def render(
     ] = "",
 ) -> None:
     """Show the batch script that a workflow file becomes."""
-    from deepgrid import modules
-    from deepgrid.services.script_check import check_script
-
     script = _script(modules.load(file).model, storage)
     check_script(script)
     print(script, end="")
@@ -111,12 +106,8 @@ def init(
 
 
 def _script(job: Job, storage: str = "") -> str:
-    from deepgrid import sbatch
-
     return sbatch.render(job, sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths())
 
 
 def _schema_text() -> str:
-    from deepgrid.workflow.schema import json_schema
-
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
