@@ -9,10 +9,9 @@ import signal
 import socket
 import ssl
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import uvicorn
-from fastapi import FastAPI
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -54,7 +53,7 @@ async def serve(settings: ServicesSettings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def listening(app: FastAPI, settings: ServicesSettings) -> AsyncIterator[str]:
+async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSettings) -> AsyncIterator[str]:
     """Serve `app` while the context lasts; gives its URL. Port 0 takes a free one."""
     proxies, limits, host = Proxies(settings.trusted_proxies), settings.limits, settings.host
     config = uvicorn.Config(
@@ -101,6 +100,8 @@ class _Server(uvicorn.Server):
             task.cancel()
         await asyncio.gather(*self._accepting, *self._opening, return_exceptions=True)
         await super().shutdown(sockets)
+        if self.server_state.tasks:  # cancelled by now; their store is closed next, and must not be in use then
+            await asyncio.wait(self.server_state.tasks, timeout=STOP_WITHIN_S)
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.services.serve import serve
+from deepgrid.services.serve import listening, serve
 from deepgrid.workflow import verify_resources
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build, gather_people
@@ -27,7 +27,7 @@ PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 from deepgrid.services.app import ServicesSettings
-from deepgrid.services.serve import serve
+from deepgrid.services.serve import listening, serve
 book, folder, port = sys.argv[1:]
 asyncio.run(serve(ServicesSettings(f"sqlite:///{folder}/db", Path(folder, "secret"), port=int(port), book=Path(book))))
 """
@@ -109,3 +109,24 @@ async def test_without_shellcheck_it_does_not_start(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="shellcheck is not installed"):
         await serve(ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", book=tmp_path / "none.json"))
+
+
+async def test_the_store_outlives_requests_that_are_cut_off(tmp_path: Path) -> None:
+    """A request that cleaned up on a closed store waited for ever, and the process with it."""
+    entered, ended = asyncio.Event(), []
+
+    async def slow(_scope: object, _receive: object, _send: object) -> None:
+        entered.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.2)
+            ended.append(True)
+
+    settings = ServicesSettings(f"sqlite:///{tmp_path}/db", tmp_path / "secret", port=0)
+    async with listening(slow, settings) as url:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(entered.wait(), 60)
+    assert ended
+    writer.close()
