@@ -7,7 +7,7 @@ from pydantic import Field
 from blocks.grid import Grid, Wallet
 from blocks.schema import GridBlock
 from blocks.services import Services
-from deepgrid.roles.customer import CustomerSettings
+from deepgrid.customer.session import CustomerSettings
 
 
 class Customer(GridBlock):

@@ -9,7 +9,7 @@ from pydantic import Field
 from blocks.grid import Grid, Wallet
 from blocks.schema import GridBlock
 from blocks.services import Services
-from deepgrid.roles.operator import OperatorSettings
+from deepgrid.operator.session import OperatorSettings
 
 
 class Operator(GridBlock):

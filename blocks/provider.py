@@ -15,8 +15,8 @@ from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import Address
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Label, Prices
-from deepgrid.roles.provider import ProviderSettings
-from deepgrid.slurm.guards import check_gaps
+from deepgrid.provider.session import ProviderSettings
+from deepgrid.slurm.setup.guards import check_gaps
 
 
 class Provider(GridBlock):

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from blocks.schema import GridBlock
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import Containers, StoragePaths
-from deepgrid.slurm.accounts import Become, CustomerAccounts
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
+from deepgrid.slurm.ssh.login import LoginSettings
 
 
 class SlurmLogin(GridBlock):

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
-from deepgrid.chain.wallet import Wallet as Key
+from deepgrid.chain.transactions.wallet import Wallet as Key
 
 PRICES = {
     "cpu_wei_per_minute": "950000000000000000",

@@ -6,8 +6,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import sessions
-from tasks.approving import approve, read_proposals
+from runtime import sessions
+from tasks.approve_labels import approve, read_proposals
 
 
 @flow(name="approve_labels", flow_run_name="approve measurements", persist_result=False)

@@ -9,8 +9,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from deepgrid.scheduling.top_ups import Slice, Unpaid
-from tasks import sessions
-from tasks.topping_up import buy_slice, plan_slices, tell_unpaid
+from runtime import sessions
+from tasks.auto_top_up import buy_slice, plan_slices, tell_unpaid
 
 
 @flow(name="auto_top_up", flow_run_name="top up jobs", persist_result=False)

@@ -9,10 +9,10 @@ from prefect.states import Completed, Failed
 from deepgrid.benchmark.outcome import Outcome, compared, nothing_worked, summary, updated
 from deepgrid.benchmark.settings import PROGRAMS, Program
 from deepgrid.errors import GridError
-from deepgrid.roles.provider import ProviderSession
-from tasks import sessions
-from tasks.benchmarking import last_measured, measure, propose_if_moved, show_comparison
-from tasks.claiming import check_slurm
+from deepgrid.provider.session import ProviderSession
+from runtime import sessions
+from tasks.benchmark_cluster import last_measured, measure, propose_if_moved, show_comparison
+from tasks.claim_jobs import check_slurm
 
 
 @flow(name="benchmark_cluster", flow_run_name="benchmark {cluster}", persist_result=False)

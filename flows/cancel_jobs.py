@@ -6,9 +6,9 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from deepgrid.roles.steering import Steered, summary
-from tasks import sessions
-from tasks.steering import have_ended, next_cancel_request, read_cancel_requests
+from deepgrid.provider.steering import Steered, summary
+from runtime import sessions
+from tasks.job_requests import have_ended, next_cancel_request, read_cancel_requests
 
 
 @flow(name="cancel_jobs", flow_run_name="cancel jobs on {cluster}", persist_result=False)

@@ -6,9 +6,9 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import sessions
-from tasks.claiming import check_approval, check_guards, check_slurm, claim_waiting, start_runs
-from tasks.draining import why_closed
+from runtime import sessions
+from runtime.claiming_pause import why_closed
+from tasks.claim_jobs import check_approval, check_guards, check_slurm, claim_waiting, start_runs
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)

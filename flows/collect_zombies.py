@@ -8,8 +8,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import sessions
-from tasks.collecting import (
+from runtime import sessions
+from tasks.collect_zombies import (
     cancel_left_over,
     end_foreign,
     find_leftovers,

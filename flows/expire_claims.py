@@ -8,8 +8,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import sessions
-from tasks.expiring import read_overdue, take_back
+from runtime import sessions
+from tasks.expire_claims import read_overdue, take_back
 
 
 @flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)

@@ -7,8 +7,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from deepgrid.scheduling.match import Assignment, Waiting, match
-from tasks import sessions
-from tasks.scheduling import assign, publish_reason, read_clusters, read_pending, read_refusals
+from runtime import sessions
+from tasks.meta_schedule import assign, publish_reason, read_clusters, read_pending, read_refusals
 
 
 @flow(name="meta_schedule", flow_run_name="meta-schedule", persist_result=False)

@@ -6,7 +6,7 @@ from prefect import flow, runtime
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 
-from tasks.reconciling import books_of, choose_period, compare, keep, publish, read_chain, read_slurm
+from tasks.reconcile_billing import books_of, choose_period, compare, keep, publish, read_chain, read_slurm
 
 
 def _run_name() -> str:

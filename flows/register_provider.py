@@ -8,9 +8,9 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import sessions
-from tasks.claiming import check_slurm
-from tasks.registering import await_approval, propose, read_hardware
+from runtime import sessions
+from tasks.claim_jobs import check_slurm
+from tasks.register_provider import await_approval, propose, read_hardware
 
 
 @flow(name="register_provider", flow_run_name="register {cluster}", persist_result=False)

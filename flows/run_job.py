@@ -11,9 +11,9 @@ from prefect.states import Completed
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
-from deepgrid.roles.carrier import Carrier, carry
-from tasks import sessions
-from tasks.carrying import as_task
+from deepgrid.provider.carrier import Carrier, carry
+from runtime import sessions
+from tasks.run_job import as_task
 
 
 @flow(name="run_job", flow_run_name="job {job_id} on {cluster}", persist_result=False)

@@ -8,8 +8,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import submitting
-from tasks.submitting import allow_credits, request_job, store_definition, validate
+from tasks import submit_job as submitting
+from tasks.submit_job import allow_credits, request_job, store_definition, validate
 
 
 @flow(name="submit_job", flow_run_name="submit {file}", persist_result=False)

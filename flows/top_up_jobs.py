@@ -6,9 +6,9 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from deepgrid.roles.steering import Steered, summary
-from tasks import sessions
-from tasks.steering import have_extended, next_top_up, read_top_ups
+from deepgrid.provider.steering import Steered, summary
+from runtime import sessions
+from tasks.job_requests import have_extended, next_top_up, read_top_ups
 
 
 @flow(name="top_up_jobs", flow_run_name="top up jobs on {cluster}", persist_result=False)

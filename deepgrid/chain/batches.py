@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from deepgrid.chain.abi import Event
 from deepgrid.chain.client import Chain
-from deepgrid.chain.contract import interface
-from deepgrid.chain.errors import contract_error, too_large
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.values import coded_definition, coded_id, coded_name, definition_of
+from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.contract_errors import contract_error, too_large
+from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, definition_of
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ChainError, ContractError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.lifecycle.states import JobStatus

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from deepgrid.billing.entries import Settlement as Settlement
-from deepgrid.chain.abi import Event
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.node import Block
+from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.node import Block
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.states import JobStatus
 

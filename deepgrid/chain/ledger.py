@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Settlement, Span, Transfer
-from deepgrid.chain.abi import Event
-from deepgrid.chain.answers import NodeRefused, making_sense
 from deepgrid.chain.client import Chain
-from deepgrid.chain.contract import interface
 from deepgrid.chain.history import first_block_at
-from deepgrid.chain.node import Block
+from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.node import Block
+from deepgrid.chain.node.node_errors import NodeRefused, making_sense
 from deepgrid.chain.purposes import top_up_of, with_purposes
 from deepgrid.errors import ChainError
 

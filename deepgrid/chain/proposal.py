@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from eth_utils.crypto import keccak
 
-from deepgrid.chain.contract import interface
-from deepgrid.chain.values import coded_hardware, coded_labels, coded_prices
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import coded_hardware, coded_labels, coded_prices
 from deepgrid.lifecycle.job import Provider
 
 SELECTOR_DIGITS = len("0x") + 8

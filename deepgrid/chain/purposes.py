@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from deepgrid.billing.entries import Purpose, Transfer
-from deepgrid.chain.abi import Event
-from deepgrid.chain.contract import interface
+from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.contract import interface
 
 ID_HEX_DIGITS = 64
 

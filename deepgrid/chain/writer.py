@@ -9,8 +9,8 @@ import asyncio
 from dataclasses import dataclass
 
 from deepgrid.chain.batches import BatchWriter, Claimed, Report, Request, report_args, request_args, short_error
-from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.values import coded_hardware, coded_id, coded_labels, coded_prices
+from deepgrid.chain.node.values import coded_hardware, coded_id, coded_labels, coded_prices
+from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
 from deepgrid.lifecycle.states import JobStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepgrid.cli.screen import Screen
-from deepgrid.slurm.checkup import Finding, Level
+from deepgrid.slurm.setup.checkup import Finding, Level
 
 MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level.BAD: ("BAD ", "bold red")}
 

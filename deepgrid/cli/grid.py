@@ -11,9 +11,9 @@ from eth_utils.address import is_address, is_checksum_address, to_checksum_addre
 from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.errors import ConfigurationError, InputError
-from deepgrid.roles.customer import CustomerSession, CustomerSettings, customer_session
 
 
 @asynccontextmanager

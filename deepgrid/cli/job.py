@@ -15,8 +15,8 @@ from deepgrid.cli.screen import Screen, print_json
 from deepgrid.cli.story import ClusterNames
 from deepgrid.cli.tail import follow_log, read_log
 from deepgrid.cli.text import plural
+from deepgrid.customer.session import CustomerSession
 from deepgrid.lifecycle.job import Job
-from deepgrid.roles.customer import CustomerSession
 
 job = typer.Typer(help="Look at jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.cli.grid import wallet
 from deepgrid.cli.options import DEFAULT_KEY, KeyFile
 

@@ -13,7 +13,7 @@ from deepgrid.cli.story import NAME_LABEL, cluster_name
 from deepgrid.cli.text import plural
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
-from deepgrid.roles.registration import Versions, differences
+from deepgrid.provider.registration import Versions, differences
 
 
 def state_words(one: Provider) -> str:

@@ -14,10 +14,10 @@ from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.screen import STYLES, Screen
 from deepgrid.cli.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.cli.text import moment
+from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.customer import CustomerSession
 from deepgrid.services.messages import Notice
 
 

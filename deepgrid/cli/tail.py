@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from deepgrid.cli.text import LogLines
+from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ServiceError
-from deepgrid.roles.customer import CustomerSession
 
 WAIT_S = 10.0  # how long one question may stay open
 AGAIN_S = (0.5, 1.0, 2.0, 5.0)  # pauses while the service does not answer

@@ -11,9 +11,9 @@ from deepgrid.cli.bill import show_bill
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.story import ClusterNames, tell
 from deepgrid.cli.tail import follow_log
+from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.roles.customer import CustomerSession
 
 T = TypeVar("T")
 

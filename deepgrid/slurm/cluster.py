@@ -14,18 +14,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
-from deepgrid.slurm import submit as protocol
-from deepgrid.slurm.batch import BatchJobs
-from deepgrid.slurm.commands import Row, Sacct, Squeue, first_complaint, is_id, is_silence
-from deepgrid.slurm.holdings import Holdings, Ledger, holdings, parse_ledger
-from deepgrid.slurm.leftovers import Leftovers
-from deepgrid.slurm.login import LoginSettings, Runner
-from deepgrid.slurm.look import Look, look_command, look_input, parse_look
-from deepgrid.slurm.nodes import Sinfo
-from deepgrid.slurm.scripts import call, lines_of, read_script, whole_answer
-from deepgrid.slurm.sightings import Sightings
-from deepgrid.slurm.submit import Submission, SubmitRequest, Term
-from deepgrid.slurm.together import Together
+from deepgrid.slurm.observe.commands import Row, Sacct, Squeue, first_complaint, is_id, is_silence
+from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
+from deepgrid.slurm.observe.nodes import Sinfo
+from deepgrid.slurm.observe.snapshot import Look, look_command, look_input, parse_look
+from deepgrid.slurm.observe.verdict import Sightings
+from deepgrid.slurm.remote.scripts import call, lines_of, read_script, whole_answer
+from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.submit import protocol
+from deepgrid.slurm.submit.batch import BatchJobs
+from deepgrid.slurm.submit.batcher import Together
+from deepgrid.slurm.submit.leftovers import Leftovers
+from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
 
 DAY_S = 86400
 IDS_AT_ONCE = 500  # bounds one command line

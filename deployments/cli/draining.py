@@ -14,7 +14,7 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.grid import as_anyone, wallet
 from deepgrid.cli.options import ClusterName
 from deployments.cli.serving import provider_settings
-from tasks import draining
+from runtime import claiming_pause as draining
 
 LOOK_S = 2.0
 

@@ -11,9 +11,9 @@ import typer
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import ClusterName
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm import install as installing
-from deepgrid.slurm.hooking import Plan, Site, plan
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.setup import install as installing
+from deepgrid.slurm.setup.hook_config import Plan, Site, plan
+from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deployments.cli.serving import provider_settings
 
 

@@ -12,14 +12,14 @@ from deepgrid.cli.checkup import findings_as_json, show_findings
 from deepgrid.cli.options import AsJson, ClusterName
 from deepgrid.cli.screen import Screen, print_json
 from deepgrid.errors import ConfigurationError
-from deepgrid.roles import registration
-from deepgrid.roles.doctor import examine_provider
-from deepgrid.roles.prefect_check import examine_prefect
-from deepgrid.roles.provider import provider_session
-from deepgrid.slurm.authorized_key import authorized_key
-from deepgrid.slurm.checkup import Level
+from deepgrid.provider import registration
+from deepgrid.provider.doctor import examine_provider
+from deepgrid.provider.prefect_login import examine_prefect
+from deepgrid.provider.session import provider_session
+from deepgrid.slurm.setup.checkup import Level
+from deepgrid.slurm.ssh.authorized_key import authorized_key
 from deployments.cli.serving import provider_settings, require_prefect, serve
-from deployments.provider import kept_settings
+from deployments.provider import settings_cache as kept_settings
 from deployments.provider.supervisor import serve_provider as supervise
 
 

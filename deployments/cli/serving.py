@@ -10,8 +10,8 @@ from blocks import Provider
 from blocks.loading import load_block
 from deepgrid.cli.logs import start_logging
 from deepgrid.errors import ConfigurationError
-from deepgrid.roles.provider import ProviderSettings
-from deployments.service import leave, serve_until_signalled
+from deepgrid.provider.session import ProviderSettings
+from runtime.service import leave, serve_until_signalled
 
 
 def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:

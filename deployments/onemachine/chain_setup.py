@@ -11,11 +11,11 @@ from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy import deploy_to_book
-from deepgrid.chain.duties import Duties
+from deepgrid.chain.deploy.deploy import deploy_to_book
+from deepgrid.chain.deploy.roles import Duties
 from deepgrid.chain.proposal import proposal_hash
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ConfigurationError, ContractError, NotFound
 from deployments.onemachine.anvil import Anvil

@@ -158,7 +158,7 @@ class Grid:
         return self.roles.make_accounts(address)
 
     def _tell_prefect(self) -> None:
-        from deepgrid.chain.wallet import Wallet  # slow to import
+        from deepgrid.chain.transactions.wallet import Wallet  # slow to import
 
         self.roles.make_folders()
         self.roles.make_accounts(Wallet.load(self.keys.file(CUSTOMER)).address)

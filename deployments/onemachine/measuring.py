@@ -81,7 +81,7 @@ def _labels(grid: Grid, name: str) -> dict[str, str]:
     from deepgrid.benchmark.labels import measured_of  # slow to import, and `status` does without
     from deepgrid.chain.book import AddressBook
     from deepgrid.chain.client import Chain
-    from deepgrid.chain.wallet import Wallet
+    from deepgrid.chain.transactions.wallet import Wallet
 
     async def read() -> dict[str, str]:
         async with await Chain.connect(AddressBook.load(grid.book)) as chain:

@@ -22,7 +22,7 @@ from prefect.workers.process import ProcessWorker
 from blocks import Benchmarks, Grid, Operator, Provider, Services, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.registration_plan import OPERATOR_NAME, PROCESSES, REGISTERED, ClusterPlan, Plan
-from deployments.worker.in_process import InProcessWorker
+from runtime.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -141,7 +141,7 @@ class Roles:
         return Daemon(name, argv, lambda: self.prefect.worker_seen(pool, since), SERVED_WITHIN_S, env)
 
     def _plan(self) -> Plan:
-        from deepgrid.chain.wallet import Wallet  # slow to import
+        from deepgrid.chain.transactions.wallet import Wallet  # slow to import
 
         def address(name: str) -> str:
             return Wallet.load(self.keys.file(name)).address

@@ -19,8 +19,8 @@ from pwd import getpwnam
 from typing import Any
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.accounts import CustomerAccounts
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine import accounts
 from deployments.onemachine import slurm_files as files
 from deployments.onemachine.ports import PortBook

@@ -15,8 +15,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.hook_text import Identities, completion_hook, submit_hook
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_hook
+from deepgrid.slurm.ssh.login import LoginSettings
 
 _TEMPLATES = Environment(
     loader=PackageLoader("deployments.onemachine", "conf"), undefined=StrictUndefined, keep_trailing_newline=True,

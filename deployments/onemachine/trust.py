@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.ssh.login import LoginSettings
 
 # Guards that need cgroups or mount namespaces, which slurmd does not have here.
 ACCEPTED_GAPS = ("proctrack", "task_plugin", "contain", "private_tmp")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Provider
-from deepgrid.roles.operator import OperatorSession
+from deepgrid.operator.session import OperatorSession
 
 LOOK_S = 5.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from deployments.starting import see_through
+from runtime.required_runs import see_through
 
 AGAIN_S = 5.0
 LONGEST_PAUSE_S = 60.0

@@ -7,12 +7,12 @@ import logging
 
 from blocks import Operator
 from blocks.loading import load_block
-from deepgrid.roles.operator import OperatorSession, follow_jobs, operator_session
+from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
 from deployments.operator.market import Market
 from deployments.operator.on_demand import OnDemand
-from deployments.worker.in_process import InProcessWorker
-from tasks import sessions
-from tasks.runs import calling_to_runs
+from runtime import sessions
+from runtime.runs import calling_to_runs
+from runtime.worker import InProcessWorker
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterIdempoten
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.roles.provider import ProviderSession
-from deployments.worker.tidying import PAGE, RESUMED, runs_in
-from tasks.claiming import run_key, schedule_again, start_job_runs
-from tasks.runs import is_carried
+from deepgrid.provider.session import ProviderSession
+from runtime.orphaned_runs import PAGE, RESUMED, runs_in
+from runtime.runs import is_carried
+from tasks.claim_jobs import run_key, schedule_again, start_job_runs
 
 STANDING = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
 

@@ -15,8 +15,8 @@ from prefect.client.orchestration import get_client
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from deepgrid.errors import GridError, ServiceError
-from deepgrid.roles.provider import ProviderSession
-from deepgrid.roles.vitals import Need
+from deepgrid.observability.liveness import Need
+from deepgrid.provider.session import ProviderSession
 
 PULSE_S = 30.0
 PREFECT_ANSWERS_WITHIN_S = 10.0

@@ -9,18 +9,18 @@ from contextlib import AsyncExitStack
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.provider import ProviderSession, ProviderSettings, follow_jobs, provider_session
-from deepgrid.roles.registration import register
-from deployments.provider.carrying import Carrying
-from deployments.provider.draining import until_drained
+from deepgrid.provider.registration import register
+from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
+from deployments.provider.carriers import Carrying
+from deployments.provider.drain_exit import until_drained
 from deployments.provider.endpoint import health_and_metrics
-from deployments.provider.errands import Errands
-from deployments.provider.kept_settings import provider_settings
-from deployments.starting import start_at_last
-from deployments.worker.in_process import InProcessWorker
-from tasks import sessions
-from tasks.outages import until_it_answers, warn
-from tasks.runs import calling_to_runs, run_ended, start_run
+from deployments.provider.queue_watcher import Errands
+from deployments.provider.settings_cache import provider_settings
+from runtime import sessions
+from runtime.outages import until_it_answers, warn
+from runtime.required_runs import start_at_last
+from runtime.runs import calling_to_runs, run_ended, start_run
+from runtime.worker import InProcessWorker
 
 CLAIM_AGAIN_S = 15.0
 OPEN_AGAIN_S = 2.0

@@ -21,13 +21,13 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus, may_move
-from deepgrid.roles.carrier import Call, Carrier, plainly
-from deepgrid.roles.provider import ProviderSession
-from deepgrid.roles.wakeups import Wakeups
-from deepgrid.slurm.accounts import CustomerAccounts
+from deepgrid.provider.carrier import Call, Carrier, plainly
+from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login, LoginSettings
-from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deployments.onemachine import slurm_files
 from tests.slurm.support import Box, new_key
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from deepgrid.slurm.channel import MARK, CommandResult, marked
+from deepgrid.slurm.ssh.channel import MARK, CommandResult, marked
 
 Job = dict[str, Any]
 PROGRAMS = ("squeue", "sacct", "sinfo", "scontrol", "scancel", "sacctmgr", "sbatch")

@@ -11,7 +11,7 @@ from pwd import getpwuid
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, bash, printed
 
 

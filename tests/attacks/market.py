@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.contract import interface
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.values import coded_hardware, coded_labels, coded_prices
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import coded_hardware, coded_labels, coded_prices
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Hardware, Label, Prices

@@ -16,10 +16,10 @@ from pwd import getpwnam
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.accounts import CustomerAccounts
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login, LoginSettings
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from deployments.onemachine.slurm import ClusterSpec
 from tests.slurm.ordinary import hook_for
 from tests.slurm.people import account, wallet_account

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from deepgrid.chain.contract import interface
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import coded_hardware, coded_labels, coded_prices
 from deepgrid.chain.proposal import proposal_hash
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Receipt
-from deepgrid.chain.values import coded_hardware, coded_labels, coded_prices
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Label, Prices, Provider
-from deepgrid.roles.approvals import approve_unless_changed
-from deepgrid.roles.operator import OperatorSession, OperatorSettings
+from deepgrid.operator.approvals import approve_unless_changed
+from deepgrid.operator.session import OperatorSession, OperatorSettings
 from deployments.onemachine.chain_setup import approve_providers
 from deployments.onemachine.keys import OPERATOR, KeyRing
 from tests.attacks.market import Market, open_market, operator_wallet, running_grid

@@ -14,7 +14,7 @@ import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login
+from deepgrid.slurm.ssh.login import Login
 from deployments.onemachine import accounts
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.attacks.two_customers import STRANGER, WITHIN_S, Scene, commands_of, eventually

@@ -15,12 +15,12 @@ import pytest
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.roles import logs
-from deepgrid.roles.logs import LogShipper
-from deepgrid.slurm.accounts import CustomerAccounts
+from deepgrid.provider import log_shipping as logs
+from deepgrid.provider.log_shipping import LogShipper
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login, LoginSettings
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.slurm.ssh.accounts import CustomerAccounts
+from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.attacks.intruder import Intruder, intruder
 from tests.slurm.ordinary import ordinary_supervisor
 from tests.slurm.people import account

@@ -9,8 +9,7 @@ import pytest
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.channel import CommandResult
-from deepgrid.slurm.commands import (
+from deepgrid.slurm.observe.commands import (
     Completions,
     Sacct,
     Squeue,
@@ -18,11 +17,12 @@ from deepgrid.slurm.commands import (
     is_silence,
     limit_minutes,
 )
-from deepgrid.slurm.holdings import parse_ledger
-from deepgrid.slurm.leftovers import key_of_folder
-from deepgrid.slurm.look import parse_look
-from deepgrid.slurm.nodes import Sinfo, count_gpus, memory_mb
-from deepgrid.slurm.submit import parse_answer
+from deepgrid.slurm.observe.holdings import parse_ledger
+from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
+from deepgrid.slurm.observe.snapshot import parse_look
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.submit.leftovers import key_of_folder
+from deepgrid.slurm.submit.protocol import parse_answer
 from tests.attacks.random_text import LINE_ENDS, Texts
 
 KEY = JobKey(31337, "0x" + "c0ffee00" * 5, 5, 1000)

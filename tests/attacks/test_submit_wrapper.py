@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.accounts import Become
+from deepgrid.slurm.ssh.accounts import Become
 from tests.attacks.on_slurm import ENDED, Person, Said, Site
 from tests.slurm.ordinary import hook_for, wrapper_for
 from tests.slurm.people import account, wallet_account

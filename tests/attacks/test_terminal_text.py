@@ -24,9 +24,9 @@ from deepgrid.errors import GridError, SlurmError
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.messages import Notice
-from deepgrid.slurm.channel import CommandResult
-from deepgrid.slurm.checkup import Finding, Level
-from deepgrid.slurm.submit import parse_answer
+from deepgrid.slurm.setup.checkup import Finding, Level
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.submit.protocol import parse_answer
 from tests.cli.test_exits import DEFINITION, JOB
 
 SEQUENCES = [

@@ -12,7 +12,7 @@ import pytest
 
 from deepgrid.lifecycle.decide import FREE_LAUNCH_FAILURES, HAD_RUN, LAUNCH_FAILURE
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.attacker import Attacker, attacker, missing, requests_in
 from tests.attacks.claims import Books, settings_with, supervisor

@@ -28,7 +28,7 @@ from web3.logs import DISCARD
 
 from deepgrid.chain.batches import Report, Request
 from deepgrid.chain.client import Chain
-from deepgrid.chain.values import coded_definition, coded_name
+from deepgrid.chain.node.values import coded_definition, coded_name
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.anvil import Anvil

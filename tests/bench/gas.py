@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 import contracts
-from deepgrid.chain.contract import Interface
-from deepgrid.chain.values import coded_hardware, coded_id, coded_prices
+from deepgrid.chain.node.contract import Interface
+from deepgrid.chain.node.values import coded_hardware, coded_id, coded_prices
 from deepgrid.lifecycle.job import Hardware, Prices
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.anvil import Anvil

@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 
 from deepgrid.chain.batches import Request
+from deepgrid.customer.session import CustomerSession, CustomerSettings, Order, customer_session, parse_use
 from deepgrid.lifecycle.job import Job
-from deepgrid.roles.customer import CustomerSession, CustomerSettings, Order, customer_session, parse_use
 from deepgrid.workflow import Job as Definition
 from deployments.onemachine.grid import Grid
 from tests.grid.hands import acting

@@ -32,7 +32,7 @@ from rich.table import Table
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.services.messages import Upload
 from deepgrid.services.protocol import Domain, sign
 from deepgrid.workflow import Job, canonical, location_hash

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from deepgrid.chain.node import Node
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Fees, Outgoing, Receipt
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call, Fees, Outgoing, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.anvil import Anvil
 from tests.chain.grid import until
 

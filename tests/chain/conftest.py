@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain import flight
 from deepgrid.chain.client import Chain
-from deepgrid.chain.node import Node
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions import in_flight as flight
 from tests.chain.anvil import Anvil
 from tests.chain.bare import Bare
 from tests.chain.grid import Grid, People, build, gather_people

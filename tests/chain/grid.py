@@ -9,11 +9,11 @@ from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy import deploy
-from deepgrid.chain.duties import Duties
+from deepgrid.chain.deploy.deploy import deploy
+from deepgrid.chain.deploy.roles import Duties
 from deepgrid.chain.proposal import proposal_hash
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
 from tests.chain.anvil import Anvil

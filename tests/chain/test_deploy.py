@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain import deploy as deploy_module
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy import deploy, deploy_to_book
-from deepgrid.chain.duties import Duties
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.deploy.deploy import deploy, deploy_to_book
+from deepgrid.chain.deploy.deploy import deploy as deploy_module
+from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ConfigurationError, ContractError
 from tests.chain.anvil import Anvil
 from tests.chain.bare import in_pool

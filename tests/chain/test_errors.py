@@ -9,16 +9,16 @@ import string
 import pytest
 from eth_abi.abi import encode
 
-from deepgrid.chain.abi import CODEC, selector
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.contract import CONTRACTS, interface
-from deepgrid.chain.errors import SENTENCES, contract_error, role_hash
-from deepgrid.chain.node import Node
-from deepgrid.chain.rpc import Rpc
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.node.abi import CODEC, selector
+from deepgrid.chain.node.contract import CONTRACTS, interface
+from deepgrid.chain.node.contract_errors import SENTENCES, contract_error, role_hash
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.node.rpc import Rpc
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, InputError
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus

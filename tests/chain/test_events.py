@@ -10,7 +10,7 @@ import pytest
 from web3 import AsyncBaseProvider, AsyncWeb3
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.contract import interface
+from deepgrid.chain.node.contract import interface
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import People

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy import deploy
-from deepgrid.chain.duties import Duties
-from deepgrid.chain.follower import Follower
-from deepgrid.chain.index import JobIndex
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.deploy.deploy import deploy
+from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.follower.follower import Follower
+from deepgrid.chain.follower.index import JobIndex
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus

@@ -16,10 +16,10 @@ import pytest
 
 from deepgrid.chain.batches import Report, Request, report_args, request_args
 from deepgrid.chain.client import Chain
-from deepgrid.chain.contract import interface
-from deepgrid.chain.follower import Follower
-from deepgrid.chain.index import JobIndex
-from deepgrid.chain.values import coded_id
+from deepgrid.chain.follower.follower import Follower
+from deepgrid.chain.follower.index import JobIndex
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import coded_id
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus

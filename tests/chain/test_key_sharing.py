@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from deepgrid.chain import sender as sender_module
-from deepgrid.chain.node import Node
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions import sender as sender_module
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError
 from tests.chain.bare import Bare
 from tests.chain.grid import Grid, People, until
@@ -57,10 +57,10 @@ async def test_waiting_for_the_key_is_bounded(bare: Bare, monkeypatch: pytest.Mo
 
 OTHER_PROCESS = """
 import asyncio, sys
-from deepgrid.chain.node import Node
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call
+from deepgrid.chain.transactions.wallet import Wallet
 
 async def main():
     async with await Node.at(sys.argv[1]) as node:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deepgrid.chain.sender import Sender
+from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError, NotFound
 from deepgrid.lifecycle.states import JobStatus

@@ -6,10 +6,10 @@ from itertools import count
 from typing import Any
 
 from deepgrid.billing.entries import Purpose
-from deepgrid.chain.abi import Event
-from deepgrid.chain.contract import interface
+from deepgrid.chain.node.abi import Event
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import coded_id
 from deepgrid.chain.purposes import top_up_of, with_purposes
-from deepgrid.chain.values import coded_id
 
 CONTRACT, ALICE, BOB = "0xContract", "0xAlice", "0xBob"
 _index = count()

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deepgrid.chain.answers import NodeRefused
-from deepgrid.chain.contract import interface
-from deepgrid.chain.rpc import Rpc
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.node_errors import NodeRefused
+from deepgrid.chain.node.rpc import Rpc
 from deepgrid.errors import ChainError
 from tests.chain.grid import Grid
 from tests.chain.odd_node import odd_node

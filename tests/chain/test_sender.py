@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.contract import interface
-from deepgrid.chain.node import Node
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.transaction import Call, Receipt
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError
 from deepgrid.lifecycle.job import JobDefinition
 from tests.chain.anvil import Anvil

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deepgrid.chain import flight
-from deepgrid.chain.transaction import Receipt
+from deepgrid.chain.transactions import in_flight as flight
+from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.errors import ChainError
 from tests.chain.bare import GWEI, Bare, in_pool
 from tests.chain.grid import Grid, People, until

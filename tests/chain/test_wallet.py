@@ -11,7 +11,7 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"

@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deepgrid.chain.abi import Event
 from deepgrid.chain.client import Queues
 from deepgrid.chain.history import job_of_event
+from deepgrid.chain.node.abi import Event
 from deepgrid.lifecycle.decide import LOST, REQUEUED
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.commands import Completions, Row, Sacct
-from deepgrid.slurm.runs import GUARDED, first_end
-from deepgrid.slurm.sightings import FORGOTTEN, REFUSED_START
+from deepgrid.slurm.observe.commands import Completions, Row, Sacct
+from deepgrid.slurm.observe.runs import GUARDED, first_end
+from deepgrid.slurm.observe.verdict import FORGOTTEN, REFUSED_START
 from deployments.onemachine.clusters import OFFERS
 from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed

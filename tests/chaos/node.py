@@ -12,7 +12,7 @@ from contextlib import suppress
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Any
 
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
 from tests.chaos.world import World

@@ -19,22 +19,22 @@ from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
-ADOPTING = "deployments.provider.carrying"
+ADOPTING = "deployments.provider.carriers"
 # Name of a point: module and attribute of the async function that does it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
-    "start of the run": ("tasks.claiming", "start_job_runs"),
-    "fetch": ("deepgrid.roles.carrier", "Carrier.fetch_script"),
+    "start of the run": ("tasks.claim_jobs", "start_job_runs"),
+    "fetch": ("deepgrid.provider.carrier", "Carrier.fetch_script"),
     "sbatch": ("deepgrid.slurm.cluster", "Cluster.submit"),
-    "RUNNING report": ("deepgrid.roles.carrier", "Carrier.report_running"),
+    "RUNNING report": ("deepgrid.provider.carrier", "Carrier.report_running"),
     "extension": ("deepgrid.slurm.cluster", "Cluster.set_time_limit"),
     "cancel at Slurm": ("deepgrid.slurm.cluster", "Cluster.cancel"),
-    "settlement": ("deepgrid.roles.carrier", "Carrier.settle"),
+    "settlement": ("deepgrid.provider.carrier", "Carrier.settle"),
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
     "adoption": (ADOPTING, "adopt"),
-    "tidying": ("deployments.worker.in_process", "tidy"),
+    "tidying": ("runtime.worker", "tidy"),
 }
 # In the middle of an effect: sbatch is about to be run, or answered, on the login node and we have not read it;
 # a transaction is at the node and we do not know that it is mined.
@@ -101,7 +101,7 @@ def _around(original: Callable[..., Awaitable[Any]], name: str, kills: Kills) ->
 def _watch_sbatch(kills: Kills) -> None:
     """The login node is this machine, so the protocol's files tell how far it is."""
     from deepgrid.slurm.cluster import Cluster
-    from deepgrid.slurm.submit import job_folder
+    from deepgrid.slurm.submit.protocol import job_folder
 
     original = Cluster.submit
 
@@ -125,7 +125,7 @@ def _watch_sbatch(kills: Kills) -> None:
 
 
 def _watch_sending(kills: Kills) -> None:
-    from deepgrid.chain.flight import Flight
+    from deepgrid.chain.transactions.in_flight import Flight
 
     original = Flight._broadcast
 

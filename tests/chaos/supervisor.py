@@ -46,7 +46,7 @@ class Patches:
 def serve(cluster: str, settings_file: str) -> None:
     """Be the supervisor, until a signal or a kill point ends it."""
     from blocks import Provider
-    from deepgrid.roles.provider import ProviderSettings
+    from deepgrid.provider.session import ProviderSettings
     from deployments.cli.provider import serve_provider
     from tests.chaos.points import ADOPTING, Kills, wrap_all
 
@@ -119,7 +119,7 @@ def _import_all() -> None:
     for name in (
         "cli.provider",
         "deployments.provider.supervisor",
-        "deployments.service",
+        "runtime.service",
         "tests.chaos.points",
         *FLOWS,
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.node import Node
+from deepgrid.chain.node.node import Node
 from tests.chain.anvil import Anvil
 from tests.chain.bare import Bare
 from tests.chaos.lagging import LaggingNode

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.roles.customer import CustomerSession, CustomerSettings, customer_session
+from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.grid import Grid
 from deployments.onemachine.processes import Daemon

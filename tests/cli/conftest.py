@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.anvil import Anvil
 from tests.chain.grid import approve_waiting, build
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of

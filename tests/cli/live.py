@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.services.client import ServicesClient

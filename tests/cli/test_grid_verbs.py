@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Dps, Live, Party, party
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.anvil import Anvil
 from tests.chain.bare import in_pool
 from tests.cli.live import Dps

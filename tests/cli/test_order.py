@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.customer.session import parse_affinity, parse_use, read_order
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
-from deepgrid.roles.customer import parse_affinity, parse_use, read_order
 
 WORKFLOW = """\
 resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 500, gpus: 1}

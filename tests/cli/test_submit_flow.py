@@ -15,7 +15,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from blocks import Customer, Grid, Wallet
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet as KeyFile
+from deepgrid.chain.transactions.wallet import Wallet as KeyFile
 from deepgrid.lifecycle.states import JobStatus
 from flows.submit_job import submit_job
 from tests.cli.live import CREDIT, EXAMPLE, Dps, finished

@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party, Wire, finished
 

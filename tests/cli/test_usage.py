@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.cli.main import app
 
 A = "0x5FbDB2315678afecb367f032d93F642f64180aa3"

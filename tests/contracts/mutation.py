@@ -72,9 +72,7 @@ def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
     with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
         first = _copied(CONTRACTS, Path(folder) / "0")
-        shutil.copytree(
-            COMPILED, Path(folder) / "deepgrid" / "chain" / "compiled"
-        )
+        shutil.copytree(COMPILED, Path(folder) / "deepgrid" / "chain" / "compiled")
         if failed := _failures(first):
             raise Unfit(f"without any mutant these fail already: {', '.join(failed)}")
         copies: SimpleQueue[Path] = SimpleQueue()

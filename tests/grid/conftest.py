@@ -25,8 +25,8 @@ from prefect.settings import (
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import Settlement
+from deepgrid.customer.session import CustomerSettings, Order, customer_session, read_order
 from deepgrid.lifecycle.job import Job
-from deepgrid.roles.customer import CustomerSettings, Order, customer_session, read_order
 from deployments.onemachine.grid import Grid
 from tests.grid.pool import client as client
 from tests.grid.pool import worker as worker

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain, Constants
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deployments.onemachine.grid import Grid
 

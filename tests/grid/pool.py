@@ -15,8 +15,8 @@ from prefect.client.schemas.objects import ConcurrencyLimitStrategy, Concurrency
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectAlreadyExists
 
-from deployments.worker.in_process import WORKER_TYPE, InProcessWorker
-from tasks.runs import calling_to_runs, start_run
+from runtime.runs import calling_to_runs, start_run
+from runtime.worker import WORKER_TYPE, InProcessWorker
 
 POOL = "worker-test"
 attempts: list[int] = []

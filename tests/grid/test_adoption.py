@@ -20,13 +20,13 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.roles.provider import ProviderSession
+from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import runs_of
-from deployments.provider.carrying import Carrying
-from deployments.provider.untold import Untold
-from deployments.worker.in_process import WORKER_TYPE
-from deployments.worker.tidying import runs_in
-from tasks.claiming import start_job_runs
+from deployments.provider.carried_jobs import Untold
+from deployments.provider.carriers import Carrying
+from runtime.orphaned_runs import runs_in
+from runtime.worker import WORKER_TYPE
+from tasks.claim_jobs import start_job_runs
 from tests.grid.conftest import PATIENCE_S
 
 pytestmark = pytest.mark.timeout(300)

@@ -11,10 +11,10 @@ from prefect.client.schemas.actions import WorkPoolUpdate
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 
-from deployments.worker.in_process import InProcessWorker
-from tasks import beginning
-from tasks.beginning import NewRun, find_or_begin_runs
-from tasks.runs import some_at_once
+from runtime import bulk_runs as beginning
+from runtime.bulk_runs import NewRun, find_or_begin_runs
+from runtime.runs import some_at_once
+from runtime.worker import InProcessWorker
 from tests.grid.pool import POOL, create, final, parents, until, working
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,7 +10,7 @@ import pytest
 from deepgrid.benchmark.labels import measured_of
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import Grid
 from tests.grid.conftest import PATIENCE_S, Customer

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
 from tests.grid.test_job_life import cold, steps

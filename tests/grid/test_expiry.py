@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
 from tests.grid.hands import constants

@@ -14,15 +14,15 @@ import pytest
 from deepgrid.billing.period import format_time
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.customer.session import CustomerSession, CustomerSettings, Order, customer_session, parse_use, read_order
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.customer import CustomerSession, CustomerSettings, Order, customer_session, parse_use, read_order
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from deployments.onemachine.grid import Grid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting

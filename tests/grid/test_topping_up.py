@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from deepgrid.chain.client import Queues
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.commands import limit_minutes
+from deepgrid.slurm.observe.commands import limit_minutes
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting, constants
 from tests.grid.runs import run_now, runs_of, unscheduled

@@ -13,9 +13,9 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 
-from deployments.worker.in_process import InProcessWorker
-from deployments.worker.tidying import ENDED
-from tasks.runs import Paused, start_run
+from runtime.orphaned_runs import ENDED
+from runtime.runs import Paused, start_run
+from runtime.worker import InProcessWorker
 from tests.grid.pool import POOL, create, end_of, final, parents, step, until, working
 
 pytestmark = pytest.mark.timeout(300)

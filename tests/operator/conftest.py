@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import Job
-from deepgrid.roles.operator import OperatorSession, OperatorSettings, follow_jobs, operator_session
+from deepgrid.operator.session import OperatorSession, OperatorSettings, follow_jobs, operator_session
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, People, build, gather_people
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deepgrid.lifecycle.job import Label
-from deepgrid.roles.approvals import approve_unless_changed, waiting_proposals
+from deepgrid.operator.approvals import approve_unless_changed, waiting_proposals
 from tests.chain.grid import HARDWARE, LABELS, PRICES
 from tests.operator.conftest import Office
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.auto_top_up import buy_slice, plan_slices, tell_unpaid
+from deepgrid.operator.delegated_top_ups import buy_slice, plan_slices, tell_unpaid
 from deepgrid.scheduling.top_ups import Slice, Unpaid
 from tests.chain.grid import CREDIT, DEFINITION, RATE
 from tests.operator.conftest import MINUTE_S, Office

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.expiry import overdue_jobs, take_back
+from deepgrid.operator.expiry import overdue_jobs, take_back
 from deepgrid.scheduling.expiry import TakeBack
 from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, approve_waiting
 from tests.operator.conftest import HOUR_S, MINUTE_S, Office

@@ -11,11 +11,11 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from deepgrid.lifecycle.job import Label
-from deployments import starting
 from deployments.operator import market as market_module
 from deployments.operator import on_demand
 from deployments.operator.market import Market
 from deployments.operator.on_demand import OnDemand
+from runtime import required_runs as starting
 from tests.chain.grid import HARDWARE, LABELS, PRICES, approve_waiting
 from tests.operator.conftest import Office
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.clusters import OFFERS

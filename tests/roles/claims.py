@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login
+from deepgrid.slurm.ssh.login import Login
 from tests.roles.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash
 

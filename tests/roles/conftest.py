@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.sender import Sender
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
-from deepgrid.roles import carrier, logs
-from deepgrid.roles.provider import ProviderSession, ProviderSettings, provider_session
-from deepgrid.roles.registration import register
+from deepgrid.provider import carrier
+from deepgrid.provider import log_shipping as logs
+from deepgrid.provider.registration import register
+from deepgrid.provider.session import ProviderSession, ProviderSettings, provider_session
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.chain.anvil import Anvil

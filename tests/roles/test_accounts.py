@@ -9,8 +9,8 @@ import pytest
 from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.carrier import carry
-from deepgrid.slurm.accounts import CustomerAccounts
+from deepgrid.provider.carrier import carry
+from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from tests.roles.conftest import Scene
 from tests.slurm.support import Box, bash
 

@@ -10,7 +10,7 @@ from deepgrid.benchmark.labels import measured_of, merge
 from deepgrid.benchmark.outcome import updated
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Label
-from deepgrid.roles.benchmarking import last_measured, measure, propose_if_moved
+from deepgrid.provider.measurements import last_measured, measure, propose_if_moved
 from tests.chain.grid import approve_waiting
 from tests.roles.conftest import OWN_LABELS, Scene
 

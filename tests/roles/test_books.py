@@ -16,8 +16,8 @@ from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, recon
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.books import Books, OperatorBooks, ProviderBooks
-from deepgrid.roles.operator import OperatorSettings, operator_session
+from deepgrid.observability.books import Books, OperatorBooks, ProviderBooks
+from deepgrid.operator.session import OperatorSettings, operator_session
 from tests.chain.grid import CREDIT, Grid
 from tests.roles.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended

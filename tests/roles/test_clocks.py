@@ -10,8 +10,8 @@ import pytest
 from deepgrid.lifecycle.actions import Awaited, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.roles.carrier import carry
-from deepgrid.roles.zombies import look_again, look_for_zombies
+from deepgrid.provider.carrier import carry
+from deepgrid.provider.zombies import look_again, look_for_zombies
 from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
 from tests.slurm.losing import lose

@@ -13,10 +13,10 @@ from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.carrier import carry
-from deepgrid.roles.cut import finding, too_high, why_not_claimed
-from deepgrid.roles.registration import Standing, read_versions, register
-from deepgrid.slurm.checkup import Level
+from deepgrid.provider.carrier import carry
+from deepgrid.provider.cut import finding, too_high, why_not_claimed
+from deepgrid.provider.registration import Standing, read_versions, register
+from deepgrid.slurm.setup.checkup import Level
 from tests.roles.conftest import Scene
 
 WHY = "the platform keeps 20 % of a job's cost, this provider accepts at most 19 %"

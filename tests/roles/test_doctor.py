@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.roles.doctor import examine_provider
-from deepgrid.slurm.checkup import Finding, Level
+from deepgrid.provider.doctor import examine_provider
+from deepgrid.slurm.setup.checkup import Finding, Level
 from tests.roles.conftest import Scene
 
 

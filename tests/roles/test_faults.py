@@ -6,7 +6,7 @@ from functools import partial
 
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.carrier import carry
+from deepgrid.provider.carrier import carry
 from tests.roles.claims import running, until
 from tests.roles.conftest import Scene
 from tests.slurm.support import Box

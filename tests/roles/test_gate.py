@@ -8,11 +8,11 @@ import pytest
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.doctor import examine_provider
-from deepgrid.roles.registration import register
-from deepgrid.slurm.checkup import Level
-from deepgrid.slurm.guards import NAMES, Gate
-from deepgrid.slurm.login import Login
+from deepgrid.provider.doctor import examine_provider
+from deepgrid.provider.registration import register
+from deepgrid.slurm.setup.checkup import Level
+from deepgrid.slurm.setup.guards import NAMES, Gate
+from deepgrid.slurm.ssh.login import Login
 from tests.chain.grid import CREDIT
 from tests.roles.conftest import SMALL_JOB, Scene
 from tests.slurm.support import Box

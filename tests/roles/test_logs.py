@@ -10,8 +10,8 @@ import pytest
 
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.roles import logs
-from deepgrid.roles.logs import LogShipper
+from deepgrid.provider import log_shipping as logs
+from deepgrid.provider.log_shipping import LogShipper
 
 KEY = JobKey(1, "0x" + "ab" * 20, 7, 1_000)
 

@@ -21,10 +21,10 @@ from deepgrid.lifecycle.actions import Action, Submit
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles import vitals
-from deepgrid.roles.carrier import Carrier, carry
-from deepgrid.roles.provider import ProviderSession, follow_jobs, provider_session
-from deepgrid.roles.vitals import Need, Vitals
+from deepgrid.observability import liveness as vitals
+from deepgrid.observability.liveness import Need, Vitals
+from deepgrid.provider.carrier import Carrier, carry
+from deepgrid.provider.session import ProviderSession, follow_jobs, provider_session
 from deployments.provider import endpoint
 from deployments.provider.endpoint import health_and_metrics
 from tests.chain.grid import Grid

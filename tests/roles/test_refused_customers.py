@@ -14,7 +14,7 @@ from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.carrier import carry
+from deepgrid.provider.carrier import carry
 from tests.roles.conftest import Scene
 from tests.slurm.support import Box
 

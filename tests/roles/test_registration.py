@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from deepgrid.lifecycle.job import Hardware, Label, Prices
-from deepgrid.roles.registration import Standing, await_approval, differences, propose, read_versions, register
+from deepgrid.provider.registration import Standing, await_approval, differences, propose, read_versions, register
 from deployments.provider import supervisor
 from tests.chain.grid import approve_waiting
 from tests.roles.conftest import OWN_LABELS, PRICES, Scene

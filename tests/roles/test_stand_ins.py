@@ -13,9 +13,9 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pe
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.carrier import carry
-from deployments.provider import carrying
-from deployments.provider.carrying import AGAIN_S, GRACE_S, Carrying, _patience
+from deepgrid.provider.carrier import carry
+from deployments.provider import carriers as carrying
+from deployments.provider.carriers import AGAIN_S, GRACE_S, Carrying, _patience
 from tests.roles.conftest import Scene
 
 WITHIN_S = 120

@@ -11,11 +11,11 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.actions import Action, Awaited, ExtendLimit, ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.roles import steering
-from deepgrid.roles.carrier import Carrier, carry
-from deepgrid.roles.provider import ProviderSession
-from deepgrid.roles.steering import Steered, summary
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.provider import steering
+from deepgrid.provider.carrier import Carrier, carry
+from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.steering import Steered, summary
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.chain.grid import CREDIT
 from tests.roles.conftest import Scene
 from tests.slurm.support import bash

@@ -11,8 +11,8 @@ from deepgrid.lifecycle.actions import ReportRunning, Wait
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.roles import carrier as carrying
-from deepgrid.roles.carrier import carry
+from deepgrid.provider import carrier as carrying
+from deepgrid.provider.carrier import carry
 from deepgrid.workflow import Job as Definition
 from tests.roles.conftest import SMALL_JOB, Scene
 from tests.slurm.support import Box, bash

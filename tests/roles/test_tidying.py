@@ -11,9 +11,9 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.tidying import find_leftovers, remove_leftovers
+from deepgrid.provider.cleanup import find_leftovers, remove_leftovers
 from deepgrid.sbatch import StoragePaths
-from deepgrid.slurm.leftovers import Leftover
+from deepgrid.slurm.submit.leftovers import Leftover
 from tests.roles.claims import in_queue, until
 from tests.roles.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from deepgrid.roles.wakeups import Wakeups
+from deepgrid.provider.wakeups import Wakeups
 
 
 async def test_news_wakes_those_who_wait_for_that_job() -> None:

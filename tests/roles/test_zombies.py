@@ -12,9 +12,9 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.zombies import cancel_left_over, look_again, look_for_zombies, put_right
-from deepgrid.slurm import sightings
-from deepgrid.slurm.sightings import EMPTIED_S
+from deepgrid.provider.zombies import cancel_left_over, look_again, look_for_zombies, put_right
+from deepgrid.slurm.observe import verdict as sightings
+from deepgrid.slurm.observe.verdict import EMPTIED_S
 from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
 from tests.slurm.losing import lose, lose_state

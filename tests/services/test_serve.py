@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.wallet import Wallet
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings

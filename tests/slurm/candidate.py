@@ -9,8 +9,8 @@ from pathlib import Path
 
 from deepgrid.errors import Deposed
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.leader import Leader, Pace
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.submit.leader import Leader, Pace
 
 
 async def main() -> None:

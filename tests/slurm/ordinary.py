@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from pwd import getpwnam
 
-from deepgrid.slurm.accounts import Become, CustomerAccounts
-from deepgrid.slurm.hook_text import Identities, submit_hook, submit_wrapper
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.setup.hook_text import Identities, submit_hook, submit_wrapper
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
+from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.probes import listens
 from deployments.onemachine.slurm_files import put_hook

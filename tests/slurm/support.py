@@ -17,12 +17,12 @@ from pwd import getpwnam
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
-from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.conclude import conclude
-from deepgrid.slurm.login import LoginSettings, Runner
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.observe.queries import conclude
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from deployments.onemachine.processes import ProcessTable
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.account_checks import AccountFacts, Known, examine_accounts, judge_accounts
-from deepgrid.slurm.accounts import Become, CustomerAccounts, as_expression
-from deepgrid.slurm.checkup import Finding, Level
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.setup.account_checks import AccountFacts, Known, examine_accounts, judge_accounts
+from deepgrid.slurm.setup.checkup import Finding, Level
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, as_expression
+from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deployments.onemachine import slurm_files
 from tests.slurm.ordinary import operator, ordinary_supervisor
 from tests.slurm.people import account

@@ -15,12 +15,12 @@ from deepgrid.billing.entries import Run, Runs, Span
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.accounting import WITHOUT_ACCOUNTING, read_runs
-from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.commands import Sacct
-from deepgrid.slurm.login import Login
-from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.observe.accounting import WITHOUT_ACCOUNTING, read_runs
+from deepgrid.slurm.observe.commands import Sacct
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.login import Login
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
 
 

@@ -15,12 +15,12 @@ import pytest
 from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.accounts import Become, CustomerAccounts
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.leftovers import Leftover
-from deepgrid.slurm.login import Login, LoginSettings
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.submit import SubmitRequest
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
+from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit.protocol import SubmitRequest
 from tests.slurm.ordinary import operator, ordinary_supervisor
 from tests.slurm.people import account, wallet_account
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, LoginWith, bash, ended, printed, until

@@ -15,11 +15,11 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.authorized_key import authorized_key
-from deepgrid.slurm.login import LoginSettings
-from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.ssh.authorized_key import authorized_key
+from deepgrid.slurm.ssh.login import LoginSettings
 from deployments.onemachine import slurm_files
-from deployments.provider.kept_settings import Kept, kept_file
+from deployments.provider.settings_cache import Kept, kept_file
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 from tests.slurm.test_leader import leading

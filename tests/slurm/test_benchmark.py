@@ -13,8 +13,8 @@ import pytest
 from deepgrid.benchmark.outcome import Outcome
 from deepgrid.benchmark.settings import BenchmarkSettings, Program
 from deepgrid.errors import SlurmError
-from deepgrid.roles.benchmarking import measure
-from deepgrid.roles.provider import ProviderSession
+from deepgrid.provider.measurements import measure
+from deepgrid.provider.session import ProviderSession
 from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from tests.slurm.support import Box

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.checkup import Facts, Finding, Level, ask, examine, judge
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.setup.checkup import Facts, Finding, Level, ask, examine, judge
+from deepgrid.slurm.ssh.login import Login, LoginSettings
 from tests.slurm.support import Box
 
 SETTINGS = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid")

@@ -10,7 +10,7 @@ import pytest
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.commands import (
+from deepgrid.slurm.observe.commands import (
     FORGOTTEN,
     Completions,
     Sacct,
@@ -21,9 +21,9 @@ from deepgrid.slurm.commands import (
     phase_of,
     wait_status,
 )
-from deepgrid.slurm.login import LoginSettings
-from deepgrid.slurm.nodes import Sinfo, count_gpus, memory_mb
-from deepgrid.slurm.submit import SubmitRequest, guarded
+from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
+from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.submit.protocol import SubmitRequest, guarded
 
 
 def recorded(name: str) -> str:

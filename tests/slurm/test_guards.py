@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
-from deepgrid.slurm.accounts import Become, CustomerAccounts
-from deepgrid.slurm.checkup import Level
-from deepgrid.slurm.guards import GUARDS, NAMES, Gate, ask_guards, check_gaps, judge_guards, missing_guards
-from deepgrid.slurm.hook_text import Identities, submit_hook, submit_wrapper, version_of
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.setup.checkup import Level
+from deepgrid.slurm.setup.guards import GUARDS, NAMES, Gate, ask_guards, check_gaps, judge_guards, missing_guards
+from deepgrid.slurm.setup.hook_text import Identities, submit_hook, submit_wrapper, version_of
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
+from deepgrid.slurm.ssh.login import Login, LoginSettings
 from tests.slurm.ordinary import hook_for, ordinary_supervisor
 from tests.slurm.people import account
 from tests.slurm.support import Box

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.accounts import Become, CustomerAccounts
-from deepgrid.slurm.hook_text import Identities, submit_hook, version_of
-from deepgrid.slurm.hooking import Plan, Site, hook, option, plan, with_option
-from deepgrid.slurm.login import LoginSettings
+from deepgrid.slurm.setup.hook_config import Plan, Site, hook, option, plan, with_option
+from deepgrid.slurm.setup.hook_text import Identities, submit_hook, version_of
+from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
+from deepgrid.slurm.ssh.login import LoginSettings
 
 LOGIN = LoginSettings("host", 22, "grid", Path("key"), Path("known"), "/srv/grid")
 BARE = Site(

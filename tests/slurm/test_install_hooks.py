@@ -11,13 +11,13 @@ import pytest
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
-from deepgrid.slurm import install
-from deepgrid.slurm.checkup import Level, examine
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.guards import ask_guards, missing_guards
-from deepgrid.slurm.hooking import Site, plan
-from deepgrid.slurm.login import Login
-from deepgrid.slurm.monitor import SlurmMonitor
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.setup import install
+from deepgrid.slurm.setup.checkup import Level, examine
+from deepgrid.slurm.setup.guards import ask_guards, missing_guards
+from deepgrid.slurm.setup.hook_config import Site, plan
+from deepgrid.slurm.ssh.login import Login
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 

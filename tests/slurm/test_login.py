@@ -15,9 +15,9 @@ import paramiko
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmError, SlurmUnreachable
-from deepgrid.slurm import login as login_module
-from deepgrid.slurm.channel import OUTPUT_LIMIT_BYTES
-from deepgrid.slurm.login import Login, LoginSettings
+from deepgrid.slurm.ssh import login as login_module
+from deepgrid.slurm.ssh.channel import OUTPUT_LIMIT_BYTES
+from deepgrid.slurm.ssh.login import Login, LoginSettings
 from tests.slurm.support import Box
 
 

@@ -14,11 +14,11 @@ import pytest
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.channel import CommandResult
-from deepgrid.slurm.commands import Row, Sacct
-from deepgrid.slurm.look import Look, Records, look_input, parse_look
-from deepgrid.slurm.runs import Marks
-from deepgrid.slurm.scripts import read_script
+from deepgrid.slurm.observe.commands import Row, Sacct
+from deepgrid.slurm.observe.runs import Marks
+from deepgrid.slurm.observe.snapshot import Look, Records, look_input, parse_look
+from deepgrid.slurm.remote.scripts import read_script
+from deepgrid.slurm.ssh.channel import CommandResult
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
 OURS = Row(42, "999", "COMPLETED", 100, 160)
@@ -166,7 +166,7 @@ def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None
 
     def looked(some: Sequence[JobKey]) -> tuple[Look, int]:
         (tmp_path / "calls").write_text("")
-        argv = ["sh", "-c", read_script("identity.sh", "look.sh"), "look", str(tmp_path), "true"]
+        argv = ["sh", "-c", read_script("identity.sh", "snapshot.sh"), "look", str(tmp_path), "true"]
         env = {**os.environ, "PATH": f"{counting.parent}:{os.environ['PATH']}"}
         done = subprocess.run(argv, input=look_input(some), capture_output=True, check=True, env=env)
         return parse_look(CommandResult(0, done.stdout, done.stderr)), len((tmp_path / "calls").read_text())

@@ -12,11 +12,11 @@ import pytest
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase
-from deepgrid.slurm.channel import CommandResult
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.sightings import UNREAD
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.observe.verdict import UNREAD
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.login import Login
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash, ended, hand_over, leave, new_key, until
 
 

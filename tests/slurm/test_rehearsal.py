@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.checkup import Finding, Level, ask
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.conversation import Conversation
-from deepgrid.slurm.login import CommandResult, Login, LoginSettings
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.rehearsal import rehearse
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.setup.checkup import Finding, Level, ask
+from deepgrid.slurm.setup.selftest import rehearse
+from deepgrid.slurm.ssh.line_channel import Conversation
+from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 from tests.slurm.test_leader import leading
 
@@ -84,7 +84,7 @@ async def test_nodes_that_do_not_see_the_folder_are_told(box: Box, tmp_path: Pat
 async def test_a_partition_without_a_free_node_does_not_hang_the_doctor(
     box: Box, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deepgrid.slurm.rehearsal.NODE_WITHIN_S", 2.0)
+    monkeypatch.setattr("deepgrid.slurm.setup.selftest.NODE_WITHIN_S", 2.0)
     nodes = (await tried(Login(box.settings)))["nodes"]
     assert (nodes.level, "PENDING" in nodes.words) == (Level.WARNING, True), nodes
     assert box.slurm("squeue", "-h", "-a", "-o", "%j").count("doctor") == 0

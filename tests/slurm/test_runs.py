@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.commands import Row, wait_status
-from deepgrid.slurm.look import Look
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.runs import (
+from deepgrid.slurm.observe.commands import Row, wait_status
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.observe.runs import (
     CLOCKS_AGREE_WITHIN_S,
     GUARD_STATUS,
     REFUSAL_TAKES_S,
@@ -28,7 +27,8 @@ from deepgrid.slurm.runs import (
     is_refused_start,
     seconds_in,
 )
-from deepgrid.slurm.sightings import REFUSED_START
+from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.verdict import REFUSED_START
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 from tests.slurm.test_look import KEY, RECORDED
 

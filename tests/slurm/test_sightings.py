@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
-from deepgrid.slurm.commands import Row
-from deepgrid.slurm.look import Look
-from deepgrid.slurm.runs import GUARDED, Marks
-from deepgrid.slurm.sightings import (
+from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.observe.runs import GUARDED, Marks
+from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.verdict import (
     ABSENT_BUT_ACCOUNTED,
     EMPTIED_S,
     FORGOTTEN,

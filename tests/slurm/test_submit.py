@@ -12,9 +12,9 @@ from deepgrid.errors import InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.login import Login
-from deepgrid.slurm.monitor import SlurmMonitor
-from deepgrid.slurm.submit import (
+from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.submit.protocol import (
     INTENT_PATIENCE_S,
     Submission,
     SubmitRequest,

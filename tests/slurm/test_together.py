@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from deepgrid.slurm.together import Together
+from deepgrid.slurm.submit.batcher import Together
 
 
 async def test_what_is_asked_for_side_by_side_is_done_in_one_call() -> None:

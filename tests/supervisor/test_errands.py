@@ -13,11 +13,11 @@ import pytest
 
 from deepgrid.chain.client import Queues
 from deepgrid.errors import ChainError
-from deepgrid.roles.provider import ProviderSession
-from deepgrid.roles.wakeups import Wakeups
-from deployments import starting
-from deployments.provider import errands
-from deployments.provider.errands import Errands
+from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.wakeups import Wakeups
+from deployments.provider import queue_watcher as errands
+from deployments.provider.queue_watcher import Errands
+from runtime import required_runs as starting
 
 WITHIN_S = 60
 

@@ -11,8 +11,8 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
 from deepgrid.errors import ServiceError
-from deployments.provider import kept_settings
-from deployments.provider.kept_settings import kept_file, provider_settings
+from deployments.provider import settings_cache as kept_settings
+from deployments.provider.settings_cache import kept_file, provider_settings
 
 NOBODY = "http://127.0.0.1:1/api"
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from prefect.client.schemas.objects import FlowRun
 
-from deployments import starting
-from tasks.runs import Paused
+from runtime import required_runs as starting
+from runtime.runs import Paused
 
 AWAY = httpx.ConnectError("All connection attempts failed")
 

@@ -12,7 +12,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.roles.expiry import MOVED_ON
+from deepgrid.operator.expiry import MOVED_ON
 from tests.chaos.administration import Administrator
 from tests.chaos.batch import LOCKED_WEI
 from tests.chaos.fault import Allowed, Fault

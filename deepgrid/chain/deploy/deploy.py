@@ -1,0 +1,243 @@
+"""Puts the grid's contracts on a chain, wires them, and gives each duty to whose it is.
+
+May be run again at any time, also after it was killed: what stands is found and kept, what is missing is done. What
+each transaction would do is looked up before it is sent: a contract at the address that its number gives (`draft.py`),
+a role at its contract. So nothing is sent as long as something of the key is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from eth_typing import HexAddress, HexStr
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.deploy.draft import Creation, Draft
+from deepgrid.chain.deploy.roles import Deployment, Duties, Grant, grants
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.contract_errors import refusal, role_hash
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.node.node_errors import Request, making_sense
+from deepgrid.chain.transactions.nonce_lease import Lease
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.transaction import Call
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ChainError, ConfigurationError
+
+UNDER_WAY_WAIT_S = 120.0
+POLL_S = 0.2
+TURN_WAIT_S = 1.0
+
+
+def _silent(_line: str) -> None:
+    pass
+
+
+async def deploy_to_book(
+    where: Path,
+    rpc_url: str,
+    admin: Wallet,
+    duties: Duties,
+    endpoints: Mapping[str, str | None],
+    *,
+    replace_lost: bool = False,
+    tell: Callable[[str], None] = _silent,
+) -> tuple[AddressBook, int]:
+    """As `deploy`, for the address book at `where`, which is written when all is done; returns it and what was sent.
+
+    `endpoints` are the book's other fields. Notes of what is not done lie beside the book until then.
+    """
+    standing = AddressBook.load(where) if where.exists() else None
+    draft_file = where.with_name(f"{where.name}.deploying")
+    grid = await deploy(
+        rpc_url, admin, duties, standing=standing, draft_file=draft_file, replace_lost=replace_lost, tell=tell
+    )
+    book = AddressBook.model_validate({
+        "chain_id": grid.chain_id, "credit": grid.credit, "provider_manager": grid.provider_manager,
+        "meta_scheduler": grid.meta_scheduler, "first_block": grid.first_block, **endpoints,
+    })  # fmt: skip
+    if book != standing:
+        book.save(where)
+    draft_file.unlink(missing_ok=True)
+    return book, grid.sent
+
+
+async def deploy(
+    rpc_url: str,
+    admin: Wallet,
+    duties: Duties,
+    *,
+    standing: AddressBook | None = None,
+    draft_file: Path | None = None,
+    replace_lost: bool = False,
+    tell: Callable[[str], None] = _silent,
+) -> Deployment:
+    """Deploy and wire Credit, ProviderManager and MetaScheduler, and give the roles of `duties`.
+
+    `admin` pays the gas, and is admin of the contracts and minter of credits. The contracts of the book `standing` are
+    kept; when they are not on the chain it is an error, or with `replace_lost` (a development chain that began anew)
+    they are deployed again. `draft_file` keeps what a killed run had done. `tell` gets a line for each thing done.
+
+    Raises ConfigurationError for a book or draft of another chain, ChainError when the node does not answer or another
+    process deploys with this key, ContractError when the key may not give roles.
+    """
+    file = admin.key_file
+    turn = None if file is None else file.with_name(f"{file.name}.deploying")
+    async with await Node.at(rpc_url) as node, Lease(turn, TURN_WAIT_S):
+        sender = Sender(node, admin)
+        try:
+            return await _Deploying(node, sender, tell).run(duties, standing, draft_file, replace_lost)
+        finally:
+            await sender.close()
+
+
+class _Deploying:
+    """One run of a deployment."""
+
+    def __init__(self, node: Node, sender: Sender, tell: Callable[[str], None]) -> None:
+        self._node = node
+        self._sender = sender
+        self._tell = tell
+        self._sent = 0
+
+    async def run(
+        self, duties: Duties, standing: AddressBook | None, draft_file: Path | None, replace_lost: bool
+    ) -> Deployment:
+        kept = None if standing is None else await self._kept(standing, replace_lost)
+        await self._wait_for_earlier()
+        grid = kept or await self._create_all(Draft.open(draft_file, self._node.chain_id, self._sender.address))
+        for grant in grants(grid, duties):
+            await self._give(grant)
+        return Deployment(
+            grid.chain_id, grid.credit, grid.provider_manager, grid.meta_scheduler, grid.first_block, self._sent
+        )
+
+    async def _kept(self, book: AddressBook, replace_lost: bool) -> Deployment | None:
+        """The contracts of the book; None if they shall be replaced."""
+        if book.chain_id != self._node.chain_id:
+            raise ConfigurationError(
+                f"The address book is of chain {book.chain_id}, the node at {self._node.rpc.host} is on chain"
+                f" {self._node.chain_id}.",
+                next_step="Name another file for the book of that chain, or the node of this one.",
+            )
+        named = {"Credit": book.credit, "ProviderManager": book.provider_manager, "MetaScheduler": book.meta_scheduler}
+        there = await self._node.has_code(list(named.values()))
+        lost = [
+            f"{name} at {address}" for (name, address), found in zip(named.items(), there, strict=True) if not found
+        ]
+        if lost and replace_lost:
+            return None
+        if lost:
+            raise ConfigurationError(
+                f"The address book names contracts that are not on chain {book.chain_id}: {', '.join(lost)}.",
+                next_step="Wait until the node has caught up; if the chain began anew, move the book away.",
+            )
+        linked = [await self._ask("MetaScheduler", book.meta_scheduler, view) for view in ("credit", "providerManager")]
+        if linked != [book.credit, book.provider_manager]:
+            raise ConfigurationError(
+                "The contracts in the address book do not belong together.", next_step="Correct the book."
+            )
+        for name, address in named.items():
+            self._tell(f"{name} stands at {address}")
+        return Deployment(book.chain_id, book.credit, book.provider_manager, book.meta_scheduler, book.first_block)
+
+    # -- contracts ---------------------------------------------------------------------------
+
+    async def _create_all(self, draft: Draft) -> Deployment:
+        if not await self._found(draft, "Credit", _creation("Credit")):
+            draft.begin((await self._node.head()).number + 1)
+        credit = await self._create(draft, "Credit")
+        manager = await self._create(draft, "ProviderManager")
+        scheduler = await self._create(draft, "MetaScheduler", credit, manager)
+        return Deployment(self._node.chain_id, credit, manager, scheduler, draft.notes.first_block)
+
+    async def _create(self, draft: Draft, name: str, *args: str) -> str:
+        """Where the contract stands; creates it unless an earlier run did."""
+        data = _creation(name, *args)
+        if found := await self._found(draft, name, data):
+            self._tell(f"{name} stands at {found}")
+            return found
+        place = _created_by(self._sender.address, await self._number("pending"))
+        draft.note(name, Creation(hash=_hash(data), address=place))
+        receipt = await self._send(Call(f"Deploying {name}", None, data))
+        if receipt.contract is None:
+            raise ChainError(f"The node does not tell the address of the deployed {name}.")
+        address = str(to_checksum_address(receipt.contract))
+        if address != place:  # another program used the key at that moment
+            draft.note(name, Creation(hash=_hash(data), address=address))
+        self._tell(f"{name} deployed at {address}")
+        return address
+
+    async def _found(self, draft: Draft, name: str, data: str) -> str | None:
+        """Where an earlier run put this very contract."""
+        noted = draft.notes.contracts.get(name)
+        if noted is None or noted.hash != _hash(data) or not all(await self._node.has_code([noted.address])):
+            return None
+        return noted.address
+
+    async def _wait_for_earlier(self) -> None:
+        """Until nothing that an earlier run sent is still to be mined: what it did cannot be seen before."""
+        deadline = asyncio.get_running_loop().time() + UNDER_WAY_WAIT_S
+        told = False
+        while await self._number("latest") < await self._number("pending"):
+            if not told:
+                self._tell(f"Waiting for an earlier transaction of {self._sender.address} to be mined")
+                told = True
+            if asyncio.get_running_loop().time() > deadline:
+                raise ChainError(
+                    f"A transaction of {self._sender.address} has waited for {UNDER_WAY_WAIT_S:.0f} s to be mined.",
+                    next_step="Run this again when it is mined.",
+                )
+            await asyncio.sleep(POLL_S)
+
+    async def _number(self, block: str) -> int:
+        answer = await self._node.rpc.call("eth_getTransactionCount", self._sender.address, block)
+        with making_sense("a nonce"):
+            return int(answer, 16)
+
+    # -- roles -------------------------------------------------------------------------------
+
+    async def _give(self, grant: Grant) -> None:
+        args = (role_hash(grant.role), grant.account)
+        if await self._ask(grant.contract, grant.address, "hasRole", *args):
+            self._tell(f"{grant.meaning} already")
+            return
+        data = interface(grant.contract).encode("grantRole", *args)
+        await self._send(Call(f"Granting {grant.role}", grant.address, data))
+        self._tell(f"{grant.meaning} from now on")
+
+    async def _send(self, call: Call) -> Any:
+        receipt = await self._sender.send(call)
+        self._sent += 1
+        return receipt
+
+    async def _ask(self, contract: str, address: str, view: str, *args: Any) -> Any:
+        known = interface(contract)
+        request: Request = ("eth_call", [{"to": address, "data": known.encode(view, *args)}, "latest"])
+        try:
+            [answer] = await self._node.rpc.batch([request])
+        except ChainError as error:
+            raise refusal(error) from None
+        with making_sense("a contract's answer"):
+            return known.decode(view, bytes.fromhex(answer[2:]))
+
+
+def _created_by(sender: str, number: int) -> str:
+    """Where the contract will stand that this transaction of `sender` creates."""
+    from web3.types import Nonce  # here, because importing web3 takes half a second
+    from web3.utils.address import get_create_address
+
+    return str(get_create_address(HexAddress(HexStr(sender)), Nonce(number)))
+
+
+def _creation(name: str, *args: str) -> str:
+    return interface(name).creation(*args)
+
+
+def _hash(data: str) -> str:
+    return "0x" + keccak(hexstr=data).hex()

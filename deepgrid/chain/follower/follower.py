@@ -1,0 +1,217 @@
+"""Follows the chain and tells which jobs changed; being down costs it time, never a job.
+
+Each new head is only a hint to look. What happened since the cursor is asked of the event log, what
+became of the jobs is read from the contract at that same head. Only when that was told and taken does
+the cursor move: a process that dies in between is told again. When the hashes of known blocks differ
+from the chain's, the follower goes back to the last common block and reads again whatever changed after
+it. Claimed jobs are also read every few seconds, because a cancel request and a top-up leave no event.
+
+Heads are polled, not subscribed to: one small request every `poll_s` works through restarted
+nodes and proxies, and a subscription would need it all the same as its safety net.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.follower.index import JobIndex
+from deepgrid.chain.history import job_of_event
+from deepgrid.chain.node.node import Block
+from deepgrid.errors import ChainError, NotFound
+from deepgrid.lifecycle.job import Job
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.3
+SWEEP_S = 5.0
+LONGEST_PAUSE_S = 15.0
+LONGEST_LOG_SPAN = 1000  # blocks; further behind, all hot jobs are read instead of the log
+HASHES_A_STEP = 64
+JOBS_A_SLICE = 1000
+ENDS_KEPT = 10_000
+
+Step = tuple[int, Sequence[Block]]  # where the cursor leaves from, and the blocks that it goes over
+
+
+class Follower:
+    """Keeps `index` at the chain's head while `changes` is being iterated."""
+
+    def __init__(
+        self, chain: Chain, index: JobIndex, *, poll_s: float = POLL_S, sweep_s: float = SWEEP_S,
+        caught_up: Callable[[Block], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """`caught_up` is told of the head at each look that told everything up to it."""
+        self._caught_up = caught_up
+        self._chain = chain
+        self._index = index
+        self._poll_s = poll_s
+        self._sweep_s = sweep_s
+        self._swept_at = 0.0
+        self._swept = ""  # hash of the block at which that was
+        self._known: dict[int, Job] = {}  # hot jobs as last told
+        self._ended: dict[int, Job] = {}  # the last ones that ended, as told
+
+    async def changes(self) -> AsyncIterator[list[Job]]:
+        """Batches of changed jobs, for ever.
+
+        The first batch comes as soon as the chain is caught up with and holds every hot job, and
+        what was hot when last seen; it may be empty, the later ones are not. A job that changed
+        several times in between comes once, as it is now.
+        """
+        started, failures = False, 0
+        while True:
+            try:
+                head = await self._head(first=not started)
+                changed, step = await self._step(head, first=not started)
+            except (ChainError, NotFound) as error:  # NotFound: the chain went back under our feet
+                failures += 1
+                pause_s = min(LONGEST_PAUSE_S, self._poll_s * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
+                log.log(logging.WARNING if failures == 1 else logging.DEBUG, "following the chain: %s", error)
+                await asyncio.sleep(pause_s)
+                continue
+            failures = 0
+            if changed or not started:
+                started = True
+                yield changed
+            if step is not None:
+                self._index.advance(*step)
+            self._caught_up(head)
+            if not changed:
+                await asyncio.sleep(self._poll_s)
+
+    async def _head(self, *, first: bool) -> Block:
+        if first:
+            await self._identify()
+        return await self._chain.head()
+
+    async def _step(self, head: Block, *, first: bool) -> tuple[list[Job], Step | None]:
+        """Look at `head`; returns the jobs that changed, and the way there."""
+        known = self._index.blocks()
+        sweep = self._is_sweep_due(head)
+        if known.get(head.number) == head.hash and max(known) == head.number and not (first or sweep):
+            return [], None
+        ancestor = await self._common(known, head)
+        if ancestor is None:
+            return await self._read_everything(head, known), (-1, [head])
+        blocks = await self._blocks_after(ancestor, known, head)
+        ids = set(self._index.touched_after(ancestor))
+        if head.number - ancestor <= LONGEST_LOG_SPAN:
+            ids |= await self._in_log(ancestor + 1, head.number)
+        else:
+            count = await self._chain.job_count(head.number)
+            ids.update(self._index.hot(), range(self._index.last_id() + 1, count + 1))
+        if first:
+            ids.update(self._index.hot())
+        if sweep:
+            ids.update(self._index.claimed())
+        changed = await self._read(ids, head)
+        if sweep:
+            self._swept, self._swept_at = head.hash, asyncio.get_running_loop().time()
+        return changed, (ancestor, blocks)
+
+    async def _identify(self) -> None:
+        """Make sure that the index is of this grid, in this life of its chain."""
+        (genesis,) = await self._chain.blocks([0])
+        birth = "" if genesis is None else genesis.hash
+        self._index.belong_to(f"{self._chain.chain_id} {self._chain.book.meta_scheduler} {birth}")
+
+    # -- where on the chain ------------------------------------------------------------------
+
+    async def _common(self, known: dict[int, str], head: Block) -> int | None:
+        """Number of the highest known block that is still on the chain; None when there is none."""
+        if known.get(head.number) == head.hash:
+            return head.number
+        if known.get(head.number - 1) == head.parent_hash:
+            return head.number - 1
+        numbers = sorted((number for number in known if number <= head.number), reverse=True)
+        for some in (numbers[:1], numbers[1:]):
+            for number, block in zip(some, await self._chain.blocks(some), strict=True):
+                if block is not None and block.hash == known[number]:
+                    return number
+        return None
+
+    async def _blocks_after(self, ancestor: int, known: dict[int, str], head: Block) -> list[Block]:
+        """The last blocks up to `head`, checked to be one chain that continues from `ancestor`."""
+        if head.number == ancestor:
+            return []
+        first = max(ancestor + 1, head.number - HASHES_A_STEP + 1)
+        parent = known[ancestor] if first == ancestor + 1 else None
+        chained: list[Block] = []
+        for block in [*await self._chain.blocks(list(range(first, head.number))), head]:
+            if block is None or parent not in (None, block.parent_hash):
+                raise ChainError("The chain went back while its blocks were read.")
+            chained.append(block)
+            parent = block.hash
+        return chained
+
+    # -- what changed ------------------------------------------------------------------------
+
+    async def _in_log(self, first: int, last: int) -> set[int]:
+        if first > last:
+            return set()
+        jobs = (job_of_event(event) for event in await self._chain.events(first, last))
+        return {job_id for job_id in jobs if job_id is not None}
+
+    def _is_sweep_due(self, head: Block) -> bool:
+        """Whether claimed jobs are to be read: some seconds after the last time, if there was a block since."""
+        return head.hash != self._swept and asyncio.get_running_loop().time() - self._swept_at >= self._sweep_s
+
+    async def _read(self, ids: Iterable[int], head: Block) -> list[Job]:
+        """Read these jobs at `head` and store them; returns those that are news."""
+        wanted = sorted(ids)
+        if not wanted:
+            return []
+        count = await self._chain.job_count(head.number)
+        self._forget([job_id for job_id in wanted if job_id > count])
+        jobs = await self._chain.jobs([job_id for job_id in wanted if job_id <= count], head.number)
+        changed = [job for job in jobs if self._told(job.id) != job]
+        self._index.put(jobs, head.number)
+        for job in changed:
+            self._remember(job)
+        return changed
+
+    async def _read_everything(self, head: Block, known: dict[int, str]) -> list[Job]:
+        """A new index, or a chain that went back beyond all `known` blocks: read every job there is."""
+        count = await self._chain.job_count(head.number)
+        watched = set(self._index.hot())
+        if known:
+            log.warning("no known block is on the chain any more; reading all jobs")
+            watched |= {*self._index.touched_after(min(known) - 1), *self._ended}
+            watched.update(range(self._index.last_id() + 1, count + 1))
+            await self._identify()
+        self._forget([job_id for job_id in {*watched, *self._known} if job_id > count])
+        news: list[Job] = []
+        for start in range(1, count + 1, JOBS_A_SLICE):
+            ids = list(range(start, min(count, start + JOBS_A_SLICE - 1) + 1))
+            jobs = await self._chain.jobs(ids, head.number)
+            news += [job for job in jobs if job.status.hot or job.id in watched]
+            self._index.put((job for job in jobs if job.id not in watched), head.number)
+        self._index.put(news, head.number)
+        changed = [job for job in news if self._told(job.id) != job]
+        for job in changed:
+            self._remember(job)
+        return changed
+
+    def _told(self, job_id: int) -> Job | None:
+        """The job as it was told last."""
+        return self._known.get(job_id) or self._ended.get(job_id)
+
+    def _remember(self, job: Job) -> None:
+        self._forget_told(job.id)
+        (self._known if job.status.hot else self._ended)[job.id] = job
+        if len(self._ended) > ENDS_KEPT:
+            del self._ended[next(iter(self._ended))]
+
+    def _forget(self, job_ids: list[int]) -> None:
+        """Jobs that a reorganisation took away."""
+        self._index.drop(job_ids)
+        for job_id in job_ids:
+            self._forget_told(job_id)
+
+    def _forget_told(self, job_id: int) -> None:
+        self._known.pop(job_id, None)
+        self._ended.pop(job_id, None)

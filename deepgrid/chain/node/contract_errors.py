@@ -1,0 +1,275 @@
+"""What contracts say when they refuse, as sentences.
+
+One table of selectors is built from the ABIs of all contracts: a call to one contract may be
+refused deep inside another (a job's deposit by the credit token).
+"""
+
+from __future__ import annotations
+
+import functools
+import string
+from typing import TYPE_CHECKING, Any
+
+from eth_typing import BlockNumber
+from eth_utils.crypto import keccak
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.chain.node.abi import decode_fields, selector
+from deepgrid.chain.node.contract import CONTRACTS, interface
+from deepgrid.chain.node.node_errors import NodeRefused, making_sense
+from deepgrid.chain.node.rpc import Rpc
+from deepgrid.chain.transactions.transaction import Call
+from deepgrid.errors import ChainError, ContractError, GridError
+from deepgrid.lifecycle.states import JobStatus
+
+if TYPE_CHECKING:
+    from web3.types import TxParams
+
+ADMIN = "DEFAULT_ADMIN_ROLE"
+ROLES = (ADMIN, "METASCHEDULER_ROLE", "METASCHEDULER_CONTRACT_ROLE", "MINTER_ROLE")
+OUT_OF_GAS = "OutOfGas"
+TOO_MUCH_GAS = (
+    "out of gas",
+    "outofgas",
+    "memoryoog",
+    "gas required exceeds",
+    "exceeds block gas limit",
+    "gas limit too high",
+)
+SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
+    {"type": "error", "name": "Error", "inputs": [{"name": "message", "type": "string"}]},
+    {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
+)
+
+# Error name -> (sentence, next step). `credits` formats wei, `status` a state, `role` a role's hash.
+SENTENCES: dict[str, tuple[str, str]] = {
+    "SameStatusError": ("The job is in that state already.", ""),
+    "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", ""),
+    "JobHotStatusOnly": ("The job is over: it is {current:status}.", ""),
+    "MetaScheduledScheduledStatusOnly": (
+        "The job is {current:status}; only an assigned job that has not started can be refused.",
+        "",
+    ),
+    "RunningScheduledStatusOnly": ("The job is {current:status}; only a claimed job can be topped up.", ""),
+    "RunningColdStatusOnly": ("A provider reports that a job runs or is over, not that it is {current:status}.", ""),
+    "TimeoutTooEarly": ("The provider still has time, until unix second {notBefore}.", "Try again then."),
+    "CustomerOnly": ("Only the job's customer {expected} may do this; {current} asked.", "Use the customer's key."),
+    "JobProviderOnly": ("Only the job's provider {expected} may do this; {current} asked.", ""),
+    "CustomerMetaSchedulerProviderOnly": (
+        "Only the job's customer, its provider or the meta-scheduler may do this.",
+        "",
+    ),
+    "NewJobRequestDisabled": ("The grid takes no new jobs at the moment.", "Try again later."),
+    "InsufficientFunds": (
+        "{available:credits} credits are not enough: {required:credits} are required.",
+        "Lock more credits.",
+    ),
+    "InvalidJobDefinition": ("The job asks for no tasks, no CPUs or no memory.", "Correct its resources."),
+    "TooMuchLocked": ("{amount:credits} credits are more than a job can hold: {most:credits}.", "Lock less."),
+    "BlobTooLong": (
+        "The jobs' texts and labels take {length} bytes; the chain keeps at most {most} together.",
+        "Shorten them, or ask for fewer jobs at once.",
+    ),
+    "FailedCall": (
+        "The contract has no such function, or had too little gas for it.",
+        "Check that the contracts are of this version.",
+    ),
+    "AddressEmptyCode": ("There is no contract at {target}.", "Check the addresses in the address book."),
+    "InvalidJob": ("There is no such job.", ""),
+    "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
+    "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
+    "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
+    "RemainingTimeAboveLimit": ("The job has {remaining} minutes left; a top-up is possible from {limit} on.", ""),
+    "NoJob": ("No job is waiting for this provider.", ""),
+    "OutOfBounds": ("The list has changed since its last page was read.", "Read it from the start."),
+    "TooManyNodes": ("A provider has at most {most} nodes on chain, not {count}.", "Offer a smaller partition."),
+    "TooManyLabels": ("{count} labels are too many: the chain takes at most {most}.", "Leave some away."),
+    "LabelTooLong": (
+        "A label's key or value has {length} bytes; the chain takes at most {most}.",
+        "Shorten the provider's labels.",
+    ),
+    "ProposalChanged": (
+        "The provider has replaced its proposal meanwhile.",
+        "Look at the new one with `dps provider status`.",
+    ),
+    "ProposalTooRecent": (
+        "The proposal changed lately: it is approved by its hash, or from unix second {notBefore} on.",
+        "Use `dps provider approve`.",
+    ),
+    "InvalidNodesCount": ("A provider needs at least one node.", "Correct the hardware."),
+    "ArrayLengthMismatch": ("The hardware does not give one figure for each node.", "Correct the hardware."),
+    "InvalidTotalCpus": ("The nodes have no CPU.", "Correct the hardware."),
+    "InvalidTotalMem": ("The nodes have no memory.", "Correct the hardware."),
+    "NoProvider": ("There is no such provider.", ""),
+    "WaitingApprovalOnly": ("The provider has nothing that waits for approval.", ""),
+    "Banned": ("The provider is banned.", ""),
+    "AlreadyDone": ("That is already so.", ""),
+    "InvalidConstant": ("{value} is out of range: {least} to {most}.", ""),
+    "CutNotDue": (
+        "No new cut can take effect yet: not before unix second {notBefore} (0: no notice was given).",
+        "Wait until then, or announce a cut with `dps operator constants cut PERCENT`.",
+    ),
+    "ERC20InsufficientBalance": (
+        "{sender} has {balance:credits} credits; {needed:credits} are needed.",
+        "Get more credits.",
+    ),
+    "ERC20InsufficientAllowance": (
+        "The grid may spend {allowance:credits} credits of yours; {needed:credits} are needed.",
+        "Raise the allowance with `dps allowance set`.",
+    ),
+    "ERC20InvalidReceiver": ("Credits cannot be sent to {receiver}.", ""),
+    "ERC20InvalidSpender": ("{spender} cannot be allowed to spend credits.", ""),
+    "ERC20InvalidSender": ("{sender} cannot give credits away.", ""),
+    "ERC20InvalidApprover": ("{approver} cannot allow others to spend credits.", ""),
+    "SafeERC20FailedOperation": ("The token {token} did not move the credits.", "Check the addresses in the book."),
+    "ERC2612ExpiredSignature": ("The permit was valid until unix second {deadline}.", "Sign a new one."),
+    "ERC2612InvalidSigner": ("The permit is signed by {signer}, not by {owner}.", "Sign it with the owner's key."),
+    "InvalidAccountNonce": ("The permit's number is not {account}'s next, {currentNonce}.", "Sign a new one."),
+    "ECDSAInvalidSignature": ("The signature is of nobody.", "Sign again."),
+    "ECDSAInvalidSignatureLength": ("A signature has 65 bytes, not {length}.", "Sign again."),
+    "ECDSAInvalidSignatureS": ("The signature is the twin of a valid one.", "Sign again."),
+    "InvalidShortString": ("The token's name is stored in a way that cannot be read.", ""),
+    "StringTooLong": ("The token's name {str} is too long.", ""),
+    "AccessControlUnauthorizedAccount": ("{account} lacks the role {neededRole:role}.", "Use a key that has it."),
+    "AccessControlBadConfirmation": ("A role is given up with the key that has it.", "Use that key."),
+    "OwnableInvalidOwner": ("{owner} cannot own the contract.", ""),
+    "OwnableUnauthorizedAccount": ("{account} is not the contract's owner.", "Use the owner's key."),
+}
+
+PANICS = {
+    0x01: "an assertion failed",
+    0x11: "a number overflowed",
+    0x12: "a division by zero",
+    0x21: "a value outside its enum",
+    0x22: "broken storage",
+    0x31: "an empty list",
+    0x32: "an index outside its list",
+    0x41: "too much memory",
+    0x51: "a call of nothing",
+}
+
+
+def role_hash(role: str) -> bytes:
+    """The 32 bytes by which AccessControl knows `role`."""
+    return bytes(32) if role == ADMIN else keccak(text=role)
+
+
+class _Words(string.Formatter):
+    """Formats `credits`, `status` and `role` beside what str.format knows."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "credits":
+            return format_credits(value)
+        if format_spec == "status":
+            return JobStatus(value).words if value in iter(JobStatus) else f"in state {value}"
+        if format_spec == "role":
+            return next((role for role in ROLES if role_hash(role) == value), f"0x{value.hex()}")
+        return str(super().format_field(value, format_spec))
+
+
+def contract_error(data: bytes) -> ContractError:
+    """The error whose ABI-coded form a reverted call left."""
+    known = _table().get(data[:4])
+    try:
+        if known is None:
+            return ContractError(_plain_revert(data))
+        args = {
+            field["name"]: value
+            for field, value in zip(known["inputs"], decode_fields(known["inputs"], data[4:]), strict=True)
+        }
+    except ChainError:
+        return ContractError("The contract refused the call with a reason that cannot be read.")
+    name: str = known["name"]
+    if name == "Panic":
+        message, next_step = f"The contract failed: {PANICS.get(args['code'], hex(args['code']))}.", ""
+    elif name == "Error":
+        message, next_step = f"The contract refused: {args['message']}.", ""
+    else:
+        message, next_step = SENTENCES.get(name, (f"The contract refused: {name}.", ""))
+        message = _Words().vformat(message, (), args)
+    return ContractError(message, name=name, args_by_name=args, next_step=next_step)
+
+
+def refusal(error: ChainError) -> GridError:
+    """The contract's error inside a node's, when there is one; else `error` itself."""
+    if isinstance(error, NodeRefused):
+        if error.data:
+            return contract_error(error.data)
+        reason = error.reason.lower()
+        if any(words in reason for words in TOO_MUCH_GAS):
+            return ContractError("The call takes more gas than a transaction may have.", name=OUT_OF_GAS)
+        if "revert" in reason:
+            return ContractError("The contract refused the call and gave no reason.")
+    return error
+
+
+def too_large(error: GridError) -> bool:
+    """Whether a call was refused that may succeed with fewer items in it.
+
+    When a part of a contract runs out of gas, the contract around it only sees that it failed.
+    """
+    return isinstance(error, ContractError) and error.name in (OUT_OF_GAS, "FailedCall")
+
+
+def refused_sending(error: NodeRefused, address: str) -> GridError:
+    """Why the node did not take a transaction of `address`."""
+    if "insufficient funds" in error.reason.lower():
+        return ChainError(f"{address} cannot pay for gas.", next_step=f"Send gas money to {address}.")
+    return refusal(error)
+
+
+def already_known(error: NodeRefused) -> bool:
+    """Whether the node has this very transaction."""
+    return "already" in error.reason.lower()
+
+
+def number_taken(error: NodeRefused) -> bool:
+    """Whether another transaction has the nonce."""
+    return "nonce too low" in error.reason.lower() or too_cheap(error)
+
+
+def too_cheap(error: NodeRefused) -> bool:
+    """Whether another transaction has the nonce, and would be replaced by one that pays more."""
+    return "underpriced" in error.reason.lower()
+
+
+def below_base_fee(error: NodeRefused) -> bool:
+    """Whether the base fee outgrew the offer since fees were asked for."""
+    return "less than block base fee" in error.reason.lower()
+
+
+async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
+    """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
+
+    First on the state after its block (which holds whatever came before it in that block, and the
+    block's time), then on the state before, then on today's, which is all that some nodes keep. Raises ChainError
+    when the node cannot be asked at present.
+    """
+    if int(receipt["gasUsed"], 16) >= gas:
+        return ContractError(f"{call.title} needed more than the {gas} gas it was given.", name=OUT_OF_GAS)
+    number = int(receipt["blockNumber"], 16)
+    again: TxParams = {**call.as_params(sender), "gas": gas}
+    for block in (BlockNumber(number), BlockNumber(number - 1), "latest"):
+        try:
+            with making_sense("a call made again"):
+                await rpc.w3.eth.call(again, block)
+        except ChainError as error:
+            reason = refusal(error)
+            if isinstance(reason, ContractError):
+                return reason
+            if not isinstance(error, NodeRefused):
+                raise
+    return ContractError(f"{call.title} was refused when it was mined, and would pass now.")
+
+
+def _plain_revert(data: bytes) -> str:
+    what = f"an unknown reason (0x{data[:4].hex()})" if len(data) >= 4 else "no reason"
+    return f"The contract refused the call and gave {what}."
+
+
+@functools.cache
+def _table() -> dict[bytes, dict[str, Any]]:
+    table = {selector(item): item for item in SOLIDITY_ERRORS}
+    for contract in CONTRACTS:
+        table.update(interface(contract).errors)
+    return table

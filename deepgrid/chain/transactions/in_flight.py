@@ -1,0 +1,264 @@
+"""The numbered transactions of one key, from their signing until they are mined for good.
+
+One number, how many of the key's transactions are mined, tells which receipts to fetch, that a transaction hangs,
+and that the chain went back. What hangs is sent again: as it is, or for a higher fee when it is too cheap by now.
+What was mined a short while ago stays known, so that a reorganisation that drops it makes it be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from eth_typing import HexStr
+
+from deepgrid.chain.node.contract_errors import (
+    already_known,
+    below_base_fee,
+    mined_revert_reason,
+    number_taken,
+    refused_sending,
+    too_cheap,
+)
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.node.node_errors import NodeRefused, making_sense
+from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ChainError, GridError
+
+log = logging.getLogger(__name__)
+
+STALL_S = 5.0  # without progress for this long, everything in flight is sent again
+LOST_S = 15.0  # a nonce is used up and no receipt of ours appears for this long: it was somebody else's
+SETTLED_S = 60.0  # what was mined longer ago than this is taken to stay
+PATIENCE_BLOCKS = 6  # blocks that go by without a transaction before it offers more
+MOST_TIMES = 16  # what it may come to offer, in times of today's usual fee
+RENUMBER_ATTEMPTS = 3
+MOST_FILLERS = 100  # dead processes leave a few lost numbers; more are missing on another chain
+
+
+class Flight:
+    """What `wallet` has on its way. Its methods are not to be called side by side."""
+
+    def __init__(self, chain: Node, wallet: Wallet) -> None:
+        self._rpc = chain.rpc
+        self._chain = chain
+        self._wallet = wallet
+        self._in_flight: dict[int, Outgoing] = {}
+        self._settled: dict[int, Outgoing] = {}
+        self._next_nonce = 0
+        self._mined = 0
+        self._progress_at = 0.0
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for one of the transactions."""
+        return any(outgoing.awaited for outgoing in self._in_flight.values())
+
+    def fail(self, error: GridError) -> None:
+        """Tell all who wait."""
+        for outgoing in self._in_flight.values():
+            outgoing.fail(error)
+
+    def forget(self) -> None:
+        """Follow nothing any more."""
+        self._in_flight.clear()
+        self._settled.clear()
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Learn the next number, after another process may have used the key; send again what became void."""
+        mined, pending = await self._nonces()
+        self._mined, self._progress_at = mined, _now()
+        self._in_flight = {nonce: sent for nonce, sent in self._in_flight.items() if mined <= nonce < pending}
+        if self._void(mined):
+            self._next_nonce = max(pending, max(self._settled) + 1)
+            await self._send_again()
+        else:
+            self._next_nonce = pending
+
+    async def went_back(self) -> bool | None:
+        """Whether a transaction that was mined lately is not any more; None when there is none to look for."""
+        if not self._settled:
+            return None
+        mined, _ = await self._nonces()
+        return self._void(mined)
+
+    def _void(self, mined: int) -> bool:
+        """Whether the chain, where `mined` transactions of the key are left, dropped some of the last ones.
+
+        Forgets what is mined long enough, and everything of a chain that has nothing in common with this one.
+        """
+        if self._settled and mined < min(self._settled):
+            self._settled.clear()
+        self._settled = {
+            nonce: sent for nonce, sent in self._settled.items() if nonce >= mined or _now() - sent.mined_at < SETTLED_S
+        }
+        return any(nonce >= mined for nonce in self._settled)
+
+    async def _nonces(self) -> tuple[int, int]:
+        """Transactions of the key that are mined, and that the node knows of altogether."""
+        address = self._wallet.address
+        answers = await self._rpc.batch(
+            [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
+        )
+        with making_sense("a nonce"):
+            mined, pending = (int(answer, 16) for answer in answers)
+        return mined, pending
+
+    # -- sending -----------------------------------------------------------------------------
+
+    async def send(self, outgoing: Outgoing, fees: Fees) -> None:
+        """Number `outgoing`, sign it and send it; one that is refused is told so and leaves no gap."""
+        for _ in range(RENUMBER_ATTEMPTS):
+            if await self._send_numbered(outgoing, fees):
+                return
+            # Somebody sends with this key without the lease. Ours was refused, so it may take a new number.
+            try:
+                self._next_nonce = max(self._next_nonce, (await self._nonces())[1])
+            except ChainError as error:
+                outgoing.fail(error)
+                return
+        outgoing.fail(ChainError(f"{outgoing.call.title} found no free nonce: another program uses this key."))
+
+    async def _send_numbered(self, outgoing: Outgoing, fees: Fees) -> bool:
+        """Sign `outgoing` for the next nonce and send it; False when that number turns out to be taken."""
+        nonce = self._next_nonce
+        outgoing.hashes.clear()
+        self._sign(outgoing, nonce, fees)
+        self._next_nonce += 1
+        self._in_flight[nonce] = outgoing
+        refused = await self._broadcast(outgoing)
+        if refused is None:
+            return True
+        del self._in_flight[nonce]
+        self._next_nonce = nonce
+        if number_taken(refused):
+            return False
+        outgoing.fail(refused_sending(refused, self._wallet.address))
+        return True
+
+    def _sign(self, outgoing: Outgoing, nonce: int, fees: Fees) -> None:
+        outgoing.sign(self._wallet.account, self._chain.chain_id, nonce, fees)
+
+    async def _broadcast(self, outgoing: Outgoing) -> NodeRefused | None:
+        """Hand `outgoing` to the node, or return its refusal. A lost answer leaves it to be sent again."""
+        try:
+            with making_sense("a transaction's hash"):
+                await self._rpc.w3.eth.send_raw_transaction(HexStr(outgoing.raw))
+        except NodeRefused as error:
+            if error.transient or below_base_fee(error):  # looked at again, with the fees of then
+                return None
+            if not already_known(error):
+                return error
+        except ChainError as error:
+            log.warning("sending %s: %s", outgoing.call.title, error)
+            return None
+        outgoing.reached = True
+        return None
+
+    # -- following ---------------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """See what was mined; send again what hangs, or what the chain dropped."""
+        mined, _ = await self._nonces()
+        now, before, self._mined = _now(), self._mined, mined
+        if mined > before:
+            self._progress_at = now
+        candidates = [outgoing for nonce, outgoing in self._in_flight.items() if nonce < mined]
+        await self._fetch_receipts(candidates)
+        for nonce, outgoing in list(self._in_flight.items()):
+            if nonce >= mined:
+                outgoing.missing_since = None
+            else:
+                self._give_up_lost(outgoing, now)
+        self._void(mined)
+        unsent = any(not outgoing.reached for outgoing in self._in_flight.values())
+        if unsent or mined < before or (self._in_flight and now - self._progress_at > STALL_S):
+            self._progress_at = now
+            await self._send_again()
+
+    async def _fetch_receipts(self, candidates: list[Outgoing]) -> None:
+        hashes = [(tx_hash, outgoing) for outgoing in candidates for tx_hash in outgoing.hashes]
+        raws = await self._rpc.batch([("eth_getTransactionReceipt", [tx_hash]) for tx_hash, _ in hashes])
+        for raw, (_, outgoing) in zip(raws, hashes, strict=True):
+            if raw is not None and outgoing.nonce in self._in_flight:
+                with making_sense("a receipt"):
+                    await self._settle(outgoing, raw)
+
+    async def _settle(self, outgoing: Outgoing, raw: dict[str, Any]) -> None:
+        if raw["status"] == "0x1":
+            outgoing.succeed(Receipt.of(raw))
+        else:
+            assert outgoing.gas is not None
+            outgoing.fail(await mined_revert_reason(self._rpc, self._wallet.address, outgoing.call, outgoing.gas, raw))
+        del self._in_flight[outgoing.nonce]
+        self._settled[outgoing.nonce] = outgoing
+        outgoing.mined_at = _now()
+
+    def _give_up_lost(self, outgoing: Outgoing, now: float) -> None:
+        """The number is used up without a receipt of ours; a node that lags behind gets some time."""
+        if outgoing.missing_since is None:
+            outgoing.missing_since = now
+        elif now - outgoing.missing_since > LOST_S:
+            del self._in_flight[outgoing.nonce]
+            outgoing.fail(ChainError(f"{outgoing.call.title} was displaced: another program uses this key."))
+
+    # -- sending again -----------------------------------------------------------------------
+
+    async def _send_again(self) -> None:
+        """Send everything that is not mined once more, in order, for a higher fee where it became too cheap.
+
+        After the chain went back this includes transactions that were mined before. A number that
+        nobody here knows (a dead process's, lost with the node's memory) is filled with a transfer
+        of nothing to oneself, or all later ones would wait for ever.
+        """
+        known = {**self._settled, **self._in_flight}
+        if self._next_nonce - self._mined > len(known) + MOST_FILLERS:
+            raise ChainError("The node's chain is another one than before.", transient=False)
+        fees = await self.fees()
+        for nonce in range(self._mined, self._next_nonce):
+            outgoing = known.get(nonce)
+            if outgoing is None:
+                outgoing = Outgoing(Call("A filler", self._wallet.address, "0x"), PLAIN_TRANSFER_GAS, None)
+                self._sign(outgoing, nonce, fees)
+                self._in_flight[nonce] = outgoing
+            elif _is_too_cheap(outgoing, fees):
+                self._sign(outgoing, nonce, fees.bumped(outgoing.fees))
+            refused = await self._broadcast(outgoing)
+            if refused is not None:
+                self._refused_again(outgoing, refused)
+
+    def _refused_again(self, outgoing: Outgoing, refused: NodeRefused) -> None:
+        log.debug("sending %s again: %s", outgoing.call.title, refused.reason)
+        outgoing.reached = True
+        if too_cheap(refused):
+            outgoing.outbid = True
+        elif not number_taken(refused):
+            # It will never be mined, and what comes after it shall not wait for it: its number is filled next.
+            outgoing.fail(refused_sending(refused, self._wallet.address))
+            self._in_flight.pop(outgoing.nonce, None)
+            self._settled.pop(outgoing.nonce, None)
+
+    async def fees(self) -> Fees:
+        """What a transaction costs at present."""
+        block, tip = await self._rpc.batch(
+            [("eth_getBlockByNumber", ["latest", False]), ("eth_maxPriorityFeePerGas", [])]
+        )
+        with making_sense("fees"):
+            return Fees.for_base(int(block["baseFeePerGas"], 16), int(tip, 16), int(block["number"], 16))
+
+
+def _is_too_cheap(outgoing: Outgoing, today: Fees) -> bool:
+    """Whether the base fee outgrew its offer, or blocks go by without it, which calls for a higher one."""
+    offer = outgoing.fees
+    if offer.limit < today.base + offer.tip:
+        return True
+    passed_over = today.block - offer.block >= PATIENCE_BLOCKS
+    return (passed_over or outgoing.outbid) and offer.limit < MOST_TIMES * today.limit
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,166 @@
+"""What a supervisor counts, as Prometheus metrics in a registry of its own; each session has one.
+
+Counting happens in memory; what has to be asked (gas money, spool) is told by whoever asked.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from deepgrid.chain.node.node import Block
+from deepgrid.chain.node.node_errors import NodeRefused
+from deepgrid.errors import ChainError, ConfigurationError, GridError, SlurmUnreachable
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.observability.liveness import Need, Vitals
+
+WEI_A_COIN = 10**18
+SUBMIT_BUCKETS_S = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 3600)
+SETTLE_BUCKETS_S = (0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 30, 60, 120, 300, 900, 3600, 21600, 86400)  # it may have been down
+
+
+class Metrics(Collector):
+    """Counters, gauges and histograms of one session, and the signs of life that `vitals` judges."""
+
+    def __init__(self) -> None:
+        self.vitals = Vitals()
+        self.registry = registry = CollectorRegistry()
+        self._hot: dict[int, JobStatus] = {}
+        self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership, told by the session
+        self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive, told by the session
+        self._submit = Histogram(
+            "deepgrid_claim_to_sbatch_seconds", "From a job's claim to Slurm's acceptance, in seconds.",
+            buckets=SUBMIT_BUCKETS_S, registry=registry,
+        )  # fmt: skip
+        self._settle = Histogram(
+            "deepgrid_end_to_settled_seconds", "From a job's end at Slurm to its settlement on chain, in seconds.",
+            buckets=SETTLE_BUCKETS_S, registry=registry,
+        )  # fmt: skip
+        self._settled = Counter("deepgrid_settled_jobs", "Jobs settled by this process.", ["state"], registry=registry)
+        self._ssh = Counter("deepgrid_ssh_commands", "Commands on the login node.", registry=registry)
+        self._ssh_errors = Counter(
+            "deepgrid_ssh_errors", "Commands on the login node without an answer.", ["reason"], registry=registry
+        )
+        self._rpc = Counter("deepgrid_rpc_calls", "Requests to the chain's node.", registry=registry)
+        self._rpc_errors = Counter(
+            "deepgrid_rpc_errors", "Exchanges with the chain's node that failed.", ["reason"], registry=registry
+        )
+        self._block = Gauge("deepgrid_block", "Block up to which the chain was followed.", registry=registry)
+        self._spool = Gauge(
+            "deepgrid_spool_records", "Completion records that wait, of carried claims and of others.", ["claim"],
+            registry=registry,
+        )  # fmt: skip
+        self._gas = Gauge(
+            "deepgrid_gas_coins",
+            "Gas money of the provider in coins of 10^18 wei; a float, so wei beyond 16 digits are lost.",
+            registry=registry,
+        )
+        self._gas.set(math.nan)  # not asked yet: 0 would call somebody
+        for reason in ("unreachable", "refused"):
+            self._ssh_errors.labels(reason)
+            self._rpc_errors.labels(reason)
+        ProcessCollector(registry=registry)
+        registry.register(self)
+
+    # -- hooks -------------------------------------------------------------------------------
+
+    def ran(self, error: GridError | None) -> None:
+        """A command on the login node was answered, or not."""
+        self._ssh.inc()
+        if error is not None:
+            self._ssh_errors.labels(_reason(error)).inc()
+        self.vitals.note(Need.LOGIN, error)
+
+    def asked(self, requests: int, error: ChainError | None) -> None:
+        """The chain's node answered so many requests at once, or not. A contract's refusal is an answer."""
+        self._rpc.inc(requests)
+        if error is not None and not (isinstance(error, NodeRefused) and error.data is not None):
+            self._rpc_errors.labels("refused" if isinstance(error, NodeRefused) else "unreachable").inc()
+        self.vitals.note(Need.CHAIN, None if isinstance(error, NodeRefused) else error)
+
+    def caught_up(self, head: Block) -> None:
+        """The chain was followed up to this block."""
+        self._block.set(head.number)
+        self.vitals.note(Need.BLOCKS)
+
+    def saw(self, jobs: Iterable[Job], address: str) -> None:
+        """These jobs changed; those of the provider `address` are counted by state while they are hot."""
+        for job in jobs:
+            if job.status.hot and job.provider == address:
+                self._hot[job.id] = job.status
+            else:
+                self._hot.pop(job.id, None)
+
+    def submitted(self, key: JobKey) -> None:
+        """Slurm accepted the claim's job now."""
+        self._submit.observe(max(0.0, time.time() - key.claimed_at))
+
+    def settled(self, status: JobStatus, ended_at: int | None) -> None:
+        """A job was settled now; `ended_at` is its end at Slurm, if it ended there."""
+        self._settled.labels(status.words).inc()
+        if ended_at is not None:
+            self._settle.observe(max(0.0, time.time() - ended_at))
+
+    def has_gas(self, wei: int) -> None:
+        """The provider's gas money."""
+        self._gas.set(wei / WEI_A_COIN)
+
+    def spooled(self, comments: Iterable[str]) -> None:
+        """The comments of all records in the spool."""
+        ours = {key.comment for key in self.carried()}
+        tally = Tally("carried" if comment in ours else "unknown" for comment in comments)
+        for claim in ("carried", "unknown"):
+            self._spool.labels(claim).set(tally[claim])
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """What is read off at each scrape (the registry calls it)."""
+        carried = self.carried()
+        yield _family(
+            "deepgrid_jobs", "Hot jobs of this provider by state on chain.", "state",
+            _tally((status.words for status in self._hot.values()), (one.words for one in JobStatus if one.hot)),
+        )  # fmt: skip
+        yield _family(
+            "deepgrid_slurm_jobs", "Carried claims by what Slurm says of them.", "phase",
+            _tally((phase.value for phase in carried.values()), (one.value for one in Phase)),
+        )  # fmt: skip
+        epoch = self.epoch()
+        yield GaugeMetricFamily("deepgrid_leader", "1 while this process leads its provider.", epoch is not None)
+        yield GaugeMetricFamily("deepgrid_leader_epoch", "Epoch of its leadership, 0 without one.", epoch or 0)
+        yield GaugeMetricFamily("deepgrid_carriers", "Carriers alive.", len(carried))
+        yield _family(
+            "deepgrid_last_answer_timestamp_seconds", "When it last answered, unix seconds; 0 for never.", "of",
+            {need.name.lower(): self.vitals.last(need) for need in Need},
+        )  # fmt: skip
+        yield GaugeMetricFamily(
+            "deepgrid_prefect_answers", "1 if Prefect's API answered when last asked.", self.vitals.well(Need.PREFECT)
+        )
+        yield GaugeMetricFamily(
+            "deepgrid_healthy", "1 while the supervisor can do its work.", not self.vitals.complaints()
+        )
+
+
+def _tally(found: Iterable[str], names: Iterable[str]) -> dict[str, float]:
+    """How often each name was found, 0 included."""
+    tally = Tally(found)
+    return {name: tally[name] for name in names}
+
+
+def _family(name: str, words: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, words, labels=[label])
+    for value, figure in values.items():
+        family.add_metric([value], figure)
+    return family
+
+
+def _reason(error: GridError) -> str:
+    if isinstance(error, SlurmUnreachable):
+        return "unreachable"
+    return "refused" if isinstance(error, ConfigurationError) else "other"

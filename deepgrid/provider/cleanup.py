@@ -1,0 +1,31 @@
+"""Tidying up on the login node: folders of claims that are over, and the storage that killed jobs left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deepgrid.lifecycle.zombies import is_long_over, is_over
+from deepgrid.provider.session import ProviderSession
+from deepgrid.slurm.submit.leftovers import Leftover
+
+
+async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Leftover]:
+    """What may be removed: folders of claims that have been over for `keep_days`, storage of all that are over.
+
+    Nothing of a claim whose job Slurm still holds, or of which the chain knows nothing.
+    """
+    found = await session.cluster.leftovers.find(session.key(0, 0), session.settings.storage.job, keep_days)
+    last = await session.chain.job_count()
+    known = [one for one in found if 0 < one.key.job_id <= last]
+    if not known:
+        return []
+    held = (await session.cluster.queue(session.key(0, 0))).claims
+    jobs = {job.id: job for job in await session.chain.jobs(sorted({one.key.job_id for one in known}))}
+    now = await session.chain.now()
+    free = [one for one in known if one.key not in held and is_over(one.key, jobs[one.key.job_id])]
+    return [one for one in free if one.storage or is_long_over(one.key, jobs[one.key.job_id], now, keep_days)]
+
+
+async def remove_leftovers(session: ProviderSession, leftovers: Sequence[Leftover]) -> list[Leftover]:
+    """Remove these, as many as there is time for; returns the removed."""
+    return await session.cluster.leftovers.remove(session.key(0, 0), session.settings.storage.job, leftovers)

@@ -1,0 +1,107 @@
+"""Everything that can be wrong with a provider's set-up, looked at in one go; nothing is left changed.
+
+Each part is looked at by itself: a chain that is down does not hide what is wrong with the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import GridError
+from deepgrid.provider.cut import finding
+from deepgrid.provider.registration import Standing, read_versions
+from deepgrid.provider.session import ProviderSettings
+from deepgrid.services.client import ServicesClient
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.setup.account_checks import examine_accounts
+from deepgrid.slurm.setup.checkup import Finding, Level, examine
+from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
+from deepgrid.slurm.setup.selftest import rehearse
+from deepgrid.slurm.ssh.login import Login
+
+GAS_A_JOB = 250_000  # of the provider's three calls, with room
+FEW_JOBS = 100
+
+
+async def examine_provider(settings: ProviderSettings) -> list[Finding]:
+    """All findings on a provider: its key, the chain and its standing there, the services, the cluster."""
+    try:
+        wallet = Wallet.load(settings.key_file)
+        book = AddressBook.load(settings.book)
+    except GridError as error:
+        return [Finding.of("set-up", error), *await _cluster(settings)]
+    parts = (
+        _chain(book, wallet, settings.max_cut_percent),
+        _services(book, wallet, settings.services_url),
+        _cluster(settings),
+    )
+    return [finding for findings in await asyncio.gather(*parts) for finding in findings]
+
+
+async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> list[Finding]:
+    try:
+        async with await Chain.connect(book) as chain:
+            head = await chain.head()
+            standing = (await read_versions(chain, wallet.address)).standing
+            gas = await _gas(chain, wallet.address)
+            cut = finding(await chain.cut(), max_cut_percent)
+    except GridError as error:
+        return [Finding.of("chain", error)]
+    there = Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}.")
+    return [there, _standing(standing), gas, cut]
+
+
+def _standing(standing: Standing) -> Finding:
+    words = f"This provider {standing.value}."
+    if standing.in_force:
+        return Finding("approval", Level.GOOD, words)
+    step = {
+        Standing.UNKNOWN: "Run dps provider register.",
+        Standing.WAITING: "Ask the grid's operator to approve it.",
+    }.get(standing, "Ask the grid's operator why.")
+    return Finding("approval", Level.BAD, words, step)
+
+
+async def _gas(chain: Chain, address: str) -> Finding:
+    money = await chain.gas_money(address)
+    jobs = money // (max(2 * await chain.gas_price(), 1) * GAS_A_JOB)  # at twice today's price
+    if money == 0:
+        return Finding("gas", Level.BAD, f"{address} cannot pay for transactions.", "Ask the operator for gas money.")
+    if jobs < FEW_JOBS:
+        return Finding("gas", Level.WARNING, f"The gas money lasts for about {jobs} jobs.", "Get more before it ends.")
+    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {FEW_JOBS} jobs.")
+
+
+async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:
+    try:
+        async with ServicesClient.of(book, wallet.account, url) as services:
+            await services.health()
+    except GridError as error:
+        return [Finding.of("services", error)]
+    return [Finding("services", Level.GOOD, "The Job Definition service answers.")]
+
+
+async def _cluster(settings: ProviderSettings) -> list[Finding]:
+    login = Login(settings.login)
+    cluster = Cluster(login, settings.login)
+    try:
+        findings = await examine(login, cluster)
+        if findings[0].level is not Level.GOOD:
+            return findings
+        findings += await examine_accounts(login, settings.login)
+        findings += await _guards(login, settings)
+        broken = {finding.subject for finding in findings if finding.level is Level.BAD}
+        return findings if broken & {"folder", "locks"} else [*findings, *await rehearse(login, cluster)]
+    finally:
+        await login.close()
+
+
+async def _guards(login: Login, settings: ProviderSettings) -> list[Finding]:
+    try:
+        missing = missing_guards(await ask_guards(login, settings.login), settings.login)
+    except GridError as error:
+        return [Finding.of("guards", error)]
+    return judge_guards(missing, settings.accepted_gaps, trust_customers=settings.trust_customers)

@@ -1,0 +1,48 @@
+"""Measures a provider's cluster, program by program, and proposes what it found as labels."""
+
+from __future__ import annotations
+
+from deepgrid.benchmark import measuring
+from deepgrid.benchmark.labels import measured_of, moved
+from deepgrid.benchmark.outcome import Outcome, updated
+from deepgrid.benchmark.settings import Program
+from deepgrid.lifecycle.job import Label
+from deepgrid.provider import registration
+from deepgrid.provider.registration import read_hardware, read_versions
+from deepgrid.provider.session import ProviderSession
+
+
+async def last_measured(session: ProviderSession) -> tuple[Label, ...]:
+    """The measured labels that stand on chain for this provider, in force or proposed; not its own labels."""
+    newest = (await read_versions(session.chain, session.address)).newest
+    return updated(measured_of(newest.labels), (), session.settings.labels) if newest else ()
+
+
+async def measure(session: ProviderSession, program: Program) -> Outcome:
+    """Run one program as a job of its own on the cluster and read its output.
+
+    Raises SlurmError when the job fails or says nothing of use.
+    """
+    settings = session.settings.benchmarks
+    hardware = await session.cluster.hardware()
+    wanted = measuring.request(program, hardware, session.settings.storage, settings)
+    if wanted is None:
+        return Outcome(program)
+    output = await session.cluster.batch.run(
+        f"deepgrid-benchmark-{session.settings.cluster}-{program}",
+        wanted.script,
+        wanted.options,
+        limit_minutes=settings.time_limit_minutes,
+        wait_minutes=settings.wait_minutes,
+        partition=settings.partition,
+    )
+    return measuring.read(program, output)
+
+
+async def propose_if_moved(
+    session: ProviderSession, old: tuple[Label, ...], new: tuple[Label, ...]
+) -> registration.Outcome | None:
+    """Propose `new` beside the provider's own labels; None when nothing of it moved by more than 5 %."""
+    if not moved(old, new):
+        return None
+    return await registration.propose(session, await read_hardware(session), new)

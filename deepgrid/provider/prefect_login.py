@@ -1,0 +1,39 @@
+"""Whether Prefect's API asks strangers for a login.
+
+Who may use the API may create a deployment with a command of its own, and workers run it as their account.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+
+from deepgrid.slurm.setup.checkup import Finding, Level
+
+SUBJECT = "prefect"
+WITHIN_S = 10.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HOW = (
+    "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password, and set PREFECT_API_AUTH_STRING to the same"
+    " for supervisors, workers and people."
+)
+
+
+async def examine_prefect(api_url: str) -> Finding:
+    """Ask the API at `api_url` something harmless without a login; an answer is BAD."""
+    parts = urlsplit(api_url)
+    host = parts.netloc.rpartition("@")[2]
+    bare = urlunsplit(parts._replace(netloc=host))  # a login in the URL would be sent
+    try:
+        async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=parts.hostname not in LOOPBACK) as client:
+            answer = await client.post(f"{bare.rstrip('/')}/flows/count", json={})
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return Finding(SUBJECT, Level.WARNING, f"The Prefect server at {host} does not answer.", "Start it.")
+    if answer.is_success:
+        words = f"The Prefect API at {host} is open: whoever reaches it can run commands as the workers' account."
+        return Finding(SUBJECT, Level.BAD, words, HOW)
+    if answer.is_server_error:
+        words = f"The Prefect server at {host} fails (HTTP {answer.status_code}): whether it is open is unknown."
+        return Finding(SUBJECT, Level.WARNING, words, "Look at its log, then try again.")
+    return Finding(SUBJECT, Level.GOOD, f"The Prefect API at {host} refuses requests without a login.")

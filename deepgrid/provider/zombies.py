@@ -1,0 +1,132 @@
+"""The garbage collection of a provider: claims that Slurm lost, and Slurm jobs whose claim is over.
+
+Two looks at the cluster, each one command for all claims and two more for the missing alone, with a
+grace between them. A cluster that does not answer, or half, raises SlurmUnreachable: nothing is collected.
+What is done is done by a carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from deepgrid.lifecycle.actions import ReportRunning, Settle
+from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
+from deepgrid.lifecycle.zombies import is_left_over, is_suspect, put_right_by
+from deepgrid.provider.carrier import Carrier
+from deepgrid.provider.launch_failures import launch_failures
+from deepgrid.provider.session import ProviderSession
+from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.observe.holdings import Holdings
+from deepgrid.slurm.observe.queries import conclude
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A claim that Slurm did not hold at the first look, made at `seen_at` of time.monotonic()."""
+
+    key: JobKey
+    slurm: SlurmJob
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the first look found: how many claims there are, which are suspect, which Slurm jobs are left over.
+
+    `foreign` are jobs that customers' accounts have without a claim, and so without paying.
+    """
+
+    claims: int
+    suspects: tuple[Suspect, ...] = ()
+    left_over: tuple[JobKey, ...] = ()
+    foreign: tuple[Row, ...] = ()
+
+
+async def look_for_zombies(session: ProviderSession) -> Findings:
+    """Compare the claims that the chain knows with the cluster. Changes nothing."""
+    jobs = {session.key_of(job): job for job in await _claimed(session)}
+    look, states = await conclude(session.cluster, list(jobs))
+    seen_at = time.monotonic()
+    suspects = [
+        Suspect(key, states[key], seen_at)
+        for key, job in jobs.items()
+        if is_suspect(job, states[key], submitted=key.comment in look.ids)
+    ]
+    held = await session.cluster.queue(session.key(0, 0))
+    return Findings(len(jobs), tuple(suspects), await _left_over(session, held, jobs), _foreign(session, held))
+
+
+async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
+    """The suspects that something is to be done for, a grace after the first look."""
+    look, states = await conclude(session.cluster, [suspect.key for suspect in suspects])
+    jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
+    seen = [
+        await _observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)
+    ]
+    return [one for one in seen if put_right_by(one) is not None]
+
+
+async def put_right(session: ProviderSession, seen: Observation) -> str:
+    """Settle, or give back, one claim as it ended or as lost; returns what became of it, in words."""
+    carrier = Carrier(session, seen.key)
+    if seen.slurm.phase is Phase.ENDED:
+        session.logs.follow(seen.key)
+    while isinstance(action := put_right_by(seen), ReportRunning):
+        await carrier.report_running(action)
+        seen = replace(seen, job=await session.chain.job(seen.key.job_id))
+    if isinstance(action, Settle):
+        await carrier.settle(action)
+    elif action is not None:
+        await carrier.refuse(action.reason)
+    if seen.slurm.phase is Phase.ENDED and not session.carries(seen.key):
+        await carrier.finish()
+    return (await session.chain.job(seen.key.job_id)).status.words
+
+
+async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
+    """End a Slurm job whose claim is over."""
+    await session.cluster.cancel(key)
+
+
+async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[int]:
+    """End jobs that belong to no claim, each as its own account; returns the ids that Slurm took."""
+    return await session.cluster.end_foreign(foreign)
+
+
+def _foreign(session: ProviderSession, held: Holdings) -> tuple[Row, ...]:
+    """None where customers are trusted: they may have accounts that they use for other things too."""
+    return () if session.settings.trust_customers else held.foreign
+
+
+async def _claimed(session: ProviderSession) -> list[Job]:
+    return await session.chain.jobs(await session.chain.claimed_jobs(session.address))
+
+
+async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
+    """Jobs in the queue whose claim is over; those of other grids are left alone."""
+    head = await session.chain.head()  # a node that is behind a claim knows nothing of it
+    last = await session.chain.job_count(head.number)
+    rows = {
+        key: row
+        for key, row in sorted(held.claims.items(), key=lambda item: item[0].comment)
+        if key not in claims and 0 < key.job_id <= last and key.claimed_at < head.timestamp
+    }
+    jobs = await session.chain.jobs([key.job_id for key in rows], head.number)
+    return tuple(key for (key, row), job in zip(rows.items(), jobs, strict=True) if is_left_over(key, job, row))
+
+
+async def _observation(
+    session: ProviderSession, suspect: Suspect, job: Job, now: int, states: dict[JobKey, SlurmJob], grace_s: int
+) -> Observation:
+    """What `decide` is to judge. Slurm took the job once, so there is nothing to submit."""
+    absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
+    slurm = states[suspect.key]
+    failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0
+    return Observation(
+        suspect.key, session.address, job, slurm, now, Attempt(), absent_s=absent_s, grace_s=grace_s,
+        launch_failures=failures,
+    )  # fmt: skip

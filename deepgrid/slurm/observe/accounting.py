@@ -1,0 +1,132 @@
+"""Slurm's side of the books: one accounting query for a whole period, jobs of all Unix accounts.
+
+Whose run a row is, the ledger on the login node says, if the row's account is the one that the claim was submitted
+under. Where accounting does not know the end of a claim (it hears of jobs in its own time, or is disabled), the
+completion hook's records and the queue do.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from deepgrid.billing.entries import ForeignJob, Run, Runs, Span
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.slurm.cluster import DAY_S, Cluster
+from deepgrid.slurm.observe.commands import Row
+from deepgrid.slurm.observe.runs import (
+    GUARDED,
+    NO_MARKS,
+    Marks,
+    is_refused_start,
+    runs_of,
+    seconds_in,
+    spans,
+    was_requeued,
+)
+
+CLAIMS_AT_ONCE = 500
+WITHOUT_ACCOUNTING = "the completion hook's records, as accounting is disabled"
+
+
+async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence[JobKey]) -> Runs:
+    """What ran over `span` for the grid of `grid`, and what became of `claims`, however old.
+
+    Raises SlurmUnreachable when accounting or the login node does not answer.
+    """
+    oldest = min([span.since, *(key.claimed_at for key in claims)])
+    # The chain's clock is not the cluster's.
+    accounted = await cluster.accounting(oldest - DAY_S, span.until + DAY_S)
+    rows = accounted or []
+    ledger = await cluster.ledger(row.slurm_id for row in rows)
+    ours: dict[JobKey, list[Row]] = defaultdict(list)
+    for row in rows:
+        if key := ledger.claim_of(row, grid):
+            ours[key].append(row)
+    marks = await _marks(
+        cluster, [key for key, mine in ours.items() if any(row.exit_status == GUARDED for row in mine)]
+    )
+    runs = [run for key, mine in ours.items() for run in _runs(key, mine, marks.get(key.comment, NO_MARKS))]
+    ended = {(run.job_id, run.claimed_at) for run in runs if run.ended_at is not None}
+    open_claims = [key for key in claims if (key.job_id, key.claimed_at) not in ended]
+    found = await _looked_up(cluster, open_claims, rows)
+    better = {(run.job_id, run.claimed_at) for run in found}
+    runs = [run for run in runs if (run.job_id, run.claimed_at) not in better] + found
+    if accounted is None:
+        return Runs(tuple(runs), complete=False, source=WITHOUT_ACCOUNTING)
+    foreign = [row for row in rows if ledger.is_foreign(row) and _is_in(row, span)]
+    return Runs(tuple(runs), foreign=tuple(_foreign(row) for row in foreign))
+
+
+def _is_in(row: Row, span: Span) -> bool:
+    """Whether the job ran in the period, for however short a part of it."""
+    if row.started_at is None or row.started_at >= span.until:
+        return False
+    return row.ended_at is None or row.ended_at >= span.since
+
+
+def _foreign(row: Row) -> ForeignJob:
+    return ForeignJob(row.slurm_id, row.user, row.started_at, row.ended_at)
+
+
+async def _marks(cluster: Cluster, claims: Iterable[JobKey]) -> Mapping[str, Marks]:
+    """When claims were barred, by comment."""
+    keys, marks = list(claims), {}
+    for first in range(0, len(keys), CLAIMS_AT_ONCE):
+        look = await cluster.look(keys[first : first + CLAIMS_AT_ONCE])
+        marks.update(look.marks)
+    return marks
+
+
+def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
+    """The runs of a claim, each by its first record with an end; the parts of a job that was queued again are one."""
+    if was_requeued(rows) or any(row.state == "RESIZING" for row in rows):
+        parts = runs_of(rows, marks)
+        found = spans(parts)
+        last = max(parts, key=lambda row: row.started_at or 0)
+        if found:
+            begun, ended = min(start for start, _ in found), max(end for _, end in found)
+            return [_run(key, last, begun, ended if last.ended_at else None, ran_s=seconds_in(found))]
+    first: dict[tuple[int, int | None], Row] = {}
+    for row in rows:
+        place = (row.slurm_id, row.started_at)
+        if place not in first or _ends_before(row, first[place]):
+            first[place] = row
+    return [
+        _run(key, row, row.started_at, row.ended_at, guarded=is_refused_start(row, marks, rows))
+        for row in first.values()
+    ]
+
+
+def _run(
+    key: JobKey,
+    row: Row | SlurmJob,
+    started_at: int | None,
+    ended_at: int | None,
+    *,
+    guarded: bool = False,
+    ran_s: int | None = None,
+) -> Run:
+    return Run(
+        key.job_id, key.claimed_at, row.slurm_id or 0, row.state, started_at, ended_at, row.exit_status, guarded, ran_s
+    )
+
+
+def _ends_before(row: Row, other: Row) -> bool:
+    return row.ended_at is not None and (other.ended_at is None or row.ended_at < other.ended_at)
+
+
+async def _looked_up(cluster: Cluster, claims: Sequence[JobKey], rows: Sequence[Row]) -> list[Run]:
+    """The runs of these claims by completion records, by accounting, or by the queue."""
+    found: list[Run] = []
+    for first in range(0, len(claims), CLAIMS_AT_ONCE):
+        some = claims[first : first + CLAIMS_AT_ONCE]
+        look = await cluster.look(some)
+        seen = {key: look.ended(key) or look.records_of(key, rows).end or look.queued(key) for key in some}
+        found += [
+            _run(key, job, job.started_at, job.ended_at, ran_s=job.ran_s)
+            for key, job in seen.items()
+            if job is not None
+        ]
+    return found

@@ -1,0 +1,88 @@
+"""Which claims Slurm's jobs belong to, by the ledger on the login node. Pure: text in, values out.
+
+The ledger is the supervisor's. A job's name and comment are its account's to choose, and are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import SlurmJob
+from deepgrid.slurm.observe.commands import Row, is_id
+from deepgrid.slurm.observe.snapshot import as_job
+from deepgrid.slurm.remote.scripts import whole_answer
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.submit.leftovers import key_of_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A Slurm id was given to what has this folder, under this account; `taken_at` is when, where that is known."""
+
+    folder: str
+    user: str
+    taken_at: int | None = None
+
+    def has(self, row: Row) -> bool:
+        """Whether this is the row's job."""
+        return self.user == row.user and row.may_be_of(self.taken_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Entries by Slurm id, the newest last, and the ids of all accounts that ever had a claim.
+
+    `in_doubt` are the accounts with a claim that may have a job which is not in the ledger yet.
+    """
+
+    entries: Mapping[int, Sequence[Entry]] = field(default_factory=dict)
+    customers: frozenset[str] = frozenset()
+    in_doubt: frozenset[str] = frozenset()
+
+    def claim_of(self, row: Row, like: JobKey) -> JobKey | None:
+        """The claim of `like`'s grid whose job this is; None for every other job."""
+        entries = self.entries.get(row.slurm_id, ())
+        return key_of_folder(entries[-1].folder, like) if entries and entries[-1].has(row) else None
+
+    def is_foreign(self, row: Row) -> bool:
+        """Whether a customer's account has this job without a claim, of any grid."""
+        known = any(entry.user == row.user for entry in self.entries.get(row.slurm_id, ()))
+        return row.user in self.customers - self.in_doubt and not known
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a queue holds: jobs of claims, and jobs of customers' accounts that belong to no claim."""
+
+    claims: Mapping[JobKey, SlurmJob]
+    foreign: tuple[Row, ...] = ()
+
+
+def holdings(rows: Iterable[Row], ledger: Ledger, like: JobKey) -> Holdings:
+    """Sort the queue's rows by the ledger."""
+    claims: dict[JobKey, SlurmJob] = {}
+    foreign = []
+    for row in rows:
+        if key := ledger.claim_of(row, like):
+            claims[key] = as_job(row)
+        elif ledger.is_foreign(row):
+            foreign.append(row)
+    return Holdings(claims, tuple(foreign))
+
+
+def parse_ledger(done: CommandResult) -> Ledger:
+    """Raises SlurmUnreachable for half an answer."""
+    entries: dict[int, list[Entry]] = {}
+    customers, in_doubt = set(), set()
+    for line in whole_answer(done):
+        match line.split(" "):
+            case ["entry", slurm_id, folder, user, *taken] if is_id(slurm_id) and is_id(user):
+                known = int(taken[0]) if taken and is_id(taken[0]) else None
+                entries.setdefault(int(slurm_id), []).append(Entry(folder, user, known))
+            case ["customer", user] if is_id(user):
+                customers.add(user)
+            case ["doubt", user]:
+                in_doubt.add(user)
+    return Ledger(entries, frozenset(customers), frozenset(in_doubt))

@@ -1,0 +1,159 @@
+"""What is wrong with a cluster's set-up, found by one command on its login node: `dps provider doctor`.
+
+`examine` asks, `judge` is pure. Each finding is one sentence on one subject; what is not good says what to do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from deepgrid.errors import GridError
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
+from deepgrid.slurm.ssh.login import LoginSettings, Runner
+
+CLOCK_SLACK_S = 5.0
+LITTLE_MIB, FULL_MIB = 1024, 64
+HOOK = "jobcomp/lua"
+
+_CHECKUP = read_script("checkup.sh")
+
+
+class Level(Enum):
+    """How a subject stands: works, works with a loss, or keeps the provider from working."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence on one subject; `next_step` is empty when there is nothing to do."""
+
+    subject: str
+    level: Level
+    words: str
+    next_step: str = ""
+
+    @classmethod
+    def of(cls, subject: str, error: GridError) -> Finding:
+        """A subject that could not be looked at, or is broken."""
+        return cls(subject, Level.BAD, error.message, error.next_step)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the login node said, by name, and how far its clock was from ours (s, positive: it is ahead)."""
+
+    values: Mapping[str, str]
+    clock_ahead_s: float
+
+
+async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
+    """All findings on a cluster. An unreachable one has one finding, which says so."""
+    try:
+        facts = await ask(login, cluster.settings)
+    except GridError as error:
+        return [Finding.of("login", error)]
+    findings = [Finding("login", Level.GOOD, f"{cluster.settings.host} answers as {facts.values['account']}.")]
+    try:
+        await cluster.health()
+        hardware = await cluster.hardware()
+    except GridError as error:
+        findings.append(Finding.of("slurm", error))
+    else:
+        version, partition = facts.values.get("SLURM_VERSION", "(of an unknown version)"), cluster.settings.partition
+        words = f"Slurm {version}, partition {partition} with {hardware.nodes} nodes."
+        findings.append(Finding("slurm", Level.GOOD, words))
+    return [*findings, *judge(facts, cluster.settings)]
+
+
+async def ask(login: Runner, settings: LoginSettings) -> Facts:
+    """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
+    before = time.time()
+    values = _values(whole_answer(await login.run(call(_CHECKUP, settings.grid_root))))
+    after, clock = time.time(), float(values["clock"])
+    # It was read at some moment between, after a login that may take its time.
+    return Facts(values, max(0.0, clock - after) or min(0.0, clock - before))
+
+
+def judge(facts: Facts, settings: LoginSettings) -> list[Finding]:
+    """What the facts mean for a provider."""
+    return [
+        _clock(facts.clock_ahead_s),
+        *_folders(facts.values, settings),
+        _disk(facts.values, settings),
+        _locks(facts.values, settings),
+        _ends(facts.values, settings),
+    ]
+
+
+def _values(lines: list[str]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(" ")
+        if name == "folder":
+            name, _, value = line.removeprefix("folder ").partition(" ")
+            name = f"folder {name}"
+        values[name] = value.strip()
+    return values
+
+
+def _clock(ahead_s: float) -> Finding:
+    away = f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
+    if abs(ahead_s) <= CLOCK_SLACK_S:
+        return Finding("clock", Level.GOOD, "The login node's clock agrees with this machine's.")
+    return Finding("clock", Level.WARNING, f"The login node's clock is {away}.", "Run an NTP client on both.")
+
+
+def _folders(values: Mapping[str, str], settings: LoginSettings) -> Iterator[Finding]:
+    for name in ("", "jobs"):
+        state = values.get(f"folder {'/' + name if name else '/'}", "missing")
+        path = f"{settings.grid_root}/{name}".rstrip("/")
+        if state == "writable" or (name and state == "missing"):  # the first job makes it
+            continue
+        yield Finding(
+            "folder", Level.BAD, f"{path} is {state} for {values['account']}.",
+            f"Create it for {values['account']}, on a file system shared with the nodes.",
+        )  # fmt: skip
+
+
+def _disk(values: Mapping[str, str], settings: LoginSettings) -> Finding:
+    free = int(values.get("free_mib") or 0)
+    words = f"{free} MiB are free for {settings.grid_root} ({values.get('filesystem') or 'unknown file system'})."
+    if free < FULL_MIB:
+        return Finding("disk", Level.BAD, words, "Make room: jobs cannot be submitted, ends cannot be recorded.")
+    return Finding("disk", Level.WARNING if free < LITTLE_MIB else Level.GOOD, words)
+
+
+def _locks(values: Mapping[str, str], settings: LoginSettings) -> Finding:
+    if values.get("locks") == "yes":
+        return Finding("locks", Level.GOOD, f"flock keeps a second holder out on {settings.grid_root}.")
+    return Finding(
+        "locks", Level.BAD, f"flock does not work on {settings.grid_root}: a job could be submitted twice.",
+        "Mount the file system with locks (NFS: version 4, or without nolock), or choose another folder.",
+    )  # fmt: skip
+
+
+def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
+    """By what the supervisor learns how a job ended, and what it would lose."""
+    spool = f"{settings.grid_root}/spool"
+    accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
+    if values.get("JobCompType") == HOOK and values.get("hook_spool") == spool:
+        if values.get("folder /spool") == "writable":
+            return Finding("ends", Level.GOOD, "The completion hook records every end; being down loses none.")
+        return Finding(
+            "ends", Level.BAD, f"The completion hook writes into {spool}, which {values['account']} cannot empty.",
+            f"Give the folder to {values['account']}, writable for SlurmUser.",
+        )  # fmt: skip
+    hook = f"Install the completion hook, which writes into {spool}: dps provider install-hooks."
+    if accounting:
+        words = "Ends come from Slurm's accounting: those that it purges while the supervisor is down are lost."
+        return Finding("ends", Level.WARNING, words, hook)
+    kept = values.get("MinJobAge") or "a few minutes"
+    words = f"Only the queue tells of ends: a job that ends while the supervisor is down for {kept} earns nothing."
+    return Finding("ends", Level.WARNING, words, hook)

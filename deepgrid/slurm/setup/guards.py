@@ -1,0 +1,230 @@
+"""The guards that strangers' jobs need: without one a customer could compute unpaid, or reach other customers.
+
+`ask_guards` asks the login node in one command, `missing_guards` is pure. A guard that is missing can be accepted by
+name (`accepted_gaps` of the provider block). A provider that trusts its customers needs none (`trust_customers`).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from deepgrid.errors import ConfigurationError, SlurmUnreachable
+from deepgrid.slurm.observe.commands import is_silence
+from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
+from deepgrid.slurm.setup.checkup import Finding, Level
+from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
+from deepgrid.slurm.ssh.accounts import Become
+from deepgrid.slurm.ssh.login import LoginSettings, Runner
+
+Facts = Mapping[str, str]
+INSTALL = "Run dps provider install-hooks."
+
+_GUARDS = read_script("guards.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One guard. `gap` says what is wrong, and is empty if the guard is in force; `next_step` says how to add it."""
+
+    name: str
+    gap: Callable[[Facts, LoginSettings], str]
+    next_step: str
+
+
+def _accounts(_: Facts, login: LoginSettings) -> str:
+    if not login.accounts:
+        return "All customers' jobs share one account: they can read, cancel and forge each other."
+    if login.job_account:
+        return f"Customers without an account of their own share {login.job_account}."
+    names = list(login.accounts.table.values())
+    return "Two customers of the table share an account." if len(set(names)) < len(names) else ""
+
+
+def _submit_hook(facts: Facts, login: LoginSettings) -> str:
+    who = Identities(facts["account"], int(facts["uid"]), int(facts["slurm_uid"] or 0))
+    found = re.search(r"deepgrid hook ([0-9a-f]+)", facts["probe"])
+    if found is None:
+        return "No submit hook of deepgrid runs in slurmctld: jobs can change themselves and submit others unpaid."
+    if found[1] != version_of(submit_hook(login, who)):
+        return "The submit hook is of another version, or does not know the accounts of this login block."
+    return ""
+
+
+def _submission(facts: Facts, login: LoginSettings) -> str:
+    if login.become is Become.UID:
+        return "" if facts["uid"] == "0" else "Jobs are submitted by the supervisor's own account, so they may submit."
+    if not login.submit_wrapper:
+        return "Customers' accounts submit their jobs themselves by sudo, so they can submit others unpaid."
+    expected = version_of(submit_wrapper(login, facts["account"], facts["conf"]))
+    if facts.get("wrapper") == f"deepgrid-sbatch {expected}":
+        return ""
+    return (
+        f"{login.submit_wrapper} is not installed, is of another version, or sudo does not let the supervisor run it."
+    )
+
+
+def _setting(name: str, wanted: str, loss: str) -> Callable[[Facts, LoginSettings], str]:
+    """A setting of slurm.conf that must have this word among its words."""
+
+    def gap(facts: Facts, _: LoginSettings) -> str:
+        value = facts.get(name, "")
+        words = {word.strip().casefold() for word in value.split(",")}
+        return "" if wanted.casefold() in words else f"{name} is {value or 'not set'}: {loss}"
+
+    return gap
+
+
+def _without(name: str, barred: str, loss: str) -> Callable[[Facts, LoginSettings], str]:
+    """A setting of slurm.conf that must not have this word among its words."""
+
+    def gap(facts: Facts, _: LoginSettings) -> str:
+        words = {word.strip().casefold() for word in facts.get(name, "").split(",")}
+        return f"{name} has {barred}: {loss}" if barred in words else ""
+
+    return gap
+
+
+def _private_data(facts: Facts, _: LoginSettings) -> str:
+    for where, value in (("slurm.conf", facts.get("PrivateData")), ("slurmdbd.conf", facts.get("accounting_private"))):
+        if value is not None and not {"jobs", "usage"} <= {word.strip() for word in value.casefold().split(",")}:
+            return f"PrivateData of {where} is {value or 'not set'}: customers see each other's jobs."
+    return ""
+
+
+def _part_limits(facts: Facts, _: LoginSettings) -> str:
+    value = facts.get("EnforcePartLimits", "")
+    return f"EnforcePartLimits is {value or 'not set'}." if value.casefold() in ("", "no", "(null)") else ""
+
+
+GUARDS = (
+    Guard("accounts", _accounts, "Give each customer an account: account_table or account_pattern, no job_account."),
+    Guard("submit_hook", _submit_hook, INSTALL),
+    Guard(
+        "submission", _submission,
+        "Let the supervisor log in as root, or set submit_wrapper in the Slurm login block and install it:"
+        " dps provider install-hooks --print.",
+    ),
+    Guard(
+        "proctrack", _setting("ProctrackType", "proctrack/cgroup", "daemons of a job outlive it."),
+        "Set ProctrackType=proctrack/cgroup in slurm.conf.",
+    ),
+    Guard(
+        "task_plugin", _setting("TaskPlugin", "task/cgroup", "jobs use more CPUs and memory than they pay for."),
+        "Set TaskPlugin=task/cgroup,task/affinity in slurm.conf, and ConstrainCores, ConstrainRAMSpace and"
+        " ConstrainDevices=yes in cgroup.conf.",
+    ),
+    Guard(
+        "contain", _setting("PrologFlags", "contain", "what comes by SSH to a node belongs to no job."),
+        "Set PrologFlags=Contain in slurm.conf, and use pam_slurm_adopt on the nodes.",
+    ),
+    Guard(
+        "private_data", _private_data,
+        "Set PrivateData=accounts,events,jobs,reservations,usage,users in slurm.conf and slurmdbd.conf; a supervisor"
+        " that is not root then needs Slurm's operator level.",
+    ),
+    Guard("part_limits", _part_limits, "Set EnforcePartLimits=ALL in slurm.conf."),
+    Guard(
+        "private_tmp",
+        _setting("JobContainerType", "job_container/tmpfs", "jobs on a node share /tmp and /dev/shm."),
+        "Set JobContainerType=job_container/tmpfs in slurm.conf, with job_container.conf; where another plugin makes"
+        " /tmp private, add private_tmp to accepted_gaps.",
+    ),
+    Guard(
+        "scrontab", _without("ScronParameters", "enable", "customers could schedule jobs."),
+        "Take enable out of ScronParameters in slurm.conf.",
+    ),
+    Guard(
+        "triggers", _without("SlurmctldParameters", "allow_user_triggers", "customers could run programs there."),
+        "Take allow_user_triggers out of SlurmctldParameters in slurm.conf.",
+    ),
+)  # fmt: skip
+NAMES = tuple(guard.name for guard in GUARDS)
+
+
+def check_gaps(names: Collection[str]) -> tuple[str, ...]:
+    """These names of guards, if all are. Raises ConfigurationError."""
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        raise ConfigurationError(
+            f"accepted_gaps names guards that do not exist: {', '.join(unknown)}.",
+            next_step=f"Use some of {', '.join(NAMES)}.",
+        )
+    return tuple(names)
+
+
+async def ask_guards(login: Runner, settings: LoginSettings) -> Facts:
+    """The facts. Raises SlurmUnreachable when Slurm is silent, and what `Runner.run` raises."""
+    wrapper = settings.submit_wrapper if settings.become is Become.SUDO else ""
+    done = await login.run(call(_GUARDS, settings.partition, PROBE, wrapper))
+    facts = {name: value.strip() for name, _, value in (line.partition(" ") for line in whole_answer(done))}
+    if "silent" in facts or is_silence(facts["probe"]):
+        raise SlurmUnreachable(f"Slurm does not answer: {facts.get('silent') or facts['probe']}.")
+    return facts
+
+
+def missing_guards(facts: Facts, settings: LoginSettings) -> dict[Guard, str]:
+    """The guards that a cluster lacks, each with what is wrong."""
+    found = {guard: guard.gap(facts, settings) for guard in GUARDS}
+    return {guard: gap for guard, gap in found.items() if gap}
+
+
+def judge_guards(missing: Mapping[Guard, str], accepted: Collection[str], *, trust_customers: bool) -> list[Finding]:
+    """A finding for each missing guard: BAD, unless it is accepted or customers are trusted."""
+    if not missing:
+        return [Finding("guards", Level.GOOD, f"All {len(GUARDS)} guards against customers' jobs are in force.")]
+    findings = []
+    for guard, gap in missing.items():
+        allowed = trust_customers or guard.name in accepted
+        why = "customers are trusted" if trust_customers else "an accepted gap"
+        level, words = (Level.WARNING, f"{gap} ({why})") if allowed else (Level.BAD, gap)
+        findings.append(Finding(f"guard {guard.name}", level, words, guard.next_step))
+    return findings
+
+
+class Gate:
+    """Decides whether strangers' jobs may be claimed.
+
+    Asks the cluster again after `fresh_s`, or after `closed_fresh_s` while a guard is missing.
+    """
+
+    def __init__(
+        self,
+        login: Runner,
+        settings: LoginSettings,
+        accepted: Sequence[str],
+        *,
+        trust_customers: bool,
+        fresh_s: float = 300.0,
+        closed_fresh_s: float = 30.0,
+    ) -> None:
+        self._login = login
+        self._settings = settings
+        self._accepted = frozenset(accepted)
+        self._trusts = trust_customers
+        self._fresh_s, self._closed_fresh_s = fresh_s, closed_fresh_s
+        self._said = ""
+        self._ask_at = 0.0
+
+    async def why_closed(self) -> str:
+        """What the cluster lacks, in one sentence; empty when jobs may be claimed.
+
+        Raises SlurmUnreachable when that cannot be known: then nothing may be claimed either.
+        """
+        if self._trusts:
+            return ""
+        if time.monotonic() >= self._ask_at:
+            missing = missing_guards(await ask_guards(self._login, self._settings), self._settings)
+            names = [guard.name for guard in missing if guard.name not in self._accepted]
+            self._said = _closed(names) if names else ""
+            self._ask_at = time.monotonic() + (self._closed_fresh_s if names else self._fresh_s)
+        return self._said
+
+
+def _closed(names: Sequence[str]) -> str:
+    return (
+        f"The cluster lacks guards that strangers' jobs need ({', '.join(names)}): see dps provider doctor, or set"
+        " accepted_gaps or trust_customers in the provider block"
+    )

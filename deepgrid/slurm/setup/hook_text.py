@@ -1,0 +1,92 @@
+"""The texts of the files that a site installs: the two Lua hooks and the submission wrapper. Pure.
+
+Each carries the settings of its site, and a version that changes with its text, by which a running one is recognised.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from deepgrid.slurm.remote.scripts import read_script
+from deepgrid.slurm.ssh.accounts import Become, as_expression
+from deepgrid.slurm.ssh.login import LoginSettings
+
+PROBE = "deepgrid-probe"  # a job of this name is refused by the submit hook, which then tells its version
+_VERSION_DIGITS = 16
+_REPEATED = re.compile(r"\[0-9a-f\]\{(\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """Who is who on the login node: the supervisor's account and its number, and the number of SlurmUser."""
+
+    account: str
+    uid: int
+    slurm_uid: int
+
+
+def customer_names(login: LoginSettings, account: str) -> list[str]:
+    """Accounts of customers that the login block names, but for the supervisor's own `account`."""
+    named = {*login.accounts.table.values(), *filter(None, [login.job_account])}
+    return sorted(named - {account})
+
+
+def customers_may_submit(login: LoginSettings) -> bool:
+    """Whether jobs are submitted by the customers' own accounts: by sudo without the wrapper."""
+    return login.become is Become.SUDO and not login.submit_wrapper
+
+
+def submit_hook(login: LoginSettings, who: Identities) -> str:
+    """`job_submit.lua` for a cluster with this login block."""
+    pattern = as_expression(login.accounts.pattern)
+    values = {
+        "SUPERVISOR": str(who.uid),
+        "SLURM_USER": str(who.slurm_uid),
+        "CUSTOMERS_MAY_SUBMIT": str(customers_may_submit(login)).lower(),
+        "CUSTOMERS": ", ".join(f'["{name}"] = true' for name in customer_names(login, who.account)),
+        "PATTERN": f'"{_as_lua(pattern)}"' if pattern else "nil",
+    }
+    return _with_version(_filled("hooks/job_submit.lua", values))
+
+
+def completion_hook(spool: str) -> str:
+    """`jobcomp.lua`, which writes into this folder."""
+    return _filled("hooks/jobcomp.lua", {"SPOOL": spool})
+
+
+def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
+    """`deepgrid-sbatch` for this login block; the supervisor's own jobs may go through it as well."""
+    names = {*customer_names(login, account), *filter(None, [login.own_account])} - {account}
+    values = {
+        "ROOT": login.grid_root.rstrip("/"),
+        "CONF": slurm_conf,
+        "ACCOUNTS": " ".join(sorted(names)),
+        "PATTERN": as_expression(login.accounts.pattern),
+    }
+    return _with_version(_filled("hooks/submit_wrapper.sh", values))
+
+
+def version_of(text: str) -> str:
+    """The version that a hook or the wrapper tells."""
+    found = re.search(r"""(?:VERSION = "|version=')([0-9a-f]*)""", text)
+    return found[1] if found else ""
+
+
+def _filled(name: str, values: dict[str, str]) -> str:
+    text = read_script(name)
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text
+
+
+def _with_version(text: str) -> str:
+    return text.replace("@VERSION@", hashlib.sha256(text.encode()).hexdigest()[:_VERSION_DIGITS])
+
+
+def _as_lua(expression: str) -> str:
+    """An expression of `as_expression` as a pattern of Lua, which has other special characters and no counts."""
+    before, count, after = _REPEATED.split(expression)
+    plain = [re.sub(r"([@.-])", r"%\1", part.replace("[.]", ".")) for part in (before, after)]
+    return f"^{plain[0]}{'[0-9a-f]' * int(count)}{plain[1]}$"

@@ -1,0 +1,80 @@
+"""Folders that claims leave on the login node: found by one command, removed by another, however many there are.
+
+Which of them may go is the caller's to say, by the chain; see `leftovers.sh` for how they are removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.login import LoginSettings, Runner
+
+REMOVE_WITHIN_S = 60
+ANSWER_WITHIN_S = REMOVE_WITHIN_S + 150.0  # the last one may take its time
+
+_SCRIPT = read_script("leftovers.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What is left of a claim: its own folder, or, with the name of the folder, the storage of its job."""
+
+    key: JobKey
+    storage: str = ""
+
+
+class Leftovers:
+    """Those of one cluster. `storage` is the root below which jobs make their folders."""
+
+    def __init__(self, login: Runner, settings: LoginSettings) -> None:
+        self._login = login
+        self._settings = settings
+
+    async def find(self, like: JobKey, storage: str, keep_days: int) -> list[Leftover]:
+        """Folders of claims of `like`'s grid that were untouched for `keep_days`, and all storage of its claims."""
+        done = await self._login.run(self._command("find", like, storage, keep_days), timeout_s=ANSWER_WITHIN_S)
+        found = []
+        for kind, folder, name in _lines(done):
+            if (key := key_of_folder(folder, like)) and (kind == "storage") == bool(name):
+                found.append(Leftover(key, name))
+        return found
+
+    async def remove(self, like: JobKey, storage: str, leftovers: Iterable[Leftover]) -> list[Leftover]:
+        """Remove these, as many as there is time for; returns the removed. Another call goes on."""
+        lines = {_line(one): one for one in sorted(leftovers, key=lambda one: not one.storage)}
+        command = self._command("remove", like, storage, REMOVE_WITHIN_S)
+        stdin = "".join(f"{line}\n" for line in lines).encode()
+        done = await self._login.run(command, stdin=stdin, timeout_s=ANSWER_WITHIN_S)
+        removed = {(kind, folder) for _, kind, folder in _lines(done)}
+        return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
+
+    def _command(self, verb: str, like: JobKey, storage: str, *arguments: object) -> list[str]:
+        grid = "-".join(like.folder.split("-")[:2])
+        return call(_SCRIPT, verb, self._settings.grid_root, storage, grid, *arguments)
+
+
+def key_of_folder(folder: str, like: JobKey) -> JobKey | None:
+    """The claim of a folder's name; None when it is of another chain or contract than `like`."""
+    found = re.fullmatch(r"\d+-[0-9a-f]{8}-(\d+)-(\d+)", folder)
+    if found is None:
+        return None
+    key = JobKey(like.chain_id, like.contract, int(found[1]), int(found[2]))
+    return key if key.folder == folder else None
+
+
+def _kind(one: Leftover) -> str:
+    return "storage" if one.storage else "claim"
+
+
+def _line(one: Leftover) -> str:
+    return f"{_kind(one)} {one.key.folder} {one.storage}".rstrip()
+
+
+def _lines(done: CommandResult) -> list[tuple[str, str, str]]:
+    words = [line.split(" ") for line in whole_answer(done)]
+    return [(row[0], row[1], row[2] if len(row) > 2 else "") for row in words if len(row) in (2, 3)]

@@ -1,0 +1,156 @@
+"""One sbatch per claim: the request, the guarded script, and what the login node answers.
+
+The protocol itself is `protocol.sh`, run on the login node under the lock of the job's folder. The payload
+runs at most once per claim, whatever breaks: the guard, first in the script, stops a second start.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.slurm.observe.commands import SILENCE, is_id
+from deepgrid.slurm.observe.runs import GUARD_STATUS
+from deepgrid.slurm.remote.scripts import call, lines_of, read_script
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.login import LoginSettings
+
+INTENT_PATIENCE_S = 60
+WITH_ID = ("submitted", "adopted")
+DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
+
+_PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "protocol.sh")
+_SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """What Slurm is asked for; `gpus` is for the whole job, 0 asks for none.
+
+    Without `ship_output` the job's output lies where nobody reads it for the customer's log. `customer`, a wallet
+    address, says under which Unix account the job runs.
+    """
+
+    ntasks: int
+    cpus_per_task: int
+    mem_per_cpu_mb: int
+    gpus: int
+    time_limit_minutes: int
+    ship_output: bool = True
+    customer: str = ""
+
+    @classmethod
+    def of(cls, job: Job, *, ship_output: bool) -> Self:
+        """The on-chain resources, and the minutes that the credits buy."""
+        wanted = job.definition
+        return cls(
+            ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
+            gpus=wanted.gpus, time_limit_minutes=job.granted_minutes, ship_output=ship_output, customer=job.customer,
+        )  # fmt: skip
+
+    def arguments(self) -> list[str]:
+        """The same as options of sbatch."""
+        options = {"ntasks": self.ntasks, "cpus-per-task": self.cpus_per_task, "time": self.time_limit_minutes}
+        if self.mem_per_cpu_mb:
+            options["mem-per-cpu"] = self.mem_per_cpu_mb
+        if self.gpus:
+            options["gpus"] = self.gpus
+        return [f"--{name}={value}" for name, value in options.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The job at Slurm; `adopted` when an earlier attempt had submitted it."""
+
+    slurm_id: int
+    adopted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """From one election of a provider's leader to the next; epochs grow by one each time."""
+
+    provider: str
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.epoch}"
+
+
+def job_folder(settings: LoginSettings, key: JobKey) -> str:
+    """The claim's folder on the login node."""
+    return f"{settings.grid_root}/jobs/{key.folder}"
+
+
+def guarded(script: str, folder: str) -> bytes:
+    """`script` with the guard after its first line, which must name a POSIX shell.
+
+    The guard's files: the tombstone, which only the supervisor can write, and `run/started`, which is for the
+    job's own protection: a job that touches it only makes more of its runs count (see `starts.py`).
+    `#SBATCH` lines below the guard have no effect.
+    """
+    body = script.encode()
+    first = _SHELL.match(body)
+    if first is None:
+        raise InputError("A batch script begins with `#!` and the path of a shell.")
+    tombstone, started = shlex.quote(f"{folder}/tombstone"), shlex.quote(f"{folder}/run/started")
+    guard = (
+        f"if [ -e {tombstone} ]; then echo 'deepgrid: cancelled before it started' >&2; exit {GUARD_STATUS}; fi\n"
+        f"mkdir {started} || {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
+    )
+    return first[0] + guard.encode() + body[first.end() :]
+
+
+def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
+    """The sbatch command, which the protocol runs in the job's account; the script comes on standard input."""
+    folder = job_folder(settings, key)
+    output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
+    return [
+        "sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={key.name}", f"--comment={key.comment}",
+        f"--output={output}", "--open-mode=append", f"--chdir={folder}/run",
+        f"--partition={settings.partition}", *request.arguments(),
+    ]  # fmt: skip
+
+
+def protocol(
+    settings: LoginSettings, verb: str, key: JobKey, *arguments: object, term: Term | None = None
+) -> list[str]:
+    """The command that runs one verb of `protocol.sh` for one claim, in a term of the provider's leader or in none."""
+    return call(_PROTOCOL, verb, settings.grid_root, key.folder, key.name, key.comment, term or "", *arguments)
+
+
+def submit_command(
+    settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes, term: Term | None = None
+) -> Sequence[str]:
+    """The command that submits `script`, to be given on standard input. Raises SlurmError without an account."""
+    sbatch = sbatch_arguments(settings, key, request)
+    account = (settings.account_of(request.customer), settings.submits_by)
+    fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes, *account)
+    return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
+
+
+def parse_answer(done: CommandResult) -> tuple[str, str]:
+    """Word and text of the protocol's answer.
+
+    Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`, Deposed.
+    """
+    lines = lines_of(done.text)
+    if not lines:
+        raise SlurmUnreachable("The login node gave no answer.")
+    word, _, text = lines[-1].partition(" ")
+    if word == "later":
+        raise SlurmUnreachable(f"Slurm is not available: {text or 'no reason given'}.")
+    if word == "deposed":
+        raise Deposed("Another supervisor leads this provider by now.")
+    if word == "refused":
+        raise SlurmError(f"Slurm refused: {text}.")
+    if word == "tombstone":
+        raise SlurmError("This claim was cancelled or refused; it is not submitted again.")
+    if word not in DONE or (word in WITH_ID and not is_id(text)):
+        raise SlurmUnreachable("The login node gave an answer that makes no sense.")
+    return word, text

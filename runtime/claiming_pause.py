@@ -1,0 +1,125 @@
+"""Draining a cluster: no new claims while what it claimed goes on; for good, or until somebody resumes.
+
+The switch is the pause of the deployment `claim_jobs/CLUSTER`, by whatever means somebody sets it. That a drain is
+for good stands in a Prefect variable beside it, and counts only while the switch is off.
+"""
+
+from __future__ import annotations
+
+import re
+
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId, FlowRunFilter, FlowRunFilterState
+from prefect.client.schemas.filters import FlowRunFilterStateType as StateFilter
+from prefect.client.schemas.objects import StateType
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.exceptions import ObjectNotFound
+from prefect.variables import Variable
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.provider.cut import why_not_claimed
+from deepgrid.provider.session import ProviderSession
+from runtime.retry_policy import side_effect
+from runtime.runs import is_paused
+
+
+def claiming(cluster: str) -> str:
+    """Name of the deployment that claims for a cluster."""
+    return f"claim_jobs/{cluster}"
+
+
+def mark(cluster: str) -> str:
+    """Name of the Prefect variable that stands while the cluster is drained for good."""
+    return f"deepgrid_draining_{re.sub('[^a-z0-9]', '_', cluster.lower())}"
+
+
+async def drain(cluster: str, *, for_good: bool = False) -> bool:
+    """Let the cluster claim nothing from now on; whether that was so already. `for_good` also ends its supervisor."""
+    changed = await _switch(cluster, on=False)
+    if for_good:
+        await Variable.aset(mark(cluster), cluster, overwrite=True)
+    return not changed
+
+
+async def resume(cluster: str) -> bool:
+    """Let the cluster claim again; whether it was doing so already."""
+    if await Variable.aget(mark(cluster)) is not None:
+        await Variable.aunset(mark(cluster))
+    return not await _switch(cluster, on=True)
+
+
+async def is_for_good(cluster: str) -> bool:
+    """Whether the cluster is drained, and not to come back by itself.
+
+    A mark that was overtaken, as the switch was set back in Prefect's UI, is removed: a later drain is for a while
+    again, unless it says otherwise.
+    """
+    if await Variable.aget(mark(cluster)) is None:
+        return False
+    async with get_client() as client:
+        paused = is_paused(await client.read_deployment_by_name(claiming(cluster)))
+    if not paused:
+        await Variable.aunset(mark(cluster))
+    return paused
+
+
+async def is_claiming(cluster: str) -> bool:
+    """Whether a run of `claim_jobs` is under way, which may have begun before the drain."""
+    async with get_client() as client:
+        found = await client.read_deployment_by_name(claiming(cluster))
+        under_way = StateFilter(any_=[StateType.PENDING, StateType.RUNNING, StateType.CANCELLING])
+        return bool(
+            await client.read_flow_runs(
+                deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[found.id])),
+                flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=under_way)),
+                limit=1,
+            )
+        )
+
+
+@side_effect("check that {session.settings.cluster} takes jobs")
+async def why_closed(session: ProviderSession) -> str:
+    """Why the cluster takes no jobs now; empty when it does.
+
+    It holds for every run, also for one that was started by hand or before the drain.
+    """
+    if not await session.chain.accepts_requests():
+        return "the grid is closed for new jobs"
+    if too_much := await why_not_claimed(session):
+        return too_much
+    try:
+        async with get_client() as client:
+            paused = is_paused(await client.read_deployment_by_name(claiming(session.settings.cluster)))
+    except ObjectNotFound:  # a flow called without deployments
+        paused = False
+    return f"{session.settings.cluster} is drained" if paused else ""
+
+
+async def _switch(cluster: str, *, on: bool) -> bool:
+    """Set the switch; whether that changed anything. Raises ConfigurationError when there is none."""
+    async with get_client() as client:
+        found = await _deployment(client, cluster)
+        if is_paused(found) is not on:
+            return False
+        if found.paused:
+            await client.resume_deployment(found.id)
+        for schedule in found.schedules:
+            if schedule.active is not on:
+                await client.update_deployment_schedule(found.id, schedule.id, active=on)
+        return True
+
+
+async def _deployment(client: PrefectClient, cluster: str) -> DeploymentResponse:
+    try:
+        found = await client.read_deployment_by_name(claiming(cluster))
+    except ObjectNotFound:
+        raise ConfigurationError(
+            f"Prefect has no deployment {claiming(cluster)}.",
+            next_step="Deploy deployments/provider/prefect.yaml for this cluster.",
+        ) from None
+    if not found.schedules:
+        raise ConfigurationError(
+            f"The deployment {claiming(cluster)} has no schedule, which is its switch.",
+            next_step="Deploy deployments/provider/prefect.yaml for this cluster.",
+        )
+    return found

@@ -1,0 +1,117 @@
+"""Puts right what nobody carries of a work pool's runs, before its process starts any other run.
+
+A process that dies tells nobody: its runs would stay Running for ever and keep their concurrency
+slots. So do those of a live one whose end was not heard while Prefect was away. Only the pool's one
+process may tidy; runs of another live one would be taken from it. And what was scheduled while nobody
+could carry it would start in one burst.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.filters import (
+    FlowFilter,
+    FlowFilterName,
+    FlowRunFilter,
+    FlowRunFilterId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    TaskRunFilter,
+    TaskRunFilterState,
+    TaskRunFilterStateType,
+    WorkPoolFilter,
+    WorkPoolFilterName,
+)
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.states import AwaitingRetry, Cancelled, Crashed
+
+from runtime.runs import schedule, some_at_once
+
+RESUMED = ("run_job",)  # flows whose runs go on from what the chain and Slurm say
+LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+ENDED = "Nothing carries it any more."
+PAGE = 200
+
+logger = logging.getLogger(__name__)
+
+
+async def tidy(client: PrefectClient, work_pool: str, carried: Collection[UUID]) -> None:
+    """End or resume the runs of `work_pool` that stand as under way; those `carried` as it begins are left alone."""
+    spared = frozenset(carried)
+    resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
+
+    async def end(run: FlowRun) -> None:
+        await _end_tasks(client, run)
+        await _put(client, run, _after_death(run, resumes=run.id in resumed))
+
+    await some_at_once(end(run) for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared)
+
+
+async def runs_in(
+    client: PrefectClient,
+    work_pool: str,
+    *states: StateType,
+    flows: Sequence[str] = (),
+) -> list[FlowRun]:
+    """All runs of the pool in these states, earliest first, of all flows or of these."""
+    wanted = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))))
+    found: list[FlowRun] = []
+    while True:
+        page = await client.read_flow_runs(
+            work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[work_pool])),
+            flow_filter=FlowFilter(name=FlowFilterName(any_=list(flows))) if flows else None,
+            flow_run_filter=wanted,
+            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            limit=PAGE,
+            offset=len(found),
+        )
+        found += page
+        if len(page) < PAGE:
+            return found
+
+
+async def skip_overtaken(client: PrefectClient, runs: Sequence[FlowRun], now: datetime) -> set[UUID]:
+    """Cancel what is so late that a later run of the same schedule is due as well; returns what was cancelled.
+
+    Else a long downtime, or a long pause of the pool, would end in a burst. What people ordered stays.
+    """
+    late = [run for run in runs if run.auto_scheduled and run.expected_start_time and run.expected_start_time <= now]
+    late.sort(key=lambda run: run.expected_start_time or now)
+    newest = {_work(run): run.id for run in late}
+    overtaken = [run for run in late if newest[_work(run)] != run.id]
+    for run in overtaken:
+        await _put(client, run, Cancelled(message="Skipped: a later run was due as well."))
+    return {run.id for run in overtaken}
+
+
+def _work(run: FlowRun) -> tuple[UUID | None, str]:
+    """Runs with the same would do the same."""
+    return run.deployment_id, json.dumps(run.parameters, sort_keys=True, default=str)
+
+
+async def _end_tasks(client: PrefectClient, run: FlowRun) -> None:
+    """A run that goes on makes new task runs; the old ones would be shown as under way for ever."""
+    unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(LEFT))))
+    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))
+    for task_run in await client.read_task_runs(flow_run_filter=of_run, task_run_filter=unended):
+        await client.set_task_run_state(task_run.id, Crashed(message=ENDED), force=True)
+
+
+def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
+    if run.state is not None and run.state.is_cancelling():
+        return Cancelled(message=ENDED)
+    if resumes:
+        return AwaitingRetry(message="Nothing carried it any more; it goes on.")
+    return Crashed(message=ENDED)
+
+
+async def _put(client: PrefectClient, run: FlowRun, state: State[None]) -> None:
+    logger.info("%s was left %s: %s", run.name, run.state.name if run.state else "without a state", state.message)
+    await schedule(client, run.id, state)

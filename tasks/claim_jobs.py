@@ -1,0 +1,72 @@
+"""The side effects of `claim_jobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import AwaitingRetry
+
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.provider.registration import Standing, read_versions
+from deepgrid.provider.session import ProviderSession
+from runtime.bulk_runs import NewRun, find_or_begin_runs
+from runtime.retry_policy import side_effect
+from runtime.runs import call_worker, schedule
+
+
+@side_effect("check Slurm on {session.settings.cluster}")
+async def check_slurm(session: ProviderSession) -> None:
+    """Ask the cluster whether it works; a cluster that does not claims nothing."""
+    await session.cluster.health()
+
+
+@side_effect("check the guards of {session.settings.cluster}")
+async def check_guards(session: ProviderSession) -> str:
+    """What the cluster lacks for strangers' jobs; empty when it may claim them."""
+    return await session.gate.why_closed()
+
+
+@side_effect("check approval on {session.settings.cluster}")
+async def check_approval(session: ProviderSession) -> Standing:
+    """How the provider stands with the operator; one that is not approved gets no jobs."""
+    return (await read_versions(session.chain, session.address)).standing
+
+
+@side_effect("claim jobs on {session.settings.cluster}")
+async def claim_waiting(session: ProviderSession) -> list[Job]:
+    """Claim what waits in the on-chain queue, in one transaction; none when it is empty."""
+    return await session.claim_waiting()
+
+
+@side_effect("start runs of claimed jobs on {session.settings.cluster}")
+async def start_runs(session: ProviderSession, jobs: Sequence[Job]) -> None:
+    """Start the flow runs of these claims; a second call finds those of the first one."""
+    await start_job_runs(session, [session.key_of(job) for job in jobs])
+
+
+def run_key(session: ProviderSession, key: JobKey) -> str:
+    """The idempotency key of the claim's run."""
+    return f"{key.comment}:{session.address}"
+
+
+async def start_job_runs(session: ProviderSession, keys: Sequence[JobKey]) -> list[FlowRun]:
+    """The runs of these claims, each created once, whoever asks."""
+    cluster = session.settings.cluster
+    runs = [
+        NewRun(
+            run_key(session, key),
+            f"job {key.job_id} on {cluster}",
+            {"cluster": cluster, "job_id": key.job_id, "claimed_at": key.claimed_at},
+        )
+        for key in keys
+    ]
+    return await find_or_begin_runs(f"run_job/{cluster}", runs)
+
+
+async def schedule_again(session: ProviderSession, run: FlowRun, why: str) -> None:
+    """Let a run of this cluster come again, whatever its state; it goes on from the truth."""
+    async with get_client() as client:
+        await schedule(client, run.id, AwaitingRetry(message=why))
+    call_worker(f"provider-{session.settings.cluster}")

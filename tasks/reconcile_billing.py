@@ -1,0 +1,91 @@
+"""The side effects of `reconcile_billing`. pandas and matplotlib are imported where they are needed: they are slow."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+
+from deepgrid.billing.entries import Ledger, Runs, Span
+from deepgrid.billing.period import file_name
+from deepgrid.errors import InputError
+from deepgrid.observability.books import Books, OperatorBooks, ProviderBooks
+from runtime import sessions
+from runtime.retry_policy import side_effect
+
+if TYPE_CHECKING:
+    from deepgrid.billing.reconcile import Reconciliation
+
+
+@asynccontextmanager
+async def books_of(cluster: str | None, operator: str | None) -> AsyncIterator[Books]:
+    """The books of the cluster's provider, or of the operator. Raises InputError unless one of them is named."""
+    if (cluster is None) == (operator is None):
+        raise InputError("Books are a cluster's or an operator's.", next_step="Give one of `cluster` and `operator`.")
+    if cluster is not None:
+        async with sessions.provider(cluster) as provider:
+            yield ProviderBooks(provider)
+    elif operator is not None:
+        async with sessions.operator(operator) as session:
+            yield OperatorBooks(operator, session)
+
+
+@side_effect("choose period")
+async def choose_period(books: Books, since: str | None, until: str | None) -> Span:
+    """The period asked for, by default the last 24 hours."""
+    return await books.period(since, until)
+
+
+@side_effect("read the chain")
+async def read_chain(books: Books, span: Span) -> Ledger:
+    """Contract events, token transfers and the jobs concerned."""
+    return await books.read_chain(span)
+
+
+@side_effect("read Slurm's accounting")
+async def read_slurm(books: Books, span: Span, ledger: Ledger) -> Runs | None:
+    """What ran, in one question."""
+    return await books.read_slurm(span, ledger)
+
+
+@side_effect("compare")
+async def compare(
+    books: Books, span: Span, ledger: Ledger, runs: Runs | None, tolerance_minutes: int
+) -> Reconciliation:
+    """Join the three per claim, name the differences, add everything up."""
+    from deepgrid.billing.reconcile import needs_older_strays, reconcile
+
+    ledger = await books.with_jobs(ledger, runs)
+    if books.provider is None and needs_older_strays(ledger):
+        ledger = await books.with_older_strays(ledger)
+    return reconcile(
+        books.name, ledger, span, runs=runs, provider=books.provider, tolerance_minutes=tolerance_minutes
+    )  # fmt: skip
+
+
+@side_effect("keep the rows")
+async def keep(books: Books, result: Reconciliation) -> None:
+    """Write the rows to `<state>/books/<period>.parquet`, whole or not at all."""
+    from deepgrid.billing.report import stored
+
+    books.folder.mkdir(parents=True, exist_ok=True)
+    file = books.folder / f"{file_name(result.span)}.parquet"
+    draft = file.with_suffix(".draft")
+    stored(result).to_parquet(draft)
+    os.replace(draft, file)
+
+
+@side_effect("publish the report")
+async def publish(books: Books, result: Reconciliation) -> None:
+    """Artifacts `reconciliation-<name>`, a page with the plot, and `reconciliation-<name>-jobs`, the table."""
+    os.environ.setdefault("MPLCONFIGDIR", str(books.folder / "matplotlib"))  # its cache of fonts
+    from deepgrid.billing.plot import draw
+    from deepgrid.billing.report import page, table
+
+    key = "reconciliation-" + re.sub(r"[^a-z0-9]+", "-", books.name.lower()).strip("-")
+    await acreate_markdown_artifact(page(result, draw(result)), key=key, description=result.message)
+    await acreate_table_artifact(table(result), key=f"{key}-jobs", description=result.message)

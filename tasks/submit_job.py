@@ -1,0 +1,68 @@
+"""The side effects of `submit_job`, and the customer's session that they work through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+from prefect import get_run_logger
+
+from blocks import Customer
+from deepgrid.billing.credits import parse_credits
+from deepgrid.customer.session import CustomerSession, Order, customer_session, read_order
+from runtime.retry_policy import side_effect
+
+
+@asynccontextmanager
+async def customer(name: str) -> AsyncIterator[CustomerSession]:
+    """A session of the customer block `name`, for one run."""
+    block = cast(Customer, await Customer.aload(name))
+    async with customer_session(block.settings()) as session:
+        yield session
+
+
+@side_effect("validate {file}")
+async def validate(
+    session: CustomerSession,
+    file: Path,
+    credits: str,
+    job_name: str | None,
+    uses: Sequence[str],
+    affinities: Sequence[str],
+    delegate_spending: bool,
+) -> Order:
+    """Read the workflow file, and check that the grid would take the job for these credits."""
+    order = await asyncio.to_thread(  # modules are fetched
+        read_order,
+        file,
+        parse_credits(credits),
+        name=job_name,
+        uses=uses,
+        affinities=affinities,
+        delegate_spending=delegate_spending,
+    )
+    for warning in order.warnings:
+        get_run_logger().warning(warning)
+    await session.check(order)
+    return order
+
+
+@side_effect("store definition")
+async def store_definition(session: CustomerSession, order: Order) -> str:
+    """Hand the definition to the Job Definition service; returns its place."""
+    return await session.store(order)
+
+
+@side_effect("allow credits")
+async def allow_credits(session: CustomerSession, order: Order) -> None:
+    """Let the grid lock the order's credits, and no more."""
+    await session.allow(order)
+
+
+@side_effect("request job")
+async def request_job(session: CustomerSession, order: Order, location_hash: str) -> int:
+    """Request the job, or find the one that an earlier attempt requested; returns its id."""
+    return await session.request(order, location_hash)
