@@ -12,8 +12,8 @@ from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
 from deepgrid.billing.entries import Ledger, Runs, Span
 from deepgrid.billing.period import file_name
+from deepgrid.books import Books, OperatorBooks, ProviderBooks
 from deepgrid.errors import InputError
-from deepgrid.observability.books import Books, OperatorBooks, ProviderBooks
 from runtime import sessions
 from runtime.retry_policy import side_effect
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.contract_errors import contract_error, too_large
 from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, definition_of
+from deepgrid.chain.transactions.contract_errors import contract_error, too_large
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ChainError, ContractError

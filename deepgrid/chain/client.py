@@ -16,11 +16,11 @@ from deepgrid.chain.figures import Cut
 from deepgrid.chain.history import Settlement, Transition, history, settlement
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.contract_errors import refusal, role_hash, too_large
 from deepgrid.chain.node.node import Node, read_chain_id
 from deepgrid.chain.node.node_errors import Asked, Request, making_sense
 from deepgrid.chain.node.rpc import REQUEST_TIMEOUT_S, Rpc
 from deepgrid.chain.node.values import NOBODY, coded_id, hardware_of, job_of, labels_of, prices_of
+from deepgrid.chain.transactions.contract_errors import refusal, role_hash, too_large
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
 

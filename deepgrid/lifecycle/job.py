@@ -6,6 +6,7 @@ durations are minutes. An absent time is 0, as on chain.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from deepgrid.lifecycle.states import JobStatus
@@ -143,3 +144,11 @@ class JobKey:
     def folder(self) -> str:
         """Name of the job's folder on the login node."""
         return f"{self.chain_id}-{self.contract[2:10].lower()}-{self.job_id}-{self.claimed_at}"
+
+    def of_same_grid(self, folder: str) -> JobKey | None:
+        """The claim whose folder has this name; None for a folder of another chain or contract."""
+        found = re.fullmatch(r"\d+-[0-9a-f]{8}-(\d+)-(\d+)", folder)
+        if found is None:
+            return None
+        key = JobKey(self.chain_id, self.contract, int(found[1]), int(found[2]))
+        return key if key.folder == folder else None

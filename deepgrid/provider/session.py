@@ -31,11 +31,11 @@ from deepgrid.registry import Registries
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.setup.guards import Gate
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.ssh.metered import MeteredLogin
-from deepgrid.slurm.submit.leader import Leader
+from deepgrid.slurm.supervision.leader import Leader
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from deepgrid.provider.launch_failures import launch_failures
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.holdings import Holdings
-from deepgrid.slurm.observe.queries import conclude
+from deepgrid.slurm.supervision.queries import conclude
 
 
 @dataclass(frozen=True, slots=True)

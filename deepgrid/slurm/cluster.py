@@ -19,8 +19,8 @@ from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_le
 from deepgrid.slurm.observe.nodes import Sinfo
 from deepgrid.slurm.observe.snapshot import Look, look_command, look_input, parse_look
 from deepgrid.slurm.observe.verdict import Sightings
-from deepgrid.slurm.remote.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
 from deepgrid.slurm.submit.batcher import Together

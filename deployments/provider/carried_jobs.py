@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
-from deepgrid.chain.transactions.durable import write_json
+from deepgrid.chain.node.durable import write_json
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.zombies import key_of_comment
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from blocks import Provider
 from blocks.loading import load_block
-from deepgrid.chain.transactions.durable import write_json
+from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ServiceError
 from deepgrid.provider.session import ProviderSettings
 

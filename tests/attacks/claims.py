@@ -25,9 +25,9 @@ from deepgrid.provider.carrier import Call, Carrier, plainly
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine import slurm_files
 from tests.slurm.support import Box, new_key
 

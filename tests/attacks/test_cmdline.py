@@ -18,7 +18,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Job
 from tests.attacks.watching import Watcher, mark, told, watched
 from tests.sbatch.bucket import Bucket, with_s5cmd

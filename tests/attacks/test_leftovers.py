@@ -17,10 +17,10 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import parse
 from tests.attacks.intruder import Intruder, intruder
 from tests.slurm.ordinary import ordinary_supervisor

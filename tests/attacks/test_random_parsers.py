@@ -21,7 +21,6 @@ from deepgrid.slurm.observe.holdings import parse_ledger
 from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
 from deepgrid.slurm.observe.snapshot import parse_look
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.submit.leftovers import key_of_folder
 from deepgrid.slurm.submit.protocol import parse_answer
 from tests.attacks.random_text import LINE_ENDS, Texts
 
@@ -49,7 +48,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "memory": memory_mb,
     "time limit": limit_minutes,
     "complaint": lambda text: (first_complaint(text), is_silence(text)),
-    "folder": lambda text: key_of_folder(text, KEY),
+    "folder": KEY.of_same_grid,
     "look": lambda text: parse_look(answer(text)),
     "ledger": lambda text: parse_ledger(answer(text)),
     "protocol": lambda text: parse_answer(answer(text)),

@@ -18,11 +18,11 @@ from deepgrid.billing.entries import Span
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.accounting import read_runs
 from deepgrid.slurm.observe.commands import Row, Squeue
-from deepgrid.slurm.observe.queries import conclude
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.accounting import read_runs
+from deepgrid.slurm.supervision.queries import conclude
 from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.fake_cluster import FakeSlurm, LocalLogin, slurm_job
 from tests.attacks.random_text import Texts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.slurm.remote.scripts import read_script
+from deepgrid.slurm.ssh.scripts import read_script
 from tests.attacks.on_slurm import Claim, Site, conf_folder
 
 SLURM = "Slurm's own levels"

@@ -13,9 +13,9 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.abi import CODEC, selector
 from deepgrid.chain.node.contract import CONTRACTS, interface
-from deepgrid.chain.node.contract_errors import SENTENCES, contract_error, role_hash
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.rpc import Rpc
+from deepgrid.chain.transactions.contract_errors import SENTENCES, contract_error, role_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.chain.transactions.wallet import Wallet

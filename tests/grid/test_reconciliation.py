@@ -20,9 +20,9 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.grid import Grid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting

@@ -13,10 +13,10 @@ import pytest
 from deepgrid.billing import differences
 from deepgrid.billing.differences import Kind
 from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, reconcile
+from deepgrid.books import Books, OperatorBooks, ProviderBooks
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.observability.books import Books, OperatorBooks, ProviderBooks
 from deepgrid.operator.session import OperatorSettings, operator_session
 from tests.chain.grid import CREDIT, Grid
 from tests.roles.conftest import Scene

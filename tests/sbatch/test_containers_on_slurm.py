@@ -21,7 +21,7 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
 from tests.sbatch import test_networks_on_slurm, test_on_slurm
 from tests.sbatch.images import apptainer_in, make_image, registry

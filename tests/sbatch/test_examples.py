@@ -14,7 +14,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
 from tests.sbatch import test_containers_on_slurm, test_on_slurm
 from tests.sbatch.bucket import Bucket, with_s5cmd

@@ -12,8 +12,8 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import load, parse
 from tests.sbatch import test_on_slurm
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE

@@ -15,8 +15,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import GUARD_MARK, Containers, StoragePaths, render
 from deepgrid.sbatch.render import USUAL
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Job, parse
 from tests.sbatch.bucket import S5CMD
 from tests.slurm.support import WAIT_S, Box, ended

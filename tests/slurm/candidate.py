@@ -10,7 +10,7 @@ from pathlib import Path
 from deepgrid.errors import Deposed
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.submit.leader import Leader, Pace
+from deepgrid.slurm.supervision.leader import Leader, Pace
 
 
 async def main() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.slurm.support import Box, new_key, open_folder
 

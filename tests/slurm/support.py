@@ -18,11 +18,11 @@ from pwd import getpwnam
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
-from deepgrid.slurm.observe.queries import conclude
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.queries import conclude
 from deployments.onemachine.processes import ProcessTable
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 

@@ -16,11 +16,11 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.accounting import WITHOUT_ACCOUNTING, read_runs
 from deepgrid.slurm.observe.commands import Sacct
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision.accounting import WITHOUT_ACCOUNTING, read_runs
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key, until
 
 

@@ -16,11 +16,11 @@ from deepgrid.errors import ConfigurationError, SlurmError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.accounting import read_runs
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.accounting import read_runs
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.people import account, wallet_account
 from tests.slurm.support import (
     SMALL,

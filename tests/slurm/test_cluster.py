@@ -13,9 +13,9 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, Box, LoginWith, bash, by_accounting, ended, ends, new_key, until
 
 

@@ -21,9 +21,9 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.observe.runs import CLOCKS_AGREE_WITHIN_S
 from deepgrid.slurm.observe.verdict import ABSENT_BUT_ACCOUNTED, SUDDENLY_EMPTY
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.losing import lose_state
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, by_accounting, ended, ends, leave, new_key, until
 

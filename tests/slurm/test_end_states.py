@@ -10,7 +10,7 @@ from deepgrid.lifecycle.decide import FAULTS
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec
 from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, running_box, until
 

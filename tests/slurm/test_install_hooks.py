@@ -12,12 +12,12 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.setup import install
 from deepgrid.slurm.setup.checkup import Level, examine
 from deepgrid.slurm.setup.guards import ask_guards, missing_guards
 from deepgrid.slurm.setup.hook_config import Site, plan
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 

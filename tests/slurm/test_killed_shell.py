@@ -15,8 +15,8 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, LoginWith, bash, ended, new_key, until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # some fifty kills, each with its job

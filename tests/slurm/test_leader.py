@@ -22,7 +22,7 @@ from deepgrid.errors import Deposed, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.submit.leader import PACE, Leader, Pace
+from deepgrid.slurm.supervision.leader import PACE, Leader, Pace
 from tests.chaos.proxy import Hang, Pass, Proxy
 from tests.slurm.support import SMALL, WAIT_S, Box, bash
 

@@ -17,8 +17,8 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import Row, Sacct
 from deepgrid.slurm.observe.runs import Marks
 from deepgrid.slurm.observe.snapshot import Look, Records, look_input, parse_look
-from deepgrid.slurm.remote.scripts import read_script
 from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.scripts import read_script
 
 KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
 OURS = Row(42, "999", "COMPLETED", 100, 160)

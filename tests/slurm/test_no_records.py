@@ -8,7 +8,7 @@ import pytest
 
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, ended, ends, leave, new_key, running_box, until
 

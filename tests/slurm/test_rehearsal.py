@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.setup.checkup import Finding, Level, ask
 from deepgrid.slurm.setup.selftest import rehearse
 from deepgrid.slurm.ssh.line_channel import Conversation
 from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 from tests.slurm.test_leader import leading
 

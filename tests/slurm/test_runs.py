@@ -17,7 +17,6 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import Row, wait_status
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.observe.runs import (
     CLOCKS_AGREE_WITHIN_S,
     GUARD_STATUS,
@@ -29,6 +28,7 @@ from deepgrid.slurm.observe.runs import (
 )
 from deepgrid.slurm.observe.snapshot import Look
 from deepgrid.slurm.observe.verdict import REFUSED_START
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 from tests.slurm.test_look import KEY, RECORDED
 

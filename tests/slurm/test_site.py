@@ -12,8 +12,8 @@ import pytest
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine import slurm_files
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site

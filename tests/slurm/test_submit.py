@@ -12,7 +12,6 @@ from deepgrid.errors import InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.monitor import SlurmMonitor
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import (
     INTENT_PATIENCE_S,
@@ -21,6 +20,7 @@ from deepgrid.slurm.submit.protocol import (
     parse_answer,
     submit_command,
 )
+from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, Box, bash, ended, ends, new_key, until
 
 IMPOSSIBLE = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=10**6, gpus=0, time_limit_minutes=5)

@@ -20,9 +20,9 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.deploy.draft import Creation, Draft
 from deepgrid.chain.deploy.roles import Deployment, Duties, Grant, grants
 from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.contract_errors import refusal, role_hash
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import Request, making_sense
+from deepgrid.chain.transactions.contract_errors import refusal, role_hash
 from deepgrid.chain.transactions.nonce_lease import Lease
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call

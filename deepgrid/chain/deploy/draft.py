@@ -12,7 +12,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from deepgrid.chain.transactions.durable import write_json
+from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ConfigurationError
 
 

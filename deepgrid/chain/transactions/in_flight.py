@@ -13,7 +13,9 @@ from typing import Any
 
 from eth_typing import HexStr
 
-from deepgrid.chain.node.contract_errors import (
+from deepgrid.chain.node.node import Node
+from deepgrid.chain.node.node_errors import NodeRefused, making_sense
+from deepgrid.chain.transactions.contract_errors import (
     already_known,
     below_base_fee,
     mined_revert_reason,
@@ -21,8 +23,6 @@ from deepgrid.chain.node.contract_errors import (
     refused_sending,
     too_cheap,
 )
-from deepgrid.chain.node.node import Node
-from deepgrid.chain.node.node_errors import NodeRefused, making_sense
 from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, GridError

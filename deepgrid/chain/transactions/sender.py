@@ -19,9 +19,9 @@ import asyncio
 import logging
 from collections import deque
 
-from deepgrid.chain.node.contract_errors import OUT_OF_GAS, refusal
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import making_sense
+from deepgrid.chain.transactions.contract_errors import OUT_OF_GAS, refusal
 from deepgrid.chain.transactions.in_flight import Flight
 from deepgrid.chain.transactions.nonce_lease import Lease
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt

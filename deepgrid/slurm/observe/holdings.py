@@ -12,9 +12,8 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.observe.commands import Row, is_id
 from deepgrid.slurm.observe.snapshot import as_job
-from deepgrid.slurm.remote.scripts import whole_answer
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.submit.leftovers import key_of_folder
+from deepgrid.slurm.ssh.scripts import whole_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Ledger:
     def claim_of(self, row: Row, like: JobKey) -> JobKey | None:
         """The claim of `like`'s grid whose job this is; None for every other job."""
         entries = self.entries.get(row.slurm_id, ())
-        return key_of_folder(entries[-1].folder, like) if entries and entries[-1].has(row) else None
+        return like.of_same_grid(entries[-1].folder) if entries and entries[-1].has(row) else None
 
     def is_foreign(self, row: Row) -> bool:
         """Whether a customer's account has this job without a claim, of any grid."""

@@ -39,9 +39,9 @@ from deepgrid.slurm.observe.runs import (
     spans,
     was_requeued,
 )
-from deepgrid.slurm.remote.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 
 _LOOK = read_script("identity.sh", "snapshot.sh")
 

@@ -12,8 +12,8 @@ from enum import Enum
 
 from deepgrid.errors import GridError
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 CLOCK_SLACK_S = 5.0
 LITTLE_MIB, FULL_MIB = 1024, 64

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.slurm.observe.commands import is_silence
-from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
 from deepgrid.slurm.ssh.accounts import Become
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 Facts = Mapping[str, str]
 INSTALL = "Run dps provider install-hooks."

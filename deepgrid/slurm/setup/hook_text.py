@@ -9,9 +9,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from deepgrid.slurm.remote.scripts import read_script
 from deepgrid.slurm.ssh.accounts import Become, as_expression
 from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.scripts import read_script
 
 PROBE = "deepgrid-probe"  # a job of this name is refused by the submit hook, which then tells its version
 _VERSION_DIGITS = 16

@@ -7,9 +7,9 @@ import hashlib
 import time
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
 from deepgrid.slurm.setup.hook_config import FileChange, Plan, Site
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 _SITE = read_script("site.sh")
 _PUT = read_script("put.sh")

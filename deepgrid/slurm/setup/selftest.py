@@ -17,8 +17,8 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import SILENCE, phase_of
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.login import Login
-from deepgrid.slurm.submit.leader import Leader
 from deepgrid.slurm.submit.protocol import INTENT_PATIENCE_S, job_folder, parse_answer, protocol
+from deepgrid.slurm.supervision.leader import Leader
 
 FREED_WITHIN_S = 30.0
 NODE_WITHIN_S = 30.0

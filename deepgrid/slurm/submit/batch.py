@@ -14,8 +14,8 @@ from contextlib import suppress
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import SILENCE, phase_of
-from deepgrid.slurm.remote.scripts import call, read_script
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.scripts import call, read_script
 from deepgrid.slurm.submit.protocol import parse_answer
 
 OUTPUT_LIMIT_BYTES = 4 * 2**20

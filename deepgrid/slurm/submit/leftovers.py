@@ -5,14 +5,13 @@ Which of them may go is the caller's to say, by the chain; see `leftovers.sh` fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.remote.scripts import call, read_script, whole_answer
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
+from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 REMOVE_WITHIN_S = 60
 ANSWER_WITHIN_S = REMOVE_WITHIN_S + 150.0  # the last one may take its time
@@ -40,7 +39,7 @@ class Leftovers:
         done = await self._login.run(self._command("find", like, storage, keep_days), timeout_s=ANSWER_WITHIN_S)
         found = []
         for kind, folder, name in _lines(done):
-            if (key := key_of_folder(folder, like)) and (kind == "storage") == bool(name):
+            if (key := like.of_same_grid(folder)) and (kind == "storage") == bool(name):
                 found.append(Leftover(key, name))
         return found
 
@@ -56,15 +55,6 @@ class Leftovers:
     def _command(self, verb: str, like: JobKey, storage: str, *arguments: object) -> list[str]:
         grid = "-".join(like.folder.split("-")[:2])
         return call(_SCRIPT, verb, self._settings.grid_root, storage, grid, *arguments)
-
-
-def key_of_folder(folder: str, like: JobKey) -> JobKey | None:
-    """The claim of a folder's name; None when it is of another chain or contract than `like`."""
-    found = re.fullmatch(r"\d+-[0-9a-f]{8}-(\d+)-(\d+)", folder)
-    if found is None:
-        return None
-    key = JobKey(like.chain_id, like.contract, int(found[1]), int(found[2]))
-    return key if key.folder == folder else None
 
 
 def _kind(one: Leftover) -> str:

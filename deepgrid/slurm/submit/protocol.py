@@ -16,9 +16,9 @@ from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.slurm.observe.commands import SILENCE, is_id
 from deepgrid.slurm.observe.runs import GUARD_STATUS
-from deepgrid.slurm.remote.scripts import call, lines_of, read_script
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings
+from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 
 INTENT_PATIENCE_S = 60
 WITH_ID = ("submitted", "adopted")

@@ -23,9 +23,9 @@ from typing import NoReturn
 
 from deepgrid.errors import Deposed, GridError, SlurmUnreachable
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.remote.scripts import call, read_script
 from deepgrid.slurm.ssh.line_channel import Conversation
 from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.ssh.scripts import call, read_script
 from deepgrid.slurm.submit.protocol import Term
 
 AGAIN_S = 2.0

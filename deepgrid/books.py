@@ -14,7 +14,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.ledger import read_ledger, read_older_strays
 from deepgrid.operator.session import OperatorSession
 from deepgrid.provider.session import ProviderSession
-from deepgrid.slurm.observe.accounting import read_runs
+from deepgrid.slurm.supervision.accounting import read_runs
 
 
 class Books(ABC):

@@ -17,8 +17,8 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.queries import conclude_missing
 from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.supervision.queries import conclude_missing
 
 POLL_S = 1.0
 POLL_TO_ANSWER = 4  # a slow cluster is asked less often: at most a fifth of the time is spent asking,
