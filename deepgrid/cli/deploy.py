@@ -8,7 +8,7 @@ import typer
 
 from deepgrid.chain.book import AddressBook, book_path
 from deepgrid.chain.deploy.deploy import deploy_to_book
-from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.deploy.roles import Roles
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
@@ -91,7 +91,7 @@ def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> di
     return found
 
 
-def _duties(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Duties:
+def _duties(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Roles:
     """Who shall do what; on a grid that stands, nobody new need be named. Raises InputError."""
     everything = [operator] if operator else []
     assigning, panicking, approving = (
@@ -101,4 +101,4 @@ def _duties(operator: str | None, assign: Who, panic: Who, approve: Who, standin
         raise InputError("Nobody would assign jobs.", next_step="Name --operator or --assign.")
     if standing is None and not approving:
         raise InputError("Nobody would approve providers.", next_step="Name --operator or --approve.")
-    return Duties(assigning, panicking, approving)
+    return Roles(assigning, panicking, approving)

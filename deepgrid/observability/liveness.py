@@ -35,7 +35,7 @@ class _Sign:
     fault: str = ""
 
 
-class Vitals:
+class Liveness:
     """Signs of life by need. What never answered is waited for as long as what fell silent."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -20,7 +20,7 @@ from deepgrid.errors import ChainError, ConfigurationError, GridError, SlurmUnre
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.observability.liveness import Need, Vitals
+from deepgrid.observability.liveness import Liveness, Need
 
 WEI_A_COIN = 10**18
 SUBMIT_BUCKETS_S = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 3600)
@@ -31,7 +31,7 @@ class Metrics(Collector):
     """Counters, gauges and histograms of one session, and the signs of life that `vitals` judges."""
 
     def __init__(self) -> None:
-        self.vitals = Vitals()
+        self.vitals = Liveness()
         self.registry = registry = CollectorRegistry()
         self._hot: dict[int, JobStatus] = {}
         self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership, told by the session
@@ -109,7 +109,7 @@ class Metrics(Collector):
         if ended_at is not None:
             self._settle.observe(max(0.0, time.time() - ended_at))
 
-    def has_gas(self, wei: int) -> None:
+    def set_gas_balance(self, wei: int) -> None:
         """The provider's gas money."""
         self._gas.set(wei / WEI_A_COIN)
 

@@ -17,13 +17,13 @@ from deepgrid.lifecycle.job import Hardware, JobKey
 from deepgrid.slurm.observe.commands import Row, Sacct, Squeue, first_complaint, is_id, is_silence
 from deepgrid.slurm.observe.holdings import Holdings, Ledger, holdings, parse_ledger
 from deepgrid.slurm.observe.nodes import Sinfo
-from deepgrid.slurm.observe.snapshot import Look, look_command, look_input, parse_look
+from deepgrid.slurm.observe.snapshot import Snapshot, parse_snapshot, snapshot_command, snapshot_input
 from deepgrid.slurm.observe.verdict import Sightings
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 from deepgrid.slurm.submit import protocol
 from deepgrid.slurm.submit.batch import BatchJobs
-from deepgrid.slurm.submit.batcher import Together
+from deepgrid.slurm.submit.batcher import Batcher
 from deepgrid.slurm.submit.leftovers import Leftovers
 from deepgrid.slurm.submit.protocol import Submission, SubmitRequest, Term
 
@@ -54,7 +54,7 @@ class Cluster:
         self.batch = BatchJobs(login, settings)
         self.leftovers = Leftovers(login, settings)
         self.sightings = Sightings()
-        self._acknowledging = Together(self._acknowledge, GATHER_S, ACKNOWLEDGED_AT_ONCE)
+        self._acknowledging = Batcher(self._acknowledge, GATHER_S, ACKNOWLEDGED_AT_ONCE)
         self.term: Term | None = None
         self.deposed = asyncio.Event()  # set once an effect was told that its term is over
 
@@ -136,10 +136,10 @@ class Cluster:
         words = [line.split(" ") for line in whole_answer(done)]
         return [int(word[1]) for word in words if len(word) == 2 and is_id(word[1])]
 
-    async def look(self, keys: Iterable[JobKey]) -> Look:
+    async def look(self, keys: Iterable[JobKey]) -> Snapshot:
         """Queue and spool in one command, however many jobs there are."""
-        done = await self._login.run(look_command(self.settings), stdin=look_input(keys))
-        return parse_look(done)
+        done = await self._login.run(snapshot_command(self.settings), stdin=snapshot_input(keys))
+        return parse_snapshot(done)
 
     async def accounting_of(self, ids: Mapping[JobKey, int | None]) -> list[Row]:
         """What accounting knows of these claims' jobs, by Slurm's ids; nothing where it is disabled.

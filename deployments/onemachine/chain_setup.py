@@ -12,7 +12,7 @@ from pathlib import Path
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.deploy import deploy_to_book
-from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.deploy.roles import Roles
 from deepgrid.chain.proposal import proposal_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
@@ -42,7 +42,7 @@ async def set_up_contracts(book_file: Path, anvil: Anvil, keys: KeyRing, urls: d
     rpc_url = anvil.rpc_url
     admin, operator = Wallet.load(keys.file(ADMIN)), Wallet.load(keys.file(OPERATOR))
     book, _ = await deploy_to_book(
-        book_file, rpc_url, admin, Duties.all_of(operator.address), {"rpc_url": rpc_url, **urls}, replace_lost=True
+        book_file, rpc_url, admin, Roles.all_of(operator.address), {"rpc_url": rpc_url, **urls}, replace_lost=True
     )
     await _give_credits(book, admin, Wallet.load(keys.file(CUSTOMER)).address)
 

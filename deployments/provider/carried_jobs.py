@@ -18,7 +18,7 @@ from deepgrid.lifecycle.zombies import key_of_comment
 logger = logging.getLogger(__name__)
 
 
-class Untold:
+class CarriedJobs:
     """A set of claims in a file, of the grid of the claim `like`; when it cannot be written, a restart forgets them."""
 
     def __init__(self, file: Path, like: JobKey) -> None:

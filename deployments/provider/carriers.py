@@ -24,7 +24,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import adopt, put_right, runs_of
-from deployments.provider.carried_jobs import Untold
+from deployments.provider.carried_jobs import CarriedJobs
 from runtime.outages import asking, warn
 
 LOOK_S = 2.0
@@ -46,7 +46,7 @@ class Carrying:
         self._group = group
         self._alone_since: dict[JobKey, float] = {}  # claims that no run carries
         settings = session.settings
-        self._untold = Untold(settings.state / f"{settings.cluster}.untold.json", like=session.key(0, 0))
+        self._untold = CarriedJobs(settings.state / f"{settings.cluster}.untold.json", like=session.key(0, 0))
         self._silent_since: float | None = None
         self._ask_after = self._compared_at = -math.inf
 

@@ -101,7 +101,7 @@ async def _feel_slurm(session: ProviderSession) -> None:
 
 
 async def _count_gas(session: ProviderSession) -> None:
-    session.metrics.has_gas(await session.chain.gas_money(session.address))
+    session.metrics.set_gas_balance(await session.chain.gas_money(session.address))
 
 
 async def _count_spool(session: ProviderSession) -> None:

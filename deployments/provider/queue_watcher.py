@@ -21,7 +21,7 @@ AGAIN_S = 15.0  # after a run that did not complete
 logger = logging.getLogger(__name__)
 
 
-class Errands:
+class QueueWatcher:
     """Looks after the queues of one provider, for ever; at most one run of each flow at a time."""
 
     def __init__(self, session: ProviderSession) -> None:

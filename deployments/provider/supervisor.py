@@ -14,7 +14,7 @@ from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_
 from deployments.provider.carriers import Carrying
 from deployments.provider.drain_exit import until_drained
 from deployments.provider.endpoint import health_and_metrics
-from deployments.provider.queue_watcher import Errands
+from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
 from runtime import sessions
 from runtime.outages import until_it_answers, warn
@@ -78,7 +78,7 @@ async def _lead(session: ProviderSession) -> None:
             group.create_task(_work(worker))
             with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
-                group.create_task(Errands(session).look_after())
+                group.create_task(QueueWatcher(session).look_after())
                 group.create_task(_end_when_drained(session, worker))
                 await Supervisor(session).follow(group)
     except* _Drained:

@@ -19,7 +19,7 @@ from deepgrid.slurm.observe.commands import (
 )
 from deepgrid.slurm.observe.holdings import parse_ledger
 from deepgrid.slurm.observe.nodes import Sinfo, count_gpus, memory_mb
-from deepgrid.slurm.observe.snapshot import parse_look
+from deepgrid.slurm.observe.snapshot import parse_snapshot
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer
 from tests.attacks.random_text import LINE_ENDS, Texts
@@ -49,7 +49,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "time limit": limit_minutes,
     "complaint": lambda text: (first_complaint(text), is_silence(text)),
     "folder": KEY.of_same_grid,
-    "look": lambda text: parse_look(answer(text)),
+    "look": lambda text: parse_snapshot(answer(text)),
     "ledger": lambda text: parse_ledger(answer(text)),
     "protocol": lambda text: parse_answer(answer(text)),
 }
@@ -82,7 +82,7 @@ def test_a_number_that_is_none_ends_no_parser(number: str) -> None:
     assert len(Completions.parse(f"job_id=42\njob_state=3\nexit_code={number}\nend_time={number}\nnodes=n1\n")) == 1
     assert Sinfo.parse(f"n{number}|{number}|{number}|gpu:{number}|idle|up").nodes <= 1
     for line in (f"clock {number}", f"held {number}", f"job {KEY.comment} {number} {number} submitted {number} f"):
-        assert parse_look(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
+        assert parse_snapshot(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
 
 
 def test_text_in_a_completion_record_makes_no_field_of_its_own() -> None:
@@ -107,4 +107,4 @@ def test_only_a_line_feed_ends_a_line(end: str) -> None:
     with pytest.raises(GridError):
         parse_answer(answer(f"{word}\n"))
     with pytest.raises(GridError):
-        parse_look(answer(f"queue 0 {end}end"))
+        parse_snapshot(answer(f"queue 0 {end}end"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.deploy import deploy
-from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.deploy.roles import Roles
 from deepgrid.chain.proposal import proposal_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
@@ -55,7 +55,7 @@ def build(anvil: Anvil, keys: Path) -> Grid:
     """Deploy a grid whose operator is also admin and minter."""
     operator = Wallet.create(keys / "operator")
     anvil.fund(operator.address)
-    grid = asyncio.run(deploy(anvil.url, operator, Duties.all_of(operator.address)))
+    grid = asyncio.run(deploy(anvil.url, operator, Roles.all_of(operator.address)))
     book = AddressBook(
         chain_id=grid.chain_id, rpc_url=anvil.url, meta_scheduler=grid.meta_scheduler, credit=grid.credit,
         provider_manager=grid.provider_manager, first_block=grid.first_block,

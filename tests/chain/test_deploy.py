@@ -11,7 +11,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.deploy import deploy, deploy_to_book
 from deepgrid.chain.deploy.deploy import deploy as deploy_module
-from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.deploy.roles import Roles
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
@@ -26,7 +26,7 @@ ROLE = "METASCHEDULER_ROLE"
 
 async def test_standing_grid_is_kept_and_gets_missing_roles(grid: Grid) -> None:
     admin = Wallet.load(grid.operator_key)
-    second = Duties.all_of(grid.new_key("second-operator").address)
+    second = Roles.all_of(grid.new_key("second-operator").address)
     kept = await deploy(grid.anvil.url, admin, second, standing=grid.book)
     assert (kept.meta_scheduler, kept.credit) == (grid.book.meta_scheduler, grid.book.credit)
     assert (kept.provider_manager, kept.first_block) == (grid.book.provider_manager, grid.book.first_block)
@@ -43,7 +43,7 @@ async def test_duties_may_be_keys_of_their_own(grid: Grid) -> None:
     admin = Wallet.load(grid.operator_key)
     assigner, panicker, approver = (grid.new_key(f"duty-{name}").address for name in ("assign", "panic", "approve"))
     said: list[str] = []
-    duties = Duties((assigner,), (panicker,), (approver,))
+    duties = Roles((assigner,), (panicker,), (approver,))
     await deploy(grid.anvil.url, admin, duties, standing=grid.book, tell=said.append)
     assert f"{approver} approves providers from now on" in said
     async with await Chain.connect(grid.book) as chain:
@@ -55,12 +55,12 @@ async def test_duties_may_be_keys_of_their_own(grid: Grid) -> None:
 async def test_who_is_not_admin_gives_no_role(grid: Grid) -> None:
     stranger = grid.new_key("would-be-admin")
     with pytest.raises(ContractError, match="lacks the role"):
-        await deploy(grid.anvil.url, stranger, Duties.all_of(stranger.address), standing=grid.book)
+        await deploy(grid.anvil.url, stranger, Roles.all_of(stranger.address), standing=grid.book)
 
 
 async def test_book_of_a_lost_chain_is_an_error_or_replaced(grid: Grid) -> None:
     admin = Wallet.load(grid.operator_key)
-    duties = Duties.all_of(admin.address)
+    duties = Roles.all_of(admin.address)
     lost = grid.book.model_copy(update={"credit": "0x" + "ab" * 20})
     with pytest.raises(ConfigurationError, match="Credit at 0xabab.* has caught up"):
         await deploy(grid.anvil.url, admin, duties, standing=lost)
@@ -82,7 +82,7 @@ async def test_book_of_another_chain_is_not_overwritten(grid: Grid, tmp_path: Pa
     foreign = grid.book.model_copy(update={"chain_id": 179188}).save(tmp_path / "grid.json")
     before = foreign.read_bytes()
     with pytest.raises(ConfigurationError, match="chain 179188, the node at .* is on chain 31337"):
-        await deploy_to_book(foreign, grid.anvil.url, admin, Duties.all_of(admin.address), ENDPOINTS)
+        await deploy_to_book(foreign, grid.anvil.url, admin, Roles.all_of(admin.address), ENDPOINTS)
     assert foreign.read_bytes() == before
     assert grid.anvil.call("eth_getTransactionCount", admin.address, "pending") == "0x0"
     assert [path.name for path in tmp_path.iterdir()] == ["grid.json"]
@@ -123,7 +123,7 @@ async def test_killed_at_each_step_the_next_run_goes_on(
     doom = Doom(monkeypatch)
     doom.after = after
     where = tmp_path / "grid.json"
-    duties = Duties((admin.address,), (), (admin.address,))
+    duties = Roles((admin.address,), (), (admin.address,))
     transactions = 6
     for step in range(transactions):  # each run does, of what is missing, the first; or dies before the second
         doom.calls, doom.fatal_call = 0, 0 if after or step == 0 else 1
@@ -146,7 +146,7 @@ async def test_what_waits_in_the_pool_is_waited_for(
     admin = Wallet.create(tmp_path / "keys" / "admin")
     idle_anvil.fund(admin.address)
     where = tmp_path / "book" / "grid.json"
-    duties = Duties((admin.address,), (), (admin.address,))
+    duties = Roles((admin.address,), (), (admin.address,))
     monkeypatch.setattr(deploy_module, "UNDER_WAY_WAIT_S", 0.1)
     monkeypatch.setattr(Sender, "send", functools.partialmethod(Sender.send, timeout_s=1.5))
     for step in range(6):
@@ -168,10 +168,10 @@ async def test_an_unfinished_deployment_belongs_to_its_key(
     where = tmp_path / "grid.json"
     Doom(monkeypatch).fatal_call = 1
     with pytest.raises(Killed):
-        await deploy_to_book(where, grid.anvil.url, first, Duties.all_of(first.address), ENDPOINTS)
+        await deploy_to_book(where, grid.anvil.url, first, Roles.all_of(first.address), ENDPOINTS)
     monkeypatch.undo()
     with pytest.raises(ConfigurationError, match=f"by {first.address} that is not finished"):
-        await deploy_to_book(where, grid.anvil.url, other, Duties.all_of(other.address), ENDPOINTS)
+        await deploy_to_book(where, grid.anvil.url, other, Roles.all_of(other.address), ENDPOINTS)
     assert grid.anvil.call("eth_getTransactionCount", other.address, "pending") == "0x0"
 
 
@@ -183,12 +183,12 @@ async def test_a_number_that_another_program_took_costs_a_contract_and_nothing_e
     where = tmp_path / "grid.json"
     Doom(monkeypatch).fatal_call = 0
     with pytest.raises(Killed):
-        await deploy_to_book(where, grid.anvil.url, admin, Duties.all_of(admin.address), ENDPOINTS)
+        await deploy_to_book(where, grid.anvil.url, admin, Roles.all_of(admin.address), ENDPOINTS)
     monkeypatch.undo()
     async with await Chain.connect(grid.book) as chain:
         sender = Sender(chain, admin)
         await sender.send(Call("something else", admin.address, "0x"))
         await sender.close()
         head = (await chain.head()).number
-        book, sent = await deploy_to_book(where, grid.anvil.url, admin, Duties.all_of(admin.address), ENDPOINTS)
+        book, sent = await deploy_to_book(where, grid.anvil.url, admin, Roles.all_of(admin.address), ENDPOINTS)
         assert (sent, book.first_block) == (6, head + 1)

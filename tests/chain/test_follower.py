@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.deploy import deploy
-from deepgrid.chain.deploy.roles import Duties
+from deepgrid.chain.deploy.roles import Roles
 from deepgrid.chain.follower.follower import Follower
 from deepgrid.chain.follower.index import JobIndex
 from deepgrid.chain.transactions.wallet import Wallet
@@ -264,7 +264,7 @@ async def test_chain_replaced_while_following(tmp_path: Path, index: JobIndex) -
 def _rebuild(grid: Grid) -> str:
     operator = Wallet.load(grid.operator_key)
     grid.anvil.fund(operator.address)
-    return asyncio.run(deploy(grid.anvil.url, operator, Duties.all_of(operator.address))).meta_scheduler
+    return asyncio.run(deploy(grid.anvil.url, operator, Roles.all_of(operator.address))).meta_scheduler
 
 
 def test_file_that_is_no_index(tmp_path: Path) -> None:

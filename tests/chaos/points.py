@@ -125,18 +125,18 @@ def _watch_sbatch(kills: Kills) -> None:
 
 
 def _watch_sending(kills: Kills) -> None:
-    from deepgrid.chain.transactions.in_flight import Flight
+    from deepgrid.chain.transactions.in_flight import InFlight
 
-    original = Flight._broadcast
+    original = InFlight._broadcast
 
     @functools.wraps(original)
-    async def broadcast(self: Flight, outgoing: Any) -> Any:
+    async def broadcast(self: InFlight, outgoing: Any) -> Any:
         answer = await original(self, outgoing)
         if answer is None and (what := _sent(outgoing.call)):
             kills.arrive(f"{what} sent")
         return answer
 
-    Flight._broadcast = broadcast  # type: ignore[method-assign]
+    InFlight._broadcast = broadcast  # type: ignore[method-assign]
 
 
 def _sent(call: Any) -> str:

@@ -22,7 +22,7 @@ from prefect.states import Cancelled, Completed, Crashed, Failed
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import runs_of
-from deployments.provider.carried_jobs import Untold
+from deployments.provider.carried_jobs import CarriedJobs
 from deployments.provider.carriers import Carrying
 from runtime.orphaned_runs import runs_in
 from runtime.worker import WORKER_TYPE
@@ -68,9 +68,9 @@ def session(tmp_path: Path) -> ProviderSession:
 async def run_after_a_restart(client: PrefectClient, session: ProviderSession, key: JobKey) -> FlowRun:
     """The claim's run, once a supervisor that knows only what the last one kept has looked after it."""
     kept = session.settings.state / f"{CLUSTER}.untold.json"
-    Untold(kept, like=KEY).add([key])
+    CarriedJobs(kept, like=KEY).add([key])
     async with asyncio.timeout(PATIENCE_S):
-        while set(Untold(kept, like=KEY)):  # Prefect may be slow to answer
+        while set(CarriedJobs(kept, like=KEY)):  # Prefect may be slow to answer
             await Carrying(session, {}, asyncio.TaskGroup())._look(time.monotonic())
     return (await runs_of(client, session, [key]))[key]
 

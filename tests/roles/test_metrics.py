@@ -22,7 +22,7 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.observability import liveness as vitals
-from deepgrid.observability.liveness import Need, Vitals
+from deepgrid.observability.liveness import Liveness, Need
 from deepgrid.provider.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession, follow_jobs, provider_session
 from deployments.provider import endpoint
@@ -200,7 +200,7 @@ async def test_a_node_that_is_away_is_counted_and_a_refusal_is_none(scene: Scene
 
 def test_patience_is_measured_by_a_clock_that_nobody_sets() -> None:
     now = 1000.0
-    signs = Vitals(lambda: now)
+    signs = Liveness(lambda: now)
     assert signs.complaints() == []  # nothing has answered yet, and nothing was waited for
     now += vitals.PATIENCE_S + 1
     assert len(signs.complaints()) == 3  # login, Slurm, chain: Prefect's API is not needed

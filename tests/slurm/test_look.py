@@ -16,7 +16,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import Row, Sacct
 from deepgrid.slurm.observe.runs import Marks
-from deepgrid.slurm.observe.snapshot import Look, Records, look_input, parse_look
+from deepgrid.slurm.observe.snapshot import Records, Snapshot, parse_snapshot, snapshot_input
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.scripts import read_script
 
@@ -27,9 +27,9 @@ RECORDED = replace(OURS, name=KEY.name, comment=KEY.comment)
 
 def look(
     *, queue: tuple[Row, ...] = (), spool: tuple[Row, ...] = (), id_: int | None = 42, refused: bool = False
-) -> Look:
+) -> Snapshot:
     ids = {} if id_ is None else {KEY.comment: id_}
-    return Look(queue, spool, {KEY.comment: "999"}, ids, frozenset({KEY.comment} if refused else ()))
+    return Snapshot(queue, spool, {KEY.comment: "999"}, ids, frozenset({KEY.comment} if refused else ()))
 
 
 STRANGERS = {
@@ -77,7 +77,7 @@ def test_a_job_that_slurm_took_at_another_time_has_the_id_of_one_that_it_lost() 
 
 
 def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it() -> None:
-    nobody = Look((replace(OURS, state="RUNNING"),), (RECORDED,))
+    nobody = Snapshot((replace(OURS, state="RUNNING"),), (RECORDED,))
     assert nobody.queued(KEY) is None
     assert nobody.ended(KEY) is None
     assert nobody.records_of(KEY, [OURS]) == Records()
@@ -140,7 +140,7 @@ def test_a_whole_answer_is_read() -> None:
     marks = f"marks {text(f'90 /grid/jobs/{KEY.folder}/run/started')}"
     claim = f"job {KEY.comment} 42 90 submitted 999 {KEY.folder}"
     lines = ("clock 400", "held 7", f"queue 0 {text(row)}", marks, claim, "end")
-    found = parse_look(answer(*lines))
+    found = parse_snapshot(answer(*lines))
     job = found.queued(KEY)
     assert job is not None
     assert (job.phase, job.slurm_id, job.started_at) == (Phase.RUNNING, 42, 100)
@@ -164,12 +164,12 @@ def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None
     counting.write_text(f'#!/bin/sh\necho >> {tmp_path}/calls\nPATH=${{PATH#*:}} exec stat "$@"\n')
     counting.chmod(0o755)
 
-    def looked(some: Sequence[JobKey]) -> tuple[Look, int]:
+    def looked(some: Sequence[JobKey]) -> tuple[Snapshot, int]:
         (tmp_path / "calls").write_text("")
         argv = ["sh", "-c", read_script("identity.sh", "snapshot.sh"), "look", str(tmp_path), "true"]
         env = {**os.environ, "PATH": f"{counting.parent}:{os.environ['PATH']}"}
-        done = subprocess.run(argv, input=look_input(some), capture_output=True, check=True, env=env)
-        return parse_look(CommandResult(0, done.stdout, done.stderr)), len((tmp_path / "calls").read_text())
+        done = subprocess.run(argv, input=snapshot_input(some), capture_output=True, check=True, env=env)
+        return parse_snapshot(CommandResult(0, done.stdout, done.stderr)), len((tmp_path / "calls").read_text())
 
     (_, for_one), (found, for_many) = looked(keys[:1]), looked(keys)
     assert for_many == for_one == 1
@@ -191,4 +191,4 @@ def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None
 )
 def test_anything_less_concludes_nothing(broken: CommandResult) -> None:
     with pytest.raises(SlurmUnreachable):
-        parse_look(broken)
+        parse_snapshot(broken)

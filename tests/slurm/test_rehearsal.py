@@ -15,7 +15,7 @@ import pytest
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import Finding, Level, ask
 from deepgrid.slurm.setup.selftest import rehearse
-from deepgrid.slurm.ssh.line_channel import Conversation
+from deepgrid.slurm.ssh.line_channel import LineChannel
 from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
@@ -32,7 +32,7 @@ class LoginOn(Login):
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         return await super().run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
 
-    async def converse(self, argv: Sequence[str]) -> Conversation:
+    async def converse(self, argv: Sequence[str]) -> LineChannel:
         return await super().converse([*self._env, *argv])
 
 

@@ -26,7 +26,7 @@ from deepgrid.slurm.observe.runs import (
     is_refused_start,
     seconds_in,
 )
-from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import REFUSED_START
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
@@ -78,8 +78,8 @@ def test_which_records_are_of_a_second_start(case: str) -> None:
     assert is_refused_start(BY_GUARD, Marks(EARLIER), [*others, BY_GUARD], seen) is refused
 
 
-def look(marks: Marks, *records: Row) -> Look:
-    return Look((), records, {KEY.comment: "999"}, {KEY.comment: 42}, marks={KEY.comment: marks})
+def look(marks: Marks, *records: Row) -> Snapshot:
+    return Snapshot((), records, {KEY.comment: "999"}, {KEY.comment: 42}, marks={KEY.comment: marks})
 
 
 def test_a_job_that_ran_twice_ended_when_it_ended_first() -> None:

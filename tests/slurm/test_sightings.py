@@ -10,7 +10,7 @@ import pytest
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.runs import GUARDED, Marks
-from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import (
     ABSENT_BUT_ACCOUNTED,
     EMPTIED_S,
@@ -37,7 +37,7 @@ def concluded(
 
     Unless told otherwise it does not know more of the claim than accounting does.
     """
-    look = Look(queue, (), {KEY.comment: "999"}, {KEY.comment: 42}, held=len(queue))
+    look = Snapshot(queue, (), {KEY.comment: "999"}, {KEY.comment: 42}, held=len(queue))
     found = sightings.by_look(look, [KEY], now)
     return found.get(KEY) or sightings.by_records(look, [KEY], rows if memory is None else memory, rows, now)[KEY]
 
@@ -122,7 +122,7 @@ def test_a_start_that_a_tombstone_barred_is_known_though_accounting_still_calls_
     sightings.submitted(KEY, T)
     refused = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=OURS.started_at)
     marks = {KEY.comment: Marks(tombstone=OURS.started_at)}
-    look = Look((OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
+    look = Snapshot((OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
     assert sightings.by_records(look, [KEY], [], [UNFINISHED], T + 1) == {KEY: replace(REFUSED_START, stopped=True)}
     begun = replace(look, marks={KEY.comment: Marks(started=1, tombstone=OURS.started_at)})
     assert sightings.by_records(begun, [KEY], [], [UNFINISHED], T + 1) == {KEY: FORGOTTEN}, "it may have run before"
@@ -133,7 +133,7 @@ def test_a_start_whose_mark_was_there_before_is_judged_by_accounting() -> None:
     started = OURS.started_at or 0
     second = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=started + 1)
     marks = {KEY.comment: Marks(started=started - 60)}
-    look = Look((), (second,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
+    look = Snapshot((), (second,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
     sightings = Sightings()
     assert sightings.by_look(look, [KEY], T) == {}
     first = replace(UNFINISHED, started_at=started - 61)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from deepgrid.slurm.submit.batcher import Together
+from deepgrid.slurm.submit.batcher import Batcher
 
 
 async def test_what_is_asked_for_side_by_side_is_done_in_one_call() -> None:
@@ -18,7 +18,7 @@ async def test_what_is_asked_for_side_by_side_is_done_in_one_call() -> None:
         lots.append(list(lot))
         await release.wait()
 
-    together = Together(do, 0.0, at_most=2)
+    together = Batcher(do, 0.0, at_most=2)
     asked = [asyncio.create_task(together.do(number)) for number in range(3)]
     while not lots:
         await asyncio.sleep(0)
@@ -35,7 +35,7 @@ async def test_an_error_is_everybodys_and_ends_nothing() -> None:
         if 1 in lot:
             raise ValueError("no")
 
-    together = Together(do, 0.0, at_most=2)
+    together = Batcher(do, 0.0, at_most=2)
     ends = await asyncio.gather(*map(together.do, range(4)), return_exceptions=True)
     assert [isinstance(end, ValueError) for end in ends] == [True, True, False, False]
 
@@ -46,7 +46,7 @@ async def test_who_goes_away_takes_nobody_along() -> None:
     async def do(lot: Sequence[int]) -> None:
         done.extend(lot)
 
-    together = Together(do, 0.0, at_most=9)
+    together = Batcher(do, 0.0, at_most=9)
     impatient, patient = (asyncio.create_task(together.do(number)) for number in range(2))
     await asyncio.sleep(0)
     impatient.cancel()

@@ -16,7 +16,7 @@ from deepgrid.errors import ChainError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.wakeups import Wakeups
 from deployments.provider import queue_watcher as errands
-from deployments.provider.queue_watcher import Errands
+from deployments.provider.queue_watcher import QueueWatcher
 from runtime import required_runs as starting
 
 WITHIN_S = 60
@@ -111,7 +111,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def _looking_after(world: World) -> AsyncIterator[None]:
-    task = asyncio.create_task(Errands(cast(ProviderSession, world)).look_after())
+    task = asyncio.create_task(QueueWatcher(cast(ProviderSession, world)).look_after())
     yield
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

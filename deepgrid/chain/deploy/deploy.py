@@ -18,12 +18,12 @@ from eth_utils.crypto import keccak
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.deploy.draft import Creation, Draft
-from deepgrid.chain.deploy.roles import Deployment, Duties, Grant, grants
+from deepgrid.chain.deploy.roles import Deployment, Grant, Roles, grants
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import Request, making_sense
 from deepgrid.chain.transactions.contract_errors import refusal, role_hash
-from deepgrid.chain.transactions.nonce_lease import Lease
+from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.chain.transactions.wallet import Wallet
@@ -42,7 +42,7 @@ async def deploy_to_book(
     where: Path,
     rpc_url: str,
     admin: Wallet,
-    duties: Duties,
+    duties: Roles,
     endpoints: Mapping[str, str | None],
     *,
     replace_lost: bool = False,
@@ -70,7 +70,7 @@ async def deploy_to_book(
 async def deploy(
     rpc_url: str,
     admin: Wallet,
-    duties: Duties,
+    duties: Roles,
     *,
     standing: AddressBook | None = None,
     draft_file: Path | None = None,
@@ -88,7 +88,7 @@ async def deploy(
     """
     file = admin.key_file
     turn = None if file is None else file.with_name(f"{file.name}.deploying")
-    async with await Node.at(rpc_url) as node, Lease(turn, TURN_WAIT_S):
+    async with await Node.at(rpc_url) as node, NonceLease(turn, TURN_WAIT_S):
         sender = Sender(node, admin)
         try:
             return await _Deploying(node, sender, tell).run(duties, standing, draft_file, replace_lost)
@@ -106,7 +106,7 @@ class _Deploying:
         self._sent = 0
 
     async def run(
-        self, duties: Duties, standing: AddressBook | None, draft_file: Path | None, replace_lost: bool
+        self, duties: Roles, standing: AddressBook | None, draft_file: Path | None, replace_lost: bool
     ) -> Deployment:
         kept = None if standing is None else await self._kept(standing, replace_lost)
         await self._wait_for_earlier()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Duties:
+class Roles:
     """Addresses that may assign jobs, panic them, and approve providers.
 
     For the contracts assigning and panicking are one role: whoever may do one may do the other.
@@ -17,7 +17,7 @@ class Duties:
     approve: tuple[str, ...] = ()
 
     @classmethod
-    def all_of(cls, operator: str) -> Duties:
+    def all_of(cls, operator: str) -> Roles:
         """All three for one address."""
         return cls((operator,), (operator,), (operator,))
 
@@ -45,7 +45,7 @@ class Grant:
     meaning: str
 
 
-def grants(grid: Deployment, duties: Duties) -> list[Grant]:
+def grants(grid: Deployment, duties: Roles) -> list[Grant]:
     """The roles of a grid: the contracts' own, and those of `duties`."""
     scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
     role = "METASCHEDULER_ROLE"

@@ -38,7 +38,7 @@ RENUMBER_ATTEMPTS = 3
 MOST_FILLERS = 100  # dead processes leave a few lost numbers; more are missing on another chain
 
 
-class Flight:
+class InFlight:
     """What `wallet` has on its way. Its methods are not to be called side by side."""
 
     def __init__(self, chain: Node, wallet: Wallet) -> None:

@@ -21,7 +21,7 @@ from deepgrid.errors import ChainError, ConfigurationError
 POLL_S = 0.05
 
 
-class Lease:
+class NonceLease:
     """An exclusive lock on a file, taken with `async with`; without a file it does nothing.
 
     Raises ChainError (transient) when another holds it for longer than `wait_s` seconds.
@@ -32,7 +32,7 @@ class Lease:
         self._wait_s = wait_s
         self._descriptor: int | None = None
 
-    async def __aenter__(self) -> Lease:
+    async def __aenter__(self) -> NonceLease:
         if self._file is None:
             return self
         try:

@@ -22,8 +22,8 @@ from collections import deque
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.transactions.contract_errors import OUT_OF_GAS, refusal
-from deepgrid.chain.transactions.in_flight import Flight
-from deepgrid.chain.transactions.nonce_lease import Lease
+from deepgrid.chain.transactions.in_flight import InFlight
+from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError, GridError
@@ -47,7 +47,7 @@ class Sender:
         self._rpc = chain.rpc
         self.wallet = wallet
         self._queue: deque[Outgoing] = deque()
-        self._flight = Flight(chain, wallet)
+        self._flight = InFlight(chain, wallet)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -92,7 +92,7 @@ class Sender:
         try:
             while self._queue or await self._dropped():
                 try:
-                    async with Lease(self.wallet.lease_file, LEASE_WAIT_S):
+                    async with NonceLease(self.wallet.lease_file, LEASE_WAIT_S):
                         await self._turn()
                 except GridError as error:
                     self._fail_all(error)

@@ -55,7 +55,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Snapshot:
     """The queue and the spool at one moment, unix second `clock` of the login node.
 
     `queue` has the rows of the watched claims, `held` how many jobs of anybody the whole queue holds.
@@ -183,16 +183,16 @@ def as_job(
     )  # fmt: skip
 
 
-def look_command(settings: LoginSettings) -> list[str]:
+def snapshot_command(settings: LoginSettings) -> list[str]:
     """The command that looks; the claims to look at are its standard input."""
     return call(_LOOK, settings.grid_root, *Squeue.argv())
 
 
-def look_input(keys: Iterable[JobKey]) -> bytes:
+def snapshot_input(keys: Iterable[JobKey]) -> bytes:
     return "".join(f"{key.folder} {key.comment}\n" for key in keys).encode()
 
 
-def parse_look(done: CommandResult) -> Look:
+def parse_snapshot(done: CommandResult) -> Snapshot:
     """Raises SlurmUnreachable when Slurm did not answer or the answer is not whole."""
     lines = [line.split(" ") for line in whole_answer(done)]
     queue: list[Row] | None = None
@@ -230,7 +230,7 @@ def parse_look(done: CommandResult) -> Look:
     refused, reissued = (
         frozenset(c for c, state in states.items() if state == word) for word in ("refused", "reissued")
     )
-    return Look(
+    return Snapshot(
         tuple(queue), tuple(completions), users, ids, refused, clock, marks, frozenset(gone), whole, held, reissued,
         taken,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.observe.commands import REQUEUED, Row, is_known
 from deepgrid.slurm.observe.runs import Seen
-from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.snapshot import Snapshot
 
 EMPTIED_S = 60.0  # for which an empty queue proves nothing about what it held
 RUNAWAY_S = 900.0  # for which accounting alone keeps a job from being absent
@@ -55,7 +55,7 @@ class Sightings:
     def __init__(self) -> None:
         self._seen: dict[JobKey, _Sighting] = {}
 
-    def by_look(self, look: Look, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
+    def by_look(self, look: Snapshot, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
         """What spool and queue tell; claims that neither knows are left out."""
         self._seen = {key: seen for key, seen in self._seen.items() if now - seen.touched_at < KEEP_S}
         found: dict[JobKey, SlurmJob] = {}
@@ -80,13 +80,13 @@ class Sightings:
         self._sighting(key, now).alive_at = now
 
     def by_records(
-        self, look: Look, missing: Iterable[JobKey], remembered: Sequence[Row], accounted: Sequence[Row], now: float
+        self, look: Snapshot, missing: Iterable[JobKey], remembered: Sequence[Row], accounted: Sequence[Row], now: float
     ) -> dict[JobKey, SlurmJob]:
         """What is concluded about claims that the look missed, by the controller's memory and by accounting."""
         return {key: self._recorded(look, key, remembered, accounted, now) for key in missing}
 
     def _recorded(
-        self, look: Look, key: JobKey, remembered: Sequence[Row], accounted: Sequence[Row], now: float
+        self, look: Snapshot, key: JobKey, remembered: Sequence[Row], accounted: Sequence[Row], now: float
     ) -> SlurmJob:
         ran = self._ran(key)
         rows, by_memory = (*remembered, *accounted), look.records_of(key, remembered, ran)
@@ -105,7 +105,7 @@ class Sightings:
         seen = self._seen.get(key)
         return SUDDENLY_EMPTY if seen is not None and _emptied(look, seen, now) else ABSENT
 
-    def _unfinished(self, look: Look, key: JobKey, now: float, *, is_remembered: bool) -> SlurmJob:
+    def _unfinished(self, look: Snapshot, key: JobKey, now: float, *, is_remembered: bool) -> SlurmJob:
         seen = self._sighting(key, now)
         seen.forgotten = not is_remembered and (seen.forgotten or seen.was_alive(now, REMEMBERED_S))
         if seen.forgotten:
@@ -130,6 +130,6 @@ class Sightings:
             log.warning("job %d: Slurm calls its state %s, which says nothing here; it is waited on", key.job_id, state)
 
 
-def _emptied(look: Look, seen: _Sighting, now: float) -> bool:
+def _emptied(look: Snapshot, seen: _Sighting, now: float) -> bool:
     """Whether the whole queue is empty, and held the claim a moment ago."""
     return not look.held and seen.was_alive(now, EMPTIED_S)

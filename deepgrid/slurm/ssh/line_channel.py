@@ -18,7 +18,7 @@ LINE_LIMIT_BYTES = 2**16
 ABANDON_S = 1.0  # within which a listener notices that nobody wants to know any more
 
 
-class Conversation:
+class LineChannel:
     """One at a time asks or listens. Every failure is SlurmUnreachable; close it at the end.
 
     Silence closes the transport, for the login to open another: a connection that broke in the middle, without a word,
@@ -34,7 +34,7 @@ class Conversation:
         self._over = threading.Event()
 
     @classmethod
-    async def begin(cls, opened: Callable[[], paramiko.Channel]) -> Conversation:
+    async def begin(cls, opened: Callable[[], paramiko.Channel]) -> LineChannel:
         """Talk to the command of the channel that `opened` opens (it may block). Raises what that raises."""
         threads = ThreadPoolExecutor(1, thread_name_prefix="ssh-conversation")
         opening = asyncio.get_running_loop().run_in_executor(threads, opened)

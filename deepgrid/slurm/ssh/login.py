@@ -26,7 +26,7 @@ import paramiko
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, check_name, no_account
 from deepgrid.slurm.ssh.channel import CommandResult, execute, marked, perform
-from deepgrid.slurm.ssh.line_channel import Conversation
+from deepgrid.slurm.ssh.line_channel import LineChannel
 
 KEEP_ALIVE_S = 15
 PARAMIKO_LOG = f"{__name__}.paramiko"
@@ -143,12 +143,12 @@ class Login:
             self._drop(self._client)
             raise self._unreachable("did not answer in time") from None
 
-    async def converse(self, argv: Sequence[str]) -> Conversation:
+    async def converse(self, argv: Sequence[str]) -> LineChannel:
         """Start a command that is talked to line by line, on a channel beside the bounded ones of `run`.
 
         Raises SlurmUnreachable and ConfigurationError as `run` does. Close it before the login.
         """
-        return await Conversation.begin(partial(self._start, marked(argv)))
+        return await LineChannel.begin(partial(self._start, marked(argv)))
 
     async def close(self) -> None:
         """Close the transport; commands under way fail as unreachable."""

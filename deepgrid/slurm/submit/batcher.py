@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Together(Generic[T]):
+class Batcher(Generic[T]):
     """Gathers what is asked for within `gather_s` seconds, and while the last lot is done, for one call of `do`."""
 
     def __init__(self, do: Callable[[Sequence[T]], Awaitable[None]], gather_s: float, at_most: int) -> None:

@@ -17,7 +17,7 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.supervision.queries import conclude_missing
 
 POLL_S = 1.0
@@ -134,7 +134,7 @@ class SlurmMonitor:
             found = dict.fromkeys(keys, UNKNOWN)
         self._publish(found)
 
-    async def _conclude(self, look: Look, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
+    async def _conclude(self, look: Snapshot, missing: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
         """Conclusions on jobs that neither queue nor spool knows; those asked about lately keep their state."""
         now = time.monotonic()
         due = [key for key in missing if (watched := self._jobs.get(key)) and watched.account_after <= now]

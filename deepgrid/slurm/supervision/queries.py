@@ -10,10 +10,10 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import Row
-from deepgrid.slurm.observe.snapshot import Look
+from deepgrid.slurm.observe.snapshot import Snapshot
 
 
-async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict[JobKey, SlurmJob]]:
+async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Snapshot, dict[JobKey, SlurmJob]]:
     """One look at the cluster and where each claim stands by it; more is asked for the missing only.
 
     Raises SlurmUnreachable when the cluster, or its accounting, does not answer.
@@ -28,7 +28,7 @@ async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Look, dict
 
 
 async def conclude_missing(
-    cluster: Cluster, look: Look, missing: Sequence[JobKey]
+    cluster: Cluster, look: Snapshot, missing: Sequence[JobKey]
 ) -> tuple[dict[JobKey, SlurmJob], SlurmError | None]:
     """Where claims stand that the look missed, by the controller's memory and, for what has no end there, accounting.
 
@@ -48,7 +48,7 @@ async def conclude_missing(
     return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic()), silence
 
 
-def _leaves_open(look: Look, key: JobKey, remembered: Sequence[Row]) -> bool:
+def _leaves_open(look: Snapshot, key: JobKey, remembered: Sequence[Row]) -> bool:
     """Whether accounting may know more: no end is known, or only that of the last of several runs."""
     end = look.records_of(key, remembered).end
     return end is None or end.requeued or look.is_unclear(key, end)
