@@ -19,7 +19,7 @@ import httpx
 
 from deepgrid.errors import ServiceError
 from deepgrid.sbatch.containers import DOCKER_HUB, Containers, Folders, Images
-from deepgrid.workflow import Job
+from deepgrid.workflow import Definition
 from deepgrid.workflow.models import ContainerRun
 from deepgrid.workflow.walk import steps_in
 
@@ -48,7 +48,7 @@ class Registries:
         self._allowed, self._mirrors, self._clock = frozenset(allowed), mirrors or {}, clock
         self._kept: dict[ContainerRun, tuple[float, str | None]] = {}
 
-    async def folders(self, job: Job, containers: Containers) -> Folders:
+    async def folders(self, job: Definition, containers: Containers) -> Folders:
         """Working folders of a job's images for Apptainer, as far as registries are allowed and say one."""
         steps = [step for _, step in steps_in(job.steps, ())]
         found: Folders = {}

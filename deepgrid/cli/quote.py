@@ -13,10 +13,10 @@ from deepgrid.cli.text import plural, printable
 from deepgrid.customer.session import Order
 from deepgrid.errors import ChainError, ConfigurationError
 from deepgrid.scheduling.quote import Quote, quote
-from deepgrid.workflow import Job
+from deepgrid.workflow import Definition
 
 
-async def quoted(job: Job, book: Path | None, credits_wei: int | None) -> list[str]:
+async def quoted(job: Definition, book: Path | None, credits_wei: int | None) -> list[str]:
     """What the clusters of the grid ask for, and how long `credits_wei` last; or that no prices are known, and why.
 
     Raises ConfigurationError for a `book` that was named and is not right.

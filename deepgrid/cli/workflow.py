@@ -17,7 +17,7 @@ from deepgrid.cli.quote import quoted
 from deepgrid.cli.text import printable
 from deepgrid.errors import InputError
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job
+from deepgrid.workflow import Definition
 from deepgrid.workflow.schema import json_schema
 
 FILE_NAME = "job.yaml"
@@ -105,7 +105,7 @@ def init(
     print(where)
 
 
-def _script(job: Job, storage: str = "") -> str:
+def _script(job: Definition, storage: str = "") -> str:
     return sbatch.render(job, sbatch.StoragePaths.under(storage) if storage else sbatch.StoragePaths())
 
 

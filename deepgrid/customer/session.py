@@ -54,7 +54,7 @@ class Order:
     the file should say otherwise, a line each.
     """
 
-    job: workflow.Job = field(repr=False)
+    job: workflow.Definition = field(repr=False)
     name: str
     locked_wei: int
     uses: tuple[Label, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from deepgrid.workflow import EnvVar, Job, Step
+from deepgrid.workflow import Definition, EnvVar, Step
 from deepgrid.workflow.faults import faults_of
 from deepgrid.workflow.models import JobResources, Module, ModuleInput, StepUse
 from deepgrid.workflow.nodes import Path
@@ -32,7 +32,7 @@ def faults_of_arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator
             yield (), f"the module needs the input {one.key} ({one.description})"
 
 
-def faults_of_call(job: Job, use: StepUse, module: Module) -> Iterator[Fault]:
+def faults_of_call(job: Definition, use: StepUse, module: Module) -> Iterator[Fault]:
     """Where the job is too small for the module, or its outputs cannot have the names that they would get."""
     for name in JobResources.model_fields:
         least, has = getattr(module.minimum_resources, name), getattr(job.resources, name)
@@ -53,7 +53,7 @@ def arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> tuple[EnvVar, ...]
 
 
 def values_for(
-    job: Job, step: Step, use: StepUse, inputs: Sequence[ModuleInput], handed: Sequence[Step]
+    job: Definition, step: Step, use: StepUse, inputs: Sequence[ModuleInput], handed: Sequence[Step]
 ) -> dict[str, Any]:
     """What a module's template sees: the inputs, the calling step, the job's resources; nothing else of the job."""
     dumped = [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in handed]

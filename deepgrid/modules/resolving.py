@@ -20,7 +20,7 @@ from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_c
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
 from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
 from deepgrid.modules.source import Folder, Source, parse_source
-from deepgrid.workflow import Job, LoadedWorkflow, Step, canonical, nodes
+from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, nodes
 from deepgrid.workflow import load as load_file
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.faults import MOST_SHOWN, all_faults, dotted
@@ -48,11 +48,13 @@ def resolve(loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = N
     resolution = _Resolution(job, ModuleFiles(cache or default_cache(), until), until)
     steps = resolution.steps(job.steps, ("steps",), _File(loaded.name, loaded.document, Folder(folder)))
     resolution.raise_faults()
-    fields = {name: getattr(job, name) for name in Job.model_fields} | {"steps": steps}
+    fields = {name: getattr(job, name) for name in Definition.model_fields} | {"steps": steps}
     try:
-        resolved = Job.model_validate(fields, by_alias=False, by_name=True)
+        resolved = Definition.model_validate(fields, by_alias=False, by_name=True)
     except ValidationError as error:
-        raise InputError("\n".join(fault_lines(all_faults(error, Job, None), loaded.document, loaded.name))) from None
+        raise InputError(
+            "\n".join(fault_lines(all_faults(error, Definition, None), loaded.document, loaded.name))
+        ) from None
     canonical(resolved)  # refuses a definition too large to store
     warnings = (*loaded.warnings, *resolution.warnings)
     return LoadedWorkflow(resolved, loaded.source_text, warnings, loaded.document, loaded.name)
@@ -80,7 +82,7 @@ class _File:
 
 
 class _Resolution:
-    def __init__(self, job: Job, files: ModuleFiles, until: float) -> None:
+    def __init__(self, job: Definition, files: ModuleFiles, until: float) -> None:
         self.warnings: list[str] = []
         self._until = until
         self._job = job

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deepgrid.errors import InputError
 from deepgrid.sbatch.quoting import Quoted
 from deepgrid.workflow.faults import dotted
-from deepgrid.workflow.models import Job, Step
+from deepgrid.workflow.models import Definition, Step
 from deepgrid.workflow.nodes import Path
 
 
@@ -38,7 +38,7 @@ class Block:
         return Quoted(name.upper() if name else "''")
 
 
-def blocks_of(job: Job) -> tuple[list[Block], tuple[Quoted, ...]]:
+def blocks_of(job: Definition) -> tuple[list[Block], tuple[Quoted, ...]]:
     """All steps of a job, and the functions that the job itself calls in order.
 
     Raises InputError for a module that was not resolved.

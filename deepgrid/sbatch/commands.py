@@ -17,7 +17,7 @@ from deepgrid.sbatch import apptainer, enroot, pyxis
 from deepgrid.sbatch.containers import Images
 from deepgrid.sbatch.network import namespace_words
 from deepgrid.sbatch.quoting import Quoted, quote
-from deepgrid.workflow.models import EnvVar, Job, StepRun
+from deepgrid.workflow.models import Definition, EnvVar, StepRun
 
 COMMAND, FOLDER = "__dg_command", "__dg_work_dir"
 
@@ -41,7 +41,7 @@ def words(texts: Iterable[str]) -> Quoted:
     return Quoted(" ".join(text if isinstance(text, Quoted) else quote(text) for text in texts))
 
 
-def srun_options(job: Job, run: StepRun, name: str | None, images: Images) -> Quoted:
+def srun_options(job: Definition, run: StepRun, name: str | None, images: Images) -> Quoted:
     """What a step takes of the job, as options."""
     wanted = run.resources_in(job.resources)
     options = [

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepgrid.sbatch.quoting import Quoted, quote
-from deepgrid.workflow.models import Bore, Job, StepRun, VNet, Wireguard
+from deepgrid.workflow.models import Bore, Definition, StepRun, VNet, Wireguard
 from deepgrid.workflow.walk import steps_in
 
 
@@ -24,12 +24,12 @@ class Hub:
     peers: tuple[Quoted, ...]
 
 
-def uses_networks(job: Job) -> bool:
+def uses_networks(job: Definition) -> bool:
     """Whether a script needs the code for network namespaces at all."""
     return bool(job.virtual_networks) or any(step.run and step.run.apart for _, step in steps_in(job.steps, ()))
 
 
-def hubs(job: Job) -> list[Hub]:
+def hubs(job: Definition) -> list[Hub]:
     """The hubs of all virtual networks, numbered from 0 in the order of the file."""
     peers: dict[str, set[str]] = {network.name: set() for network in job.virtual_networks}
     for _, step in steps_in(job.steps, ()):
@@ -66,7 +66,7 @@ def interface_secrets(run: StepRun) -> Iterator[tuple[int, Quoted]]:
             yield number, quote(interface.bore.secret)
 
 
-def memberships(job: Job, run: StepRun) -> Iterator[tuple[int, Quoted]]:
+def memberships(job: Definition, run: StepRun) -> Iterator[tuple[int, Quoted]]:
     """The interfaces in virtual networks: the arguments of `vnet_configuration`, which knows the keys."""
     hubs = {network.name: number for number, network in enumerate(job.virtual_networks)}
     for number, interface in enumerate(run.custom_network_interfaces):

@@ -20,13 +20,15 @@ from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
 from deepgrid.sbatch.storage import StoragePaths
-from deepgrid.workflow.models import SHELL_NAMES, EnvVar, HTTPData, Job, S3Data, StepFor
+from deepgrid.workflow.models import SHELL_NAMES, Definition, EnvVar, HTTPData, S3Data, StepFor
 
 GUARD_MARK = "# deepgrid:guard"
 USUAL = Containers()
 
 
-def render(job: Job, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None) -> str:
+def render(
+    job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
+) -> str:
     """The batch script of a job on a cluster with these storage volumes, and this way of running containers.
 
     `folders` are the working folders of images, where they are known; others are looked up on the node.

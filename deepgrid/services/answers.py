@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
 from deepgrid.services import messages
 from deepgrid.services.messages import Message
-from deepgrid.workflow import Job, from_canonical, location_hash
+from deepgrid.workflow import Definition, from_canonical, location_hash
 
 LONGEST_PAUSE_S = 30.0
 
@@ -27,7 +27,7 @@ class Answer:
     content: bytes
 
 
-def opened(secret: bytes, sealed: str, name: str) -> Job:
+def opened(secret: bytes, sealed: str, name: str) -> Definition:
     """The job in a released definition. Its hash is the proof that the customer wrote it."""
     try:
         upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))

@@ -28,7 +28,7 @@ from deepgrid.services import messages
 from deepgrid.services.answers import Answer, asked_pause_s, checked, error_of, nonsense, opened, parsed, refusal_of
 from deepgrid.services.messages import Message, Notice, Release
 from deepgrid.services.protocol import Domain, sign
-from deepgrid.workflow import Job, canonical, location_hash
+from deepgrid.workflow import Definition, canonical, location_hash
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
 
@@ -110,7 +110,7 @@ class ServicesClient:
                 next_step="Correct the services' URL in the address book or the provider block.",
             )
 
-    async def upload(self, job: Job) -> str:
+    async def upload(self, job: Definition) -> str:
         """Store a definition; returns its location hash, with a salt that is new each time.
 
         Where uploads wait for one another, the upload is tried again for some minutes.
@@ -133,7 +133,7 @@ class ServicesClient:
                 return
             await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # not all at the same time
 
-    async def fetch_definition(self, job_id: int, location_hash: str) -> Job:
+    async def fetch_definition(self, job_id: int, location_hash: str) -> Definition:
         """The definition of a job that this account has claimed, verified against the hash on chain.
 
         Raises AccessDenied also when the service answers with another definition than the hash names.

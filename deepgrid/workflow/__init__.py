@@ -3,11 +3,11 @@
 from deepgrid.workflow.agreement import verify_resources
 from deepgrid.workflow.canonical import canonical, from_canonical, location_hash
 from deepgrid.workflow.loading import LoadedWorkflow, load, parse
-from deepgrid.workflow.models import EnvVar, Job, JobResources, Step, StepRun, StepRunResources
+from deepgrid.workflow.models import Definition, EnvVar, JobResources, Step, StepRun, StepRunResources
 
 __all__ = [
+    "Definition",
     "EnvVar",
-    "Job",
     "JobResources",
     "LoadedWorkflow",
     "Step",

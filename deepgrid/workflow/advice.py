@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deepgrid.workflow.base import EnvVar, Model
 from deepgrid.workflow.container import ContainerRun
-from deepgrid.workflow.job import Job
+from deepgrid.workflow.job import Definition
 from deepgrid.workflow.network import NetworkInterface
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.steps import Step, StepFor
@@ -19,7 +19,7 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
     for place, model in models_in(root):
         yield from _outdated(place, model)
         yield from _set_again(place, model)
-        if isinstance(model, Job):
+        if isinstance(model, Definition):
             yield from _idle_in_job(model)
         elif isinstance(model, StepFor) and not model.iterations:
             what = "neither items nor range" if model.items is None and model.range is None else "no iterations"
@@ -49,7 +49,7 @@ def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
                 yield (*place, field.alias or name, index), f"has no effect: {variable.key} is set again below"
 
 
-def _idle_in_job(job: Job) -> Iterator[tuple[Path, str]]:
+def _idle_in_job(job: Definition) -> Iterator[tuple[Path, str]]:
     if job.input_mode is not None and not _moves(job.input):
         yield ("inputMode",), "has no effect without input"
     if job.continuous_output_sync and not (job.output and job.output.s3):
@@ -69,7 +69,7 @@ def _moves(data: TransportData | None) -> bool:
     return bool(data and (data.http or data.s3))
 
 
-def _interfaces(job: Job) -> Iterator[NetworkInterface]:
+def _interfaces(job: Definition) -> Iterator[NetworkInterface]:
     return (model for _, model in models_in(job) if isinstance(model, NetworkInterface))
 
 

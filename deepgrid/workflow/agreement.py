@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import JobDefinition
-from deepgrid.workflow.models import Job
+from deepgrid.workflow.models import Definition
 
 
-def verify_resources(job: Job, on_chain: JobDefinition) -> None:
+def verify_resources(job: Definition, on_chain: JobDefinition) -> None:
     """Raise InputError that names every figure in which the definition and the chain differ."""
     resources = job.resources
     pairs = {

@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from deepgrid.errors import InputError
 from deepgrid.workflow.faults import dotted, faults_of
-from deepgrid.workflow.models import Job
+from deepgrid.workflow.models import Definition
 
 MAX_BYTES = 256 * 1024
 SALT_BYTES = 32
 _DOMAIN = b"deepgrid job definition v1\0"
 
 
-def canonical(job: Job) -> bytes:
+def canonical(job: Definition) -> bytes:
     """The bytes that are hashed and stored. Raises InputError when they exceed 256 KiB."""
     values = job.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     content = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -29,12 +29,12 @@ def canonical(job: Job) -> bytes:
     return content
 
 
-def from_canonical(content: bytes) -> Job:
+def from_canonical(content: bytes) -> Definition:
     """The job that `canonical` made these bytes of; any other bytes are an InputError."""
     if len(content) > MAX_BYTES:
         raise InputError(f"the job definition is larger than {MAX_BYTES // 1024} KiB")
     try:
-        job = Job.model_validate_json(content, by_alias=True, by_name=False)
+        job = Definition.model_validate_json(content, by_alias=True, by_name=False)
     except ValidationError as error:
         raise InputError("; ".join(f"{dotted(path)}: {what}" for path, what, _ in faults_of(error))) from None
     if canonical(job) != content:

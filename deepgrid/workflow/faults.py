@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from deepgrid.workflow.base import Model, field_of, model_in, yaml_names
-from deepgrid.workflow.job import Job
+from deepgrid.workflow.job import Definition
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.partial import Rule, disagreements
 
@@ -34,7 +34,7 @@ _SENTENCES = {
 }
 
 
-def faults_of(error: ValidationError, model: type[Model] = Job) -> Iterator[Fault]:
+def faults_of(error: ValidationError, model: type[Model] = Definition) -> Iterator[Fault]:
     """Every complaint of one validation, in the order of the model; a long list ends with how many more there are."""
     yield from islice(_all_of(error, model), MOST_SHOWN)
     more = error.error_count() - MOST_SHOWN

@@ -14,7 +14,7 @@ from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import steps_in
 
 if TYPE_CHECKING:
-    from deepgrid.workflow.job import Job
+    from deepgrid.workflow.job import Definition
 
 BORE_PORT = 7835  # of every bore server: the client has no option for another one
 MOST_PEERS = 250  # steps' addresses in one virtual network: their keys are one variable of its hub
@@ -23,7 +23,7 @@ MOST_NETWORKS = 16  # each is two processes beside the steps
 Fault = tuple[Path, str]
 
 
-def misplaced_networks(job: Job) -> Iterator[Fault]:
+def misplaced_networks(job: Definition) -> Iterator[Fault]:
     """Virtual networks that cannot be told apart, or would be too large."""
     addresses: dict[str, set[str]] = {}
     if len(job.virtual_networks) > MOST_NETWORKS:
@@ -41,7 +41,7 @@ def misplaced_networks(job: Job) -> Iterator[Fault]:
             yield ("virtualNetworks", index), f"must not have more than {MOST_PEERS} addresses of steps"
 
 
-def misplaced_interfaces(step: Step, job: Job, place: Path) -> Iterator[Fault]:
+def misplaced_interfaces(step: Step, job: Definition, place: Path) -> Iterator[Fault]:
     """Interfaces that this step could not have."""
     for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
         where = (*place, "run", "customNetworkInterfaces", index)
@@ -71,7 +71,7 @@ def _wireguard(interface: NetworkInterface, run: StepRun, place: Path) -> Iterat
         yield (*place, kind), f"must not be longer than {LONGEST_BYTES} bytes in all"
 
 
-def _member(member: VNet, job: Job, place: Path) -> Iterator[Fault]:
+def _member(member: VNet, job: Definition, place: Path) -> Iterator[Fault]:
     gateways = {network.name: _ip(network.gateway_address) for network in job.virtual_networks}
     if member.name not in gateways:
         yield (*place, "name"), "missing virtual network: virtualNetworks has no network of this name"

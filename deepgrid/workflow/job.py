@@ -16,7 +16,7 @@ from deepgrid.workflow.steps import Step
 from deepgrid.workflow.transport import TransportData
 
 
-class Job(Model):
+class Definition(Model):
     """A job definition: what the job gets, and the steps that it runs one after another."""
 
     resources: JobResources
@@ -39,7 +39,7 @@ class Job(Model):
     """Networks inside the job that steps can join."""
 
     @model_validator(mode="after")
-    def _goes_together(self) -> Job:
+    def _goes_together(self) -> Definition:
         faults = list(faults_in(self))
         if faults:
             raise PydanticCustomError("located", "parts of the job do not go together", {"faults": faults})

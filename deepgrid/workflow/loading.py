@@ -16,7 +16,7 @@ from deepgrid.workflow import nodes
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
-from deepgrid.workflow.models import Job
+from deepgrid.workflow.models import Definition
 
 MAX_BYTES = 256 * 1024
 
@@ -25,7 +25,7 @@ MAX_BYTES = 256 * 1024
 class LoadedWorkflow:
     """A checked job, the text it came from, and what should be written otherwise, a line each."""
 
-    model: Job
+    model: Definition
     source_text: str = field(repr=False)
     warnings: tuple[str, ...] = ()
     document: nodes.Document = field(default_factory=nodes.Document, repr=False)
@@ -62,9 +62,11 @@ def parse(text: str, name: str) -> LoadedWorkflow:
     except nodes.Unreadable as error:
         raise InputError(f"{name}:{error.line}:{error.column}: {error.problem}") from None
     try:
-        job = Job.model_validate(document.value, by_alias=True, by_name=False)
+        job = Definition.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise InputError("\n".join(fault_lines(all_faults(error, Job, document.value), document, name))) from None
+        raise InputError(
+            "\n".join(fault_lines(all_faults(error, Definition, document.value), document, name))
+        ) from None
     canonical(job)  # refuses a definition too large to store
     warnings = ((path, f"warning: {what}", True) for path, what in advice_on(job))
     return LoadedWorkflow(job, text, tuple(fault_lines(warnings, document, name)), document, name)

@@ -3,7 +3,7 @@
 from deepgrid.workflow.base import Env, EnvVar, Model, field_of, yaml_names
 from deepgrid.workflow.container import ContainerRun, Mount
 from deepgrid.workflow.fields import LIBRARY_NAMES, LONGEST_BYTES, OWN_PREFIX, SHELL_NAMES
-from deepgrid.workflow.job import Job
+from deepgrid.workflow.job import Definition
 from deepgrid.workflow.modules import Module, ModuleInput, ModuleOutput
 from deepgrid.workflow.network import Bore, NetworkInterface, VirtualNetwork, VNet, Wireguard, WireguardPeer
 from deepgrid.workflow.rules import MOST_NESTED, MOST_STEPS
@@ -20,11 +20,11 @@ __all__ = [
     "SHELL_NAMES",
     "Bore",
     "ContainerRun",
+    "Definition",
     "Env",
     "EnvVar",
     "ForRange",
     "HTTPData",
-    "Job",
     "JobResources",
     "Model",
     "Module",

@@ -14,7 +14,7 @@ from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import steps_in
 
 if TYPE_CHECKING:
-    from deepgrid.workflow.job import Job
+    from deepgrid.workflow.job import Definition
 
 MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB a step
 MOST_NESTED = 16  # each level is a shell inside a shell, and a call inside a call here
@@ -25,14 +25,14 @@ MOST_SHOWN = 100  # of one kind of fault
 Fault = tuple[Path, str]
 
 
-def faults_in(job: Job) -> Iterator[Fault]:
+def faults_in(job: Definition) -> Iterator[Fault]:
     """Everything that does not go together in a job; of one that is only partly known, what is sure."""
     yield from _where_known(_too_many(job))
     yield from _where_known(misplaced_networks(job))
     yield from _where_known(_in_steps(job))
 
 
-def faults_in_steps(steps: Sequence[Step], path: Path, job: Job, above: int = 0) -> Iterator[Fault]:
+def faults_in_steps(steps: Sequence[Step], path: Path, job: Definition, above: int = 0) -> Iterator[Fault]:
     """The same for steps at `path` that run in this job, `above` levels of steps down."""
     for place, step in steps_in(steps, path):
         if level(place) + above > MOST_NESTED:
@@ -50,12 +50,12 @@ def _where_known(rule: Iterable[Fault]) -> Iterator[Fault]:
         return
 
 
-def _too_many(job: Job) -> Iterator[Fault]:
+def _too_many(job: Definition) -> Iterator[Fault]:
     if sum(1 for _ in steps_in(job.steps, ("steps",))) > MOST_STEPS:
         yield ("steps",), f"must not have more than {MOST_STEPS} steps in all, with those inside of steps"
 
 
-def _in_steps(job: Job) -> Iterator[Fault]:
+def _in_steps(job: Definition) -> Iterator[Fault]:
     yield from faults_in_steps(job.steps, ("steps",), job)
 
 
@@ -64,7 +64,7 @@ def level(place: Path) -> int:
     return sum(isinstance(part, int) for part in place)
 
 
-def _oversized(step: Step, job: Job, place: Path) -> Iterator[Fault]:
+def _oversized(step: Step, job: Definition, place: Path) -> Iterator[Fault]:
     """Where a step asks for more than the whole job."""
     if not step.run:
         return
@@ -78,6 +78,6 @@ def _oversized(step: Step, job: Job, place: Path) -> Iterator[Fault]:
             yield (*place, "run", "resources"), f"asks for {need} {what} in all, the job has {limit}"
 
 
-def _too_parallel(step: Step, _job: Job, place: Path) -> Iterator[Fault]:
+def _too_parallel(step: Step, _job: Definition, place: Path) -> Iterator[Fault]:
     if step.for_ and step.for_.parallel and step.for_.iterations > MOST_PARALLEL:
         yield (*place, "for"), f"must not start more than {MOST_PARALLEL} iterations at once"

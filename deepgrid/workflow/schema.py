@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepgrid.workflow.models import Job
+from deepgrid.workflow.models import Definition
 
 
 def json_schema() -> dict[str, Any]:
     """Draft 7, which editors know best. Rules between fields are left to `dps validate`."""
-    schema = Job.model_json_schema(by_alias=True)
+    schema = Definition.model_json_schema(by_alias=True)
     _tidy(schema)
     return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "deepgrid job", **schema}
 

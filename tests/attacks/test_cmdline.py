@@ -19,7 +19,7 @@ from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.workflow import Job
+from deepgrid.workflow import Definition
 from tests.attacks.watching import Watcher, mark, told, watched
 from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.room import Room
@@ -66,8 +66,8 @@ def sandbox() -> Iterator[Sandbox]:
     sandbox.remove()
 
 
-def definition(head: Mapping[str, Any], *steps: Mapping[str, Any]) -> Job:
-    job = Job.model_validate({"resources": RESOURCES, **head, "steps": steps})
+def definition(head: Mapping[str, Any], *steps: Mapping[str, Any]) -> Definition:
+    job = Definition.model_validate({"resources": RESOURCES, **head, "steps": steps})
     check_script(render(job, StoragePaths()))
     return job
 

@@ -12,8 +12,8 @@ import pytest
 from deepgrid.errors import AccessDenied, InputError, ServiceError
 from deepgrid.services import script_check
 from deepgrid.services.admission import Limits, checks
-from deepgrid.services.database import Definition
-from deepgrid.workflow import Job, Step, StepRun
+from deepgrid.services.database import Definition as StoredDefinition
+from deepgrid.workflow import Definition, Step, StepRun
 from deepgrid.workflow.models import ContainerRun
 from tests.attacks.http_support import UPLOAD, UPLOAD_BODY, ask, person, rows
 from tests.services.support import ACCOUNTS, Start, a_job, client_of, rich_chain, starting
@@ -27,7 +27,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
         yield start_one
 
 
-def expensive(steps: int, name: str = "x") -> Job:
+def expensive(steps: int, name: str = "x") -> Definition:
     """A definition of so many container steps."""
     step = Step(run=StepRun(command=f"echo {name}", container=ContainerRun(image="a")))
     return a_job().model_copy(update={"steps": (step,) * steps})
@@ -135,7 +135,7 @@ async def test_an_uploader_holds_the_minimum(start: Start, balance_wei: int) -> 
     grid = await start(chain)
     with pytest.raises(AccessDenied, match="fewer credits than a job has to lock"):
         await grid.rival.upload(a_job())
-    assert await rows(grid, Definition) == 0
+    assert await rows(grid, StoredDefinition) == 0
     async with person("127.0.6.6") as client:
         answer = await ask(client, grid, ACCOUNTS["customer"], "PUT", UPLOAD, UPLOAD_BODY)
     assert answer.status_code == 204

@@ -17,7 +17,7 @@ import httpx
 from deepgrid.chain.batches import Request
 from deepgrid.customer.session import CustomerSession, CustomerSettings, Order, customer_session, parse_use
 from deepgrid.lifecycle.job import Job
-from deepgrid.workflow import Job as Definition
+from deepgrid.workflow import Definition
 from deployments.onemachine.grid import Grid
 from tests.grid.hands import acting
 

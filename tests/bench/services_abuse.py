@@ -35,7 +35,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.services.messages import Upload
 from deepgrid.services.protocol import Domain, sign
-from deepgrid.workflow import Job, canonical, location_hash
+from deepgrid.workflow import Definition, canonical, location_hash
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build, gather_people
 from tests.cli.live import services_of
@@ -71,7 +71,7 @@ class Party:
     async def upload(self, steps: list[dict[str, object]]) -> int:
         """The status of the upload of a definition of these steps."""
         resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 50, "gpus": 0}
-        content = canonical(Job.model_validate({"resources": resources, "steps": steps}))
+        content = canonical(Definition.model_validate({"resources": resources, "steps": steps}))
         salt = secrets.token_bytes(32)
         body = Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
         return await self.send("PUT", f"/v1/definitions/{location_hash(salt, content)}", body)

@@ -79,7 +79,7 @@ def slurm_name(job_id: int) -> str:
     return f"0x{job_id:064x}"
 
 
-def definition(kind: Kind, starts: str, gates: str) -> workflow.Job:
+def definition(kind: Kind, starts: str, gates: str) -> workflow.Definition:
     """The kind's workflow; `starts` is a folder that jobs can write, in `gates` each finds the file that lets it go."""
     note = f'echo "$SLURM_JOB_ID" >> {starts}/"$SLURM_JOB_NAME"'
     gate = f'{gates}/"$SLURM_JOB_NAME"'

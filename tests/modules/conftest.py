@@ -11,7 +11,7 @@ import pytest
 
 from deepgrid import modules
 from deepgrid.errors import InputError
-from deepgrid.workflow import Job, LoadedWorkflow
+from deepgrid.workflow import Definition, LoadedWorkflow
 from deepgrid.workflow.walk import steps_in
 
 HEAD = """\
@@ -98,7 +98,7 @@ def faults(steps: str, cache: Path, head: str = RESOURCES) -> list[str]:
     return caught.value.message.splitlines()
 
 
-def commands(job: Job) -> list[str]:
+def commands(job: Definition) -> list[str]:
     return [step.run.command for _, step in steps_in(job.steps, ("steps",)) if step.run]
 
 

@@ -13,7 +13,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.provider import carrier as carrying
 from deepgrid.provider.carrier import carry
-from deepgrid.workflow import Job as Definition
+from deepgrid.workflow import Definition as Definition
 from tests.roles.conftest import SMALL_JOB, Scene
 from tests.slurm.support import Box, bash
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from deepgrid.workflow import EnvVar, Job, JobResources, Step, StepRun, canonical, from_canonical
+from deepgrid.workflow import Definition, EnvVar, JobResources, Step, StepRun, canonical, from_canonical
 from deepgrid.workflow.models import Bore, NetworkInterface, S3Data, StepAsyncLaunch, StepFor, StepModule, TransportData
 from tests.sbatch.support import Bench, Call
 
@@ -76,7 +76,7 @@ class Expected:
 class Case:
     """A definition and all calls that it asks for, in no order."""
 
-    job: Job
+    job: Definition
     expected: tuple[Expected, ...]
 
 
@@ -143,7 +143,7 @@ def buckets(texts: st.SearchStrategy[str]) -> st.SearchStrategy[S3Data]:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     texts = hostile()
-    job = Job(
+    job = Definition(
         resources=FIGURES,
         env=draw(environments(texts)),
         steps=tuple(draw(st.lists(steps(texts), min_size=1, max_size=3))),

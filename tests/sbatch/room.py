@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deepgrid.sbatch import Containers, render
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 from tests.sbatch.support import Bench, Outcome
 
 # Notes a call as JSON lines of what was said, then does what the program would.
@@ -72,7 +72,7 @@ class Room(Bench):
         return sorted((self.root / "calls").glob(f"*.{ending}"))
 
 
-def job(steps: str, env: str = "[]") -> Job:
+def job(steps: str, env: str = "[]") -> Definition:
     return parse(
         f"resources: {{tasks: 2, cpusPerTask: 1, memPerCpu: 10, gpus: 2}}\nenv: {env}\nsteps: {steps}", "job"
     ).model

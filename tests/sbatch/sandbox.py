@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from deepgrid.sbatch import render
-from deepgrid.workflow import Job
+from deepgrid.workflow import Definition
 from tests.sbatch.support import SRUN, Bench, Outcome
 
 CANNOT = "deepgrid: the network of a step cannot be set up: "
@@ -48,7 +48,9 @@ class Sandbox(Bench):
     def remove(self) -> None:
         shutil.rmtree(self.root)
 
-    def run(self, job: Job, *, prepare: str = "", meanwhile: str = "", hide_tun: bool = False, **env: str) -> Outcome:
+    def run(
+        self, job: Definition, *, prepare: str = "", meanwhile: str = "", hide_tun: bool = False, **env: str
+    ) -> Outcome:
         """Runs the script; `prepare` and `meanwhile` as in sandbox.sh. Nothing may be left behind."""
         script = render(job, self.storage)
         for name, text in (("script", script), ("prepare", prepare), ("meanwhile", meanwhile)):

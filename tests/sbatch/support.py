@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.sbatch import Containers, StoragePaths, render
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 
 SRUN = """#!/bin/sh
 n=$(date +%s%N)-$$ # steps may run at the same time
@@ -72,7 +72,7 @@ class Bench:
         srun.write_text(SRUN.format(records=self.records) + (EXECUTE if execute else ""))
         srun.chmod(0o755)
 
-    def run(self, job: Job, **env: str) -> Outcome:
+    def run(self, job: Definition, **env: str) -> Outcome:
         for old in self.records.iterdir():
             old.unlink()
         script = render(job, self.storage, self.containers).encode()
@@ -93,6 +93,6 @@ class Bench:
         return Call({key: value for key, _, value in pairs}, argv[2:])  # without "/bin/sh srun"
 
 
-def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Job:
+def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Definition:
     resources = f"resources: {{tasks: 2, cpusPerTask: 8, memPerCpu: 1000, gpus: {gpus}}}\n"
     return parse(f"{resources}env: {env}\nsteps:\n{steps}", "job.yaml").model

@@ -22,7 +22,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 from tests.sbatch import test_networks_on_slurm, test_on_slurm
 from tests.sbatch.images import apptainer_in, make_image, registry
 from tests.sbatch.store import Store
@@ -66,7 +66,7 @@ class Here:
     programs: Path
     containers: Containers
 
-    async def run(self, job: Job) -> tuple[int, list[str]]:
+    async def run(self, job: Definition) -> tuple[int, list[str]]:
         """Status and own lines of a job."""
         status, output = await test_on_slurm.run(
             job, self.cluster, self.monitor, self.key, self.box, self.storage, self.programs, self.containers

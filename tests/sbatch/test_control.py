@@ -13,7 +13,7 @@ import pytest
 
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job
+from deepgrid.workflow import Definition
 from tests.sbatch.support import UNDEAF, Bench, job
 
 PATIENCE_S = 60
@@ -245,7 +245,7 @@ def test_a_signal_to_the_script_ends_all_and_runs_finally(bench: Bench, number: 
     assert bench.left_behind() == []
 
 
-def start(bench: Bench, made: Job) -> subprocess.Popen[bytes]:
+def start(bench: Bench, made: Definition) -> subprocess.Popen[bytes]:
     file = bench.root / "script"
     file.write_text(render(made, bench.storage))
     return subprocess.Popen(

@@ -15,7 +15,7 @@ from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 from tests.sbatch import test_containers_on_slurm, test_on_slurm
 from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.store import SHOWN, Store
@@ -88,7 +88,7 @@ def servers(store: Store, bucket: Bucket) -> Servers:
     return Servers(store, bucket)
 
 
-def example(name: str, servers: Servers) -> Job:
+def example(name: str, servers: Servers) -> Definition:
     """An example, with its web server and its bucket replaced by the test's."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepgrid.workflow import EnvVar, Job, Step, StepRun, canonical, from_canonical
+from deepgrid.workflow import Definition, EnvVar, Step, StepRun, canonical, from_canonical
 from deepgrid.workflow.models import ContainerRun, Mount
 from tests.sbatch.hostile import CANARY, FIGURES, environments, hostile
 from tests.sbatch.support import Bench
@@ -69,17 +69,17 @@ def containers(draw: st.DrawFn) -> ContainerRun:
 
 
 @st.composite
-def jobs(draw: st.DrawFn) -> Job:
+def jobs(draw: st.DrawFn) -> Definition:
     texts = hostile()
     container, folder = draw(containers()), draw(st.none() | texts.map(lambda text: f"/proc/{text}"))
     env, command = draw(environments(texts)), draw(texts.filter(bool))
     run = StepRun(command="", container=container, env=env)  # the entry point, so the stand-in goes on
     if container.apptainer:
         run = StepRun(command=command, work_dir=folder, container=container, env=env)
-    return Job(resources=FIGURES, env=draw(environments(texts)), steps=(Step(name=draw(texts), run=run),))
+    return Definition(resources=FIGURES, env=draw(environments(texts)), steps=(Step(name=draw(texts), run=run),))
 
 
-def check(bench: Bench, job: Job) -> None:
+def check(bench: Bench, job: Definition) -> None:
     for old in bench.root.glob("*.*"):
         old.unlink()
     (run,) = (step.run for step in job.steps)
@@ -145,7 +145,7 @@ def octal(text: str) -> str:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(jobs())
-def test_hostile_containers_change_nothing_but_themselves(bench: Bench, job: Job) -> None:
+def test_hostile_containers_change_nothing_but_themselves(bench: Bench, job: Definition) -> None:
     check(bench, job)
 
 
@@ -153,5 +153,5 @@ def test_hostile_containers_change_nothing_but_themselves(bench: Bench, job: Job
 @pytest.mark.timeout(0)
 @settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(jobs())
-def test_two_thousand_hostile_containers(bench: Bench, job: Job) -> None:
+def test_two_thousand_hostile_containers(bench: Bench, job: Definition) -> None:
     check(bench, job)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepgrid.errors import InputError
-from deepgrid.workflow import Job, Step, StepRun, parse
+from deepgrid.workflow import Definition, Step, StepRun, parse
 from tests.sbatch.hostile import CANARY, FIGURES, Case, cases, check, recorder
 
 AT_ONCE = 10  # cases an example: scripts wait for processes, so several run side by side
@@ -67,7 +67,7 @@ def test_the_recorder_would_see_what_is_executed(recorders: Recorders) -> None:
     """`if` is code: what it touches is there, so the canary of another field would be seen as well."""
     bench = recorders.all[0]
     step = Step(if_=f"-z $(touch {bench.root}/{CANARY})", run=StepRun(command="x"))
-    assert bench.run(Job(resources=FIGURES, steps=(step,))).status == 0
+    assert bench.run(Definition(resources=FIGURES, steps=(step,))).status == 0
     canary = bench.root / CANARY
     assert canary.exists()
     canary.unlink()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.sbatch.quoting import only_quoted, quote
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import EnvVar, Job, Step, StepRun
+from deepgrid.workflow import Definition, EnvVar, Step, StepRun
 from tests.sbatch.hostile import CANARY, FIGURES, hostile
 from tests.sbatch.support import Bench
 
@@ -26,7 +26,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def test_a_hostile_working_folder_is_just_a_folder(bench: Bench, data: st.DataObject) -> None:
     folder = f"{bench.root}/work/" + data.draw(hostile()).replace("/", "")[:60]
     run = StepRun(command="printf '%s' \"$(pwd; echo .)\"", work_dir=folder)
-    outcome = bench.run(Job(resources=FIGURES, steps=(Step(run=run),)))
+    outcome = bench.run(Definition(resources=FIGURES, steps=(Step(run=run),)))
     assert (outcome.status, outcome.output) == (0, str(Path(folder)) + "\n.")
     assert not (bench.root / CANARY).exists()
 
@@ -35,7 +35,7 @@ def test_a_hostile_working_folder_is_just_a_folder(bench: Bench, data: st.DataOb
 @given(hostile(), hostile())
 def test_hostile_text_passes_the_checkers(one: str, other: str) -> None:
     run = StepRun(command=one, env=(EnvVar(key="B", value=other),), work_dir="/" + one)
-    job = Job(resources=FIGURES, env=(EnvVar(key="A", value=one),), steps=(Step(name=other, run=run),))
+    job = Definition(resources=FIGURES, env=(EnvVar(key="A", value=one),), steps=(Step(name=other, run=run),))
     script = render(job, StoragePaths())
     check_script(script)
     assert "\r" not in script, "sbatch refuses scripts with carriage returns"
@@ -52,4 +52,4 @@ def test_templates_cannot_put_out_unquoted_text() -> None:
 def test_a_step_may_have_any_ifs(bench: Bench) -> None:
     """Bash mangles arrays when IFS is the byte that it marks words with."""
     run = StepRun(command="printf '%s|' a 'b c'", env=(EnvVar(key="IFS", value="\x01"),))
-    assert bench.run(Job(resources=FIGURES, steps=(Step(name="a b", run=run),))).output == "Running: a b\na|b c|"
+    assert bench.run(Definition(resources=FIGURES, steps=(Step(name="a b", run=run),))).output == "Running: a b\na|b c|"

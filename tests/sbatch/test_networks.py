@@ -15,7 +15,7 @@ import pytest
 
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 from tests.sbatch.hostile import FIGURES, NAMES, PIECES
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE, Sandbox, has_tun
 
@@ -32,17 +32,19 @@ def sandbox() -> Iterator[Sandbox]:
     sandbox.remove()
 
 
-def job(text: str) -> Job:
+def job(text: str) -> Definition:
     return parse(HEAD + text, "job.yaml").model
 
 
-def step(stack: str, command: str, more: str = "") -> Job:
+def step(stack: str, command: str, more: str = "") -> Definition:
     run = f"network: {stack}\n    shell: /bin/bash\n    command: |\n"
     body = "\n".join("      " + line for line in command.splitlines())
     return job(f"steps:\n- run:\n    {run}{body}\n    {more}\n")
 
 
-def does(sandbox: Sandbox, made: Job, status: int, says: list[str], *, prepare: str = "", meanwhile: str = "") -> bool:
+def does(
+    sandbox: Sandbox, made: Definition, status: int, says: list[str], *, prepare: str = "", meanwhile: str = ""
+) -> bool:
     """Checks exit status and output; on a machine without the device, that the script says so, and is False then."""
     if not has_tun():
         outcome = sandbox.run(made, hide_tun=True)
@@ -276,7 +278,7 @@ def test_hostile_variables_pass_through_a_namespace_unchanged_and_unexecuted(san
     env = [{"key": name, "value": texts[i % len(texts)] + texts[-i % len(texts)]} for i, name in enumerate(names)]
     folder = f"{sandbox.root}/work/" + "".join(texts).replace("/", "")[:80]
     run = {"network": "slirp4netns", "command": "env -0 >../env; pwd >../folder", "env": env, "workDir": folder}
-    made = Job.model_validate({"resources": FIGURES.model_dump(), "steps": [{"run": run}]})
+    made = Definition.model_validate({"resources": FIGURES.model_dump(), "steps": [{"run": run}]})
     if has_tun():
         assert sandbox.run(made).status == 0
         pairs = (sandbox.root / "work" / "env").read_bytes().split(b"\0")

@@ -17,7 +17,7 @@ from deepgrid.sbatch.render import USUAL
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 from tests.sbatch.bucket import S5CMD
 from tests.slurm.support import WAIT_S, Box, ended
 
@@ -44,7 +44,7 @@ def storage(box: Box) -> StoragePaths:
 
 
 async def run(
-    job: Job, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
+    job: Definition, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
     programs: Path | None = None, containers: Containers = USUAL,
 ) -> tuple[int, str]:  # fmt: skip
     """Submit a workflow as a carrier would; its exit status and what it printed."""

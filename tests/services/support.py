@@ -22,7 +22,7 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
 from deepgrid.services.protocol import Domain
 from deepgrid.services.serve import listening
-from deepgrid.workflow import Job, parse
+from deepgrid.workflow import Definition, parse
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")
@@ -149,7 +149,7 @@ def client_of(url: str, account: LocalAccount, **settings: float) -> ServicesCli
     return ServicesClient(url, account, DOMAIN.chain_id, DOMAIN.verifying_contract, **settings)
 
 
-def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Job:
+def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Definition:
     resources = "{tasks: 1, cpusPerTask: 1, memPerCpu: 128, gpus: 0}"
     logging = "true" if enable_logging else "false"
     text = f"resources: {resources}\nenableLogging: {logging}\nsteps:\n- run:\n    command: |\n      {command}\n"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from deepgrid.errors import InputError
 from deepgrid.workflow import (
+    Definition,
     EnvVar,
-    Job,
     JobResources,
     Step,
     StepRun,
@@ -28,7 +28,7 @@ runs = st.builds(
     work_dir=st.none() | texts.map(lambda t: "/" + t),
 )  # fmt: skip
 jobs = st.builds(
-    Job,
+    Definition,
     resources=st.just(JobResources(tasks=2, cpus_per_task=1, mem_per_cpu=10, gpus=0)),
     enable_logging=st.booleans(),
     env=env,
@@ -37,7 +37,7 @@ jobs = st.builds(
 
 
 @given(jobs)
-def test_a_job_survives_its_canonical_form(job: Job) -> None:
+def test_a_job_survives_its_canonical_form(job: Definition) -> None:
     assert from_canonical(canonical(job)) == job
 
 
@@ -71,7 +71,7 @@ def test_other_bytes_are_refused(content: bytes) -> None:
 
 def test_an_oversized_definition_is_refused() -> None:
     step = Step(run=StepRun(command="x" * 100_000))
-    job = Job(resources=JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0), steps=(step, step, step))
+    job = Definition(resources=JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0), steps=(step, step, step))
     with pytest.raises(InputError, match="larger than 256 KiB"):
         canonical(job)
 

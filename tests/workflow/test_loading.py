@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.errors import InputError
-from deepgrid.workflow import Job, Step, StepRun, load, parse
+from deepgrid.workflow import Definition, Step, StepRun, load, parse
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.models import ContainerRun, Mount, StepFor
 
@@ -22,7 +22,7 @@ RESOURCES = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
-def job(steps: str, head: str = "") -> Job:
+def job(steps: str, head: str = "") -> Definition:
     return parse(RESOURCES + head + f"steps: {steps}\n", "job.yaml").model
 
 
