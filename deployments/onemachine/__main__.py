@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deepgrid.errors import GridError
 from deployments.onemachine.demo import demo
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.measuring import measure
 from deployments.onemachine.timetable import timetable
 from deployments.onemachine.view import login_words, table
@@ -30,7 +30,7 @@ def main() -> int:
     demo_options = commands.add_parser("demo")
     demo_options.add_argument("--exit", action="store_true", help="end with the job instead of staying up")
     options = parser.parse_args()
-    grid = Grid(Path(os.environ.get(STATE_VARIABLE) or REPOSITORY / ".grid"))
+    grid = LocalGrid(Path(os.environ.get(STATE_VARIABLE) or REPOSITORY / ".grid"))
     forget_other_grids()
     try:
         if options.command == "demo":
@@ -46,7 +46,7 @@ def main() -> int:
         return 130
 
 
-def up(grid: Grid) -> int:
+def up(grid: LocalGrid) -> int:
     """Start what does not run yet, have unknown clusters measured, and say how to use it all."""
     bring_up(grid)
     measure(grid, lambda line: print(line, flush=True))
@@ -56,7 +56,7 @@ def up(grid: Grid) -> int:
     return 0
 
 
-def bring_up(grid: Grid) -> None:
+def bring_up(grid: LocalGrid) -> None:
     """Start what does not run yet, with a line for each step that is done."""
     if not grid.up(lambda name, seconds: print(f"  {name} ({seconds:.1f} s)", flush=True)):
         print("The grid is up already.")
@@ -64,21 +64,21 @@ def bring_up(grid: Grid) -> None:
         print(note)
 
 
-def down(grid: Grid) -> int:
+def down(grid: LocalGrid) -> int:
     """Stop everything."""
     names = grid.down()
     print(f"Stopped {len(names)} processes." if names else "Nothing runs.")
     return 0
 
 
-def admit(grid: Grid, address: str) -> int:
+def admit(grid: LocalGrid, address: str) -> int:
     """Give one more customer accounts on the clusters."""
     names = grid.customer_accounts(address)
     print("\n".join(names) if names else "This grid trusts its customers: all jobs share one Unix account.")
     return 0
 
 
-def status(grid: Grid) -> int:
+def status(grid: LocalGrid) -> int:
     """Show what runs; 1 when the grid is not up or something of it died."""
     rows = grid.rows()
     if rows:

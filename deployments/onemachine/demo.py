@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.view import login_words
 
 JOB_FILE = Path(__file__).resolve().parents[2] / "examples" / "hello-world.yaml"
 CREDITS = 100
 
 
-def demo(grid: Grid, bring_up: Callable[[Grid], None], *, end_at_once: bool) -> int:
+def demo(grid: LocalGrid, bring_up: Callable[[LocalGrid], None], *, end_at_once: bool) -> int:
     """Show a job's life; returns the job's exit status.
 
     With a terminal the grid then stays up until Ctrl-C, unless `end_at_once`. A grid that was up before stays.
@@ -34,7 +34,7 @@ def demo(grid: Grid, bring_up: Callable[[Grid], None], *, end_at_once: bool) -> 
             grid.down()
 
 
-def _show_job(grid: Grid) -> int:
+def _show_job(grid: LocalGrid) -> int:
     """Submit the example as the grid's customer would, and watch it to its end."""
     argv = [str(grid.roles.dps), "submit", str(JOB_FILE), "--credits", str(CREDITS), "--job-name", "hello"]
     print(f"\n$ dps {' '.join(argv[1:])} --watch", flush=True)
@@ -45,7 +45,7 @@ def _show_job(grid: Grid) -> int:
     return status
 
 
-def _stay(grid: Grid) -> None:
+def _stay(grid: LocalGrid) -> None:
     print(f"The grid stays up until Ctrl-C. Its customer elsewhere: source {grid.state}/customer.env", flush=True)
     try:
         signal.pause()

@@ -28,7 +28,7 @@ from deployments.onemachine.steps import Report, Step, run_steps
 from deployments.onemachine.view import Row
 
 
-class Grid:
+class LocalGrid:
     """One grid with all its state in one folder."""
 
     def __init__(self, state: Path) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from deepgrid.errors import NotFound, ServiceError
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.prefect_server import PrefectServer
 
 MEASURED_WITHIN_S = 180.0
@@ -19,7 +19,7 @@ POLL_S = 0.5
 FINAL = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
 
 
-def measure(grid: Grid, tell: Callable[[str], None]) -> None:
+def measure(grid: LocalGrid, tell: Callable[[str], None]) -> None:
     """Measure each cluster that has no measured labels in force, one after the other, with a line for each.
 
     A measurement that fails is told and costs nothing else: the labels come with the next one.
@@ -31,7 +31,7 @@ def measure(grid: Grid, tell: Callable[[str], None]) -> None:
             tell(f"  measured {name} ({time.monotonic() - began:.1f} s): {said}")
 
 
-def _measure(grid: Grid, name: str) -> str:
+def _measure(grid: LocalGrid, name: str) -> str:
     try:
         state = run_to_end(grid.prefect, f"benchmark_cluster/{name}")
     except ServiceError as error:
@@ -65,18 +65,18 @@ def run_to_end(prefect: PrefectServer, deployment: str) -> dict[str, str]:
     raise ServiceError(f"The run of {deployment} goes on; its labels come later.")
 
 
-def _is_measured(grid: Grid, name: str) -> bool:
+def _is_measured(grid: LocalGrid, name: str) -> bool:
     return bool(_labels(grid, name))
 
 
-def _most_telling(grid: Grid, name: str) -> str:
+def _most_telling(grid: LocalGrid, name: str) -> str:
     """The labels that fit on a line."""
     labels = _labels(grid, name)
     shown = [f"{key} {labels[key]}" for key in ("compute.gflops", "cpu.microarch") if key in labels]
     return f"{len(labels)} labels, {', '.join(shown)}" if shown else f"{len(labels)} labels"
 
 
-def _labels(grid: Grid, name: str) -> dict[str, str]:
+def _labels(grid: LocalGrid, name: str) -> dict[str, str]:
     """The measured labels that are in force for the cluster."""
     from deepgrid.benchmark.labels import measured_of  # slow to import, and `status` does without
     from deepgrid.chain.book import AddressBook

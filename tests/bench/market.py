@@ -18,7 +18,7 @@ from deepgrid.chain.batches import Request
 from deepgrid.customer.session import CustomerSession, CustomerSettings, Order, customer_session, parse_use
 from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.hands import acting
 
 CREDIT_WEI = 10**18
@@ -31,7 +31,7 @@ MINTED_WEI = 1_000_000 * CREDIT_WEI
 class Market:
     """The grid, a session of its customer, and the cluster to which all jobs go."""
 
-    grid: Grid
+    grid: LocalGrid
     customer: CustomerSession
     cluster: str
 
@@ -131,7 +131,7 @@ async def market(cluster: str) -> AsyncIterator[Market]:
     """A grid of its own, gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="dg-bench-") as folder:
         Path(folder).chmod(0o755)  # jobs run under an account of their own
-        grid = Grid(Path(folder))
+        grid = LocalGrid(Path(folder))
         try:
             await asyncio.to_thread(grid.up, lambda *_: None)
             settings = CustomerSettings(grid.keys.file("customer"), grid.book)

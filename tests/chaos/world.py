@@ -21,7 +21,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deployments.onemachine.clusters import OFFERS, Offer
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.processes import Daemon
 from tests.chaos.process import Supervisor
 from tests.chaos.proxy import Proxy
@@ -33,7 +33,7 @@ FORKER = "forker"
 REPOSITORY = Path(__file__).parents[2]
 
 
-class ChaosGrid(Grid):
+class ChaosGrid(LocalGrid):
     """The one-machine grid, but for who supervises `cluster`."""
 
     def __init__(self, state: Path, cluster: str) -> None:

@@ -27,7 +27,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.history import Settlement
 from deepgrid.customer.session import CustomerSettings, Order, customer_session, read_order
 from deepgrid.lifecycle.job import Job
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.pool import client as client
 from tests.grid.pool import worker as worker
 from tests.slurm.people import remove_accounts
@@ -42,7 +42,7 @@ DPS = Path(sys.executable).with_name("dps")
 class Customer:
     """The customer of the grid at a terminal, and what the chain says of the customer's jobs."""
 
-    grid: Grid
+    grid: LocalGrid
     home: Path
 
     def dps(self, *arguments: str, check: int | None = None) -> subprocess.CompletedProcess[str]:
@@ -94,13 +94,13 @@ class Customer:
 
 
 @pytest.fixture(scope="package")
-def grid() -> Iterator[Grid]:
+def grid() -> Iterator[LocalGrid]:
     """In a folder that others may pass through, so that root gives each customer an account.
 
     Its workers ask Prefect for runs every other second: tests start many runs as the UI does, and await each.
     """
     with open_folder() as folder, pytest.MonkeyPatch.context() as environment:
-        one = Grid(folder)
+        one = LocalGrid(folder)
         environment.setenv(PREFECT_WORKER_QUERY_SECONDS.name, "2")
         try:
             one.up(lambda *_: None)
@@ -111,12 +111,12 @@ def grid() -> Iterator[Grid]:
 
 
 @pytest.fixture(scope="package")
-def customer(grid: Grid, tmp_path_factory: pytest.TempPathFactory) -> Customer:
+def customer(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> Customer:
     return Customer(grid, tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture
-def prefect_api(grid: Grid) -> Iterator[None]:
+def prefect_api(grid: LocalGrid) -> Iterator[None]:
     """Flows of this process run on the grid's Prefect; what they sent is delivered while that is still there."""
     url, login = grid.prefect.environment()["PREFECT_API_URL"], grid.prefect.login()
     with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login, PREFECT_WORKER_QUERY_SECONDS: 1}):

@@ -6,13 +6,13 @@ import shlex
 import time
 from pathlib import Path
 
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 
 
 class Gate:
     """A file that jobs wait for, at a place that they can see."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: LocalGrid) -> None:
         self._file: Path = grid.state / "storage" / f"gate-{time.monotonic_ns()}"
 
     @property

@@ -10,11 +10,11 @@ from deepgrid.chain.client import Chain, Constants
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 
 
 @asynccontextmanager
-async def acting(grid: Grid, name: str) -> AsyncIterator[Writer]:
+async def acting(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
     """The means of `admin`, `operator`, `customer` or a cluster."""
     async with await Chain.connect(AddressBook.load(grid.book)) as chain:
         sender = Sender(chain, Wallet.load(grid.keys.file(name)))
@@ -25,7 +25,7 @@ async def acting(grid: Grid, name: str) -> AsyncIterator[Writer]:
 
 
 @asynccontextmanager
-async def constants(grid: Grid, *, claim_timeout: int = 0, top_up_slice: int = 0) -> AsyncIterator[None]:
+async def constants(grid: LocalGrid, *, claim_timeout: int = 0, top_up_slice: int = 0) -> AsyncIterator[None]:
     """Figures of the contract, in minutes, for a while; 0 leaves one as it is."""
     async with acting(grid, "admin") as admin:
         before: Constants = await admin.chain.constants()

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S
 
 Json = dict[str, Any]
@@ -18,19 +18,19 @@ OVERLAPPED = "Deployment concurrency limit reached."
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 
 
-def api(grid: Grid) -> httpx.AsyncClient:
+def api(grid: LocalGrid) -> httpx.AsyncClient:
     """Prefect's API of this grid."""
     prefect = grid.prefect
     return httpx.AsyncClient(base_url=f"{prefect.ui_url}/api/", auth=prefect.credentials, trust_env=False, timeout=60)
 
 
-async def deployment(grid: Grid, name: str) -> Json:
+async def deployment(grid: LocalGrid, name: str) -> Json:
     """The deployment `flow/name`."""
     async with api(grid) as client:
         return dict((await client.get(f"deployments/name/{name}")).raise_for_status().json())
 
 
-async def run_now(grid: Grid, name: str, **parameters: object) -> Json:
+async def run_now(grid: LocalGrid, name: str, **parameters: object) -> Json:
     """Start a run of the deployment `flow/name` and wait for its end; `result["state"]` has type and message.
 
     Where runs may not overlap, one that meets another, which an event or a schedule started, is started once more.
@@ -47,7 +47,7 @@ async def run_now(grid: Grid, name: str, **parameters: object) -> Json:
             return run
 
 
-async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) -> Json:
+async def run_until(grid: LocalGrid, run_id: str, reached: Callable[[Json], bool]) -> Json:
     """The run once it is as wanted."""
     deadline = time.monotonic() + PATIENCE_S
     async with api(grid) as client:
@@ -57,7 +57,7 @@ async def run_until(grid: Grid, run_id: str, reached: Callable[[Json], bool]) ->
     return dict(run)
 
 
-async def tasks_of(grid: Grid, run_id: str, *named: str) -> list[tuple[str, list[str]]]:
+async def tasks_of(grid: LocalGrid, run_id: str, *named: str) -> list[tuple[str, list[str]]]:
     """The states that each task of the run went through, once all have ended and there is one for each of these
     beginnings of names: Prefect records tasks some time after the run."""
     wanted = {"flow_runs": {"id": {"any_": [run_id]}}}
@@ -77,7 +77,7 @@ async def tasks_of(grid: Grid, run_id: str, *named: str) -> list[tuple[str, list
     return histories
 
 
-async def runs_of(grid: Grid, name: str, *types: str) -> list[Json]:
+async def runs_of(grid: LocalGrid, name: str, *types: str) -> list[Json]:
     """Runs of the deployment `flow/name`, newest first, of these state types or all."""
     found = await deployment(grid, name)
     wanted: Json = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_DESC"}
@@ -88,7 +88,7 @@ async def runs_of(grid: Grid, name: str, *types: str) -> list[Json]:
 
 
 @asynccontextmanager
-async def unscheduled(grid: Grid, *names: str) -> AsyncIterator[None]:
+async def unscheduled(grid: LocalGrid, *names: str) -> AsyncIterator[None]:
     """Keep the schedules of these deployments off, with no run of theirs under way."""
     switched = [schedule for name in names for schedule in await _switch(grid, name, active=False)]
     for name in names:
@@ -101,14 +101,14 @@ async def unscheduled(grid: Grid, *names: str) -> AsyncIterator[None]:
                 (await client.patch(path, json={"active": True})).raise_for_status()
 
 
-async def none_under_way(grid: Grid, name: str) -> None:
+async def none_under_way(grid: LocalGrid, name: str) -> None:
     """Wait for the end of the deployment's runs that have begun, or that were started by hand or by an event."""
     for run in await runs_of(grid, name, "SCHEDULED", "PENDING", "RUNNING"):
         if run["state_type"] != "SCHEDULED" or not run["auto_scheduled"]:
             await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
 
 
-async def _switch(grid: Grid, name: str, *, active: bool) -> list[str]:
+async def _switch(grid: LocalGrid, name: str, *, active: bool) -> list[str]:
     """Switch all schedules of a deployment; returns the paths of those that were the other way round."""
     found = await deployment(grid, name)
     paths = [

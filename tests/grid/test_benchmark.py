@@ -12,7 +12,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import api, run_now, unscheduled
 from tests.grid.test_job_life import cold, steps
@@ -23,13 +23,13 @@ CLUSTER = "beta"
 DEPLOYMENT = f"benchmark_cluster/{CLUSTER}"
 
 
-async def labels_in_force(grid: Grid, cluster: str) -> dict[str, str]:
+async def labels_in_force(grid: LocalGrid, cluster: str) -> dict[str, str]:
     async with await Chain.connect(AddressBook.load(grid.book)) as chain:
         provider = await chain.provider(Wallet.load(grid.keys.file(cluster)).address)
     return {label.key: label.value for label in measured_of(provider.labels)}
 
 
-async def test_a_job_goes_where_a_measured_label_says(grid: Grid, customer: Customer) -> None:
+async def test_a_job_goes_where_a_measured_label_says(grid: LocalGrid, customer: Customer) -> None:
     """To the dearer cluster, which alone was measured."""
     async with unscheduled(grid, DEPLOYMENT):
         run = await run_now(grid, DEPLOYMENT, cluster=CLUSTER, programs=["machine", "hpl"])

@@ -14,7 +14,7 @@ import pytest
 from deepgrid.chain.client import Queues
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting
 from tests.grid.runs import run_now, unscheduled
@@ -26,13 +26,13 @@ ON_ALPHA = "name=alpha"
 LONG_WORK = steps("sleep 600")
 
 
-def _scontrol(grid: Grid, *arguments: str) -> None:
+def _scontrol(grid: LocalGrid, *arguments: str) -> None:
     environment = {**os.environ, **grid.slurm.environment("alpha")}
     subprocess.run(["scontrol", *arguments], env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
 
 
 @contextmanager
-def no_free_node(grid: Grid) -> Iterator[None]:
+def no_free_node(grid: LocalGrid) -> Iterator[None]:
     """Alpha takes jobs and starts none."""
     _scontrol(grid, "update", "NodeName=ALL", "State=DRAIN", "Reason=test")
     try:

@@ -14,7 +14,7 @@ import pytest
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import DPS, PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
@@ -31,7 +31,7 @@ CLAIM = "claim_jobs/alpha"
 class Provider:
     """The provider of alpha at a terminal."""
 
-    def __init__(self, grid: Grid, home: Path) -> None:
+    def __init__(self, grid: LocalGrid, home: Path) -> None:
         self.environment = {**os.environ, **grid.prefect.environment(), "DEEPGRID_BOOK": str(grid.book)}
         self.environment |= {"DPS_KEY_FILE": str(grid.keys.file("alpha")), "HOME": str(home)}
 
@@ -55,7 +55,7 @@ def provider(customer: Customer) -> Provider:
 
 
 @asynccontextmanager
-async def supervised_by(provider: Provider, grid: Grid) -> AsyncIterator[subprocess.Popen[str]]:
+async def supervised_by(provider: Provider, grid: LocalGrid) -> AsyncIterator[subprocess.Popen[str]]:
     """A supervisor of alpha whose end can be awaited, instead of the grid's, which is back at the end."""
     await asyncio.to_thread(grid.table.stop, SUPERVISOR)
     process = provider.begin("serve", "alpha")
@@ -123,12 +123,12 @@ async def test_a_closed_grid_claims_nothing_and_finishes_what_runs(customer: Cus
     assert "was not paused" in await provider.says("resume", "alpha")
 
 
-async def _claimed(grid: Grid) -> list[int]:
+async def _claimed(grid: LocalGrid) -> list[int]:
     async with await Chain.connect(AddressBook.load(grid.book)) as chain, acting(grid, "alpha") as alpha:
         return await chain.claimed_jobs(alpha.address)
 
 
-async def _pause_in_the_ui(grid: Grid) -> None:
+async def _pause_in_the_ui(grid: LocalGrid) -> None:
     """What the switch in Prefect's UI does."""
     found = await deployment(grid, CLAIM)
     async with api(grid) as client:

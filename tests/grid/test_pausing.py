@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, api, deployment, none_under_way, run_until, runs_of
@@ -66,7 +66,7 @@ async def test_with_every_pool_paused_runs_wait_in_it(customer: Customer) -> Non
 
 
 @asynccontextmanager
-async def all_paused(grid: Grid) -> AsyncIterator[None]:
+async def all_paused(grid: LocalGrid) -> AsyncIterator[None]:
     """Every schedule of every deployment is paused, and resumed at the end, by Prefect's command."""
     await asyncio.to_thread(prefect, grid, "deployment", "schedule", "pause", "--all")
     await none_under_way(grid, "meta_schedule/grid")
@@ -76,7 +76,7 @@ async def all_paused(grid: Grid) -> AsyncIterator[None]:
         await asyncio.to_thread(prefect, grid, "deployment", "schedule", "resume", "--all")
 
 
-async def _resume(grid: Grid, name: str) -> None:
+async def _resume(grid: LocalGrid, name: str) -> None:
     found = await deployment(grid, name)
     async with api(grid) as client:
         for schedule in found["schedules"]:
@@ -84,17 +84,17 @@ async def _resume(grid: Grid, name: str) -> None:
             (await client.patch(path, json={"active": True})).raise_for_status()
 
 
-async def _pause_pool(grid: Grid, pool: str, *, paused: bool) -> None:
+async def _pause_pool(grid: LocalGrid, pool: str, *, paused: bool) -> None:
     async with api(grid) as client:
         (await client.patch(f"work_pools/{pool}", json={"is_paused": paused})).raise_for_status()
 
 
-def _lengths(grid: Grid, *names: str) -> dict[str, int]:
+def _lengths(grid: LocalGrid, *names: str) -> dict[str, int]:
     """How much each process has said so far."""
     return {name: len(grid.table.log_path(name).read_bytes()) for name in names}
 
 
-async def _until_said(grid: Grid, heard: dict[str, int], words: str, *names: str) -> None:
+async def _until_said(grid: LocalGrid, heard: dict[str, int], words: str, *names: str) -> None:
     """Wait until one of these processes says the words, after what was heard before."""
     deadline = time.monotonic() + PATIENCE_S
     while not any(words.encode() in grid.table.log_path(name).read_bytes()[heard[name] :] for name in names):

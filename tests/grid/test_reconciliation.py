@@ -23,7 +23,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting
 from tests.grid.runs import Json, api, run_now, unscheduled
@@ -68,7 +68,7 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
 
 
 @asynccontextmanager
-async def supervised_by_nobody(grid: Grid, cluster: str) -> AsyncIterator[None]:
+async def supervised_by_nobody(grid: LocalGrid, cluster: str) -> AsyncIterator[None]:
     """The cluster without its supervisor, so that its key is ours."""
     grid.table.stop(f"supervisor-{cluster}")
     try:
@@ -97,7 +97,7 @@ async def bill_too_much(customer: Customer, job_id: int) -> Job:
     return await customer.job(job_id)
 
 
-async def run_in_slurm(grid: Grid, key: JobKey) -> SlurmJob:
+async def run_in_slurm(grid: LocalGrid, key: JobKey) -> SlurmJob:
     """The claim's one run, to its end, by the same means as the supervisor's."""
     settings = grid.slurm.login("beta")
     customer = Wallet.load(grid.keys.file("customer")).address
@@ -160,7 +160,7 @@ async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> N
         assert int(row["locked_wei"]) == settled.paid_wei + settled.cut_wei + settled.refunded_wei
 
 
-async def artifact(grid: Grid, key: str) -> Json:
+async def artifact(grid: LocalGrid, key: str) -> Json:
     """The newest artifact of this key."""
     async with api(grid) as client:
         return dict((await client.get(f"artifacts/{key}/latest")).raise_for_status().json())

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S
 from tests.grid.prefect_ui import browser_page, quick_run
 from tests.grid.runs import FINAL, Json, api, deployment, run_until, runs_of, unscheduled
@@ -41,7 +41,7 @@ NAMES = scheduled()
 
 
 @pytest.fixture
-async def quiet(grid: Grid) -> AsyncIterator[None]:
+async def quiet(grid: LocalGrid) -> AsyncIterator[None]:
     """No schedule of them is on, and none of them takes minutes."""
     before = {name: (await deployment(grid, name))["parameters"] for name in NAMES if name in SHORTER}
     async with unscheduled(grid, *NAMES):
@@ -54,13 +54,13 @@ async def quiet(grid: Grid) -> AsyncIterator[None]:
                 await _set_parameters(grid, name, parameters)
 
 
-async def test_by_its_schedule(grid: Grid, quiet: None) -> None:
+async def test_by_its_schedule(grid: LocalGrid, quiet: None) -> None:
     runs = await asyncio.gather(*(_scheduled_run(grid, name) for name in NAMES))
     bad = {name: run["state"] for name, run in zip(NAMES, runs, strict=True) if not ended_well(name, run)}
     assert not bad, bad
 
 
-async def test_by_the_command(grid: Grid, quiet: None) -> None:
+async def test_by_the_command(grid: LocalGrid, quiet: None) -> None:
     async def start(name: str) -> str:
         said = await asyncio.to_thread(prefect, grid, "deployment", "run", name)
         found = re.search(r"UUID: ([0-9a-f-]{36})", said)
@@ -70,7 +70,7 @@ async def test_by_the_command(grid: Grid, quiet: None) -> None:
     await all_end_well(grid, start)
 
 
-async def test_by_the_run_button(grid: Grid, quiet: None) -> None:
+async def test_by_the_run_button(grid: LocalGrid, quiet: None) -> None:
     async with browser_page(grid.prefect) as page:
 
         async def start(name: str) -> str:
@@ -83,7 +83,7 @@ async def test_by_the_run_button(grid: Grid, quiet: None) -> None:
         await all_end_well(grid, start)
 
 
-async def all_end_well(grid: Grid, start: Callable[[str], Awaitable[str]]) -> None:
+async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) -> None:
     """Start a run of each and await all; one that met a run which an event had started is started again."""
     left = NAMES
     for _ in range(TRIES):
@@ -105,7 +105,7 @@ def ended_well(name: str, run: Json) -> bool:
     return bool(state["type"] == "COMPLETED")
 
 
-def prefect(grid: Grid, *arguments: str) -> str:
+def prefect(grid: LocalGrid, *arguments: str) -> str:
     """What the `prefect` command says."""
     command = [str(Path(sys.executable).with_name("prefect")), "--no-prompt", *arguments]
     env = {**os.environ, **grid.prefect.environment()}
@@ -114,7 +114,7 @@ def prefect(grid: Grid, *arguments: str) -> str:
     return done.stdout
 
 
-async def _scheduled_run(grid: Grid, name: str) -> Json:
+async def _scheduled_run(grid: LocalGrid, name: str) -> Json:
     """A run that a schedule made, once one has ended that was not skipped; then that schedule goes."""
     begun = datetime.now(UTC)
     often = {"interval": EVERY_S, "anchor_date": (begun + timedelta(seconds=10)).isoformat()}
@@ -127,7 +127,7 @@ async def _scheduled_run(grid: Grid, name: str) -> Json:
             (await client.delete(f"{path}/{added[0]['id']}")).raise_for_status()
 
 
-async def _ended_since(grid: Grid, name: str, begun: str) -> Json:
+async def _ended_since(grid: LocalGrid, name: str, begun: str) -> Json:
     deadline = time.monotonic() + 2 * PATIENCE_S
     while True:
         for run in await runs_of(grid, name, "COMPLETED", "FAILED", "CRASHED"):
@@ -137,7 +137,7 @@ async def _ended_since(grid: Grid, name: str, begun: str) -> Json:
         await asyncio.sleep(1)
 
 
-async def _new_run(grid: Grid, name: str, before: set[str]) -> str:
+async def _new_run(grid: LocalGrid, name: str, before: set[str]) -> str:
     """The run that is not among those before."""
     deadline = time.monotonic() + PATIENCE_S
     while not (new := [run["id"] for run in await runs_of(grid, name) if run["id"] not in before]):
@@ -146,7 +146,7 @@ async def _new_run(grid: Grid, name: str, before: set[str]) -> str:
     return str(new[0])
 
 
-async def _set_parameters(grid: Grid, name: str, parameters: Json) -> None:
+async def _set_parameters(grid: LocalGrid, name: str, parameters: Json) -> None:
     async with api(grid) as client:
         path = f"deployments/{(await deployment(grid, name))['id']}"
         (await client.patch(path, json={"parameters": parameters})).raise_for_status()

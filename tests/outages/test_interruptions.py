@@ -9,7 +9,7 @@ from signal import SIGKILL, SIGTERM, Signals
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import Customer
 from tests.grid.gates import Gate
 from tests.grid.test_job_life import cold, in_slurm, steps
@@ -63,7 +63,7 @@ async def test_nothing_is_lost(customer: Customer, names: tuple[str, ...], sig: 
     await _until(lambda: not in_slurm(customer, doomed))
 
 
-def _end(grid: Grid, names: tuple[str, ...], sig: Signals) -> None:
+def _end(grid: LocalGrid, names: tuple[str, ...], sig: Signals) -> None:
     for name in names:
         if sig is SIGKILL:
             grid.kill(name)

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.runs import FINAL, api, deployment, run_now, run_until, unscheduled
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 FLOW = "expire_claims/grid"
 
 
-async def test_a_killed_operator_leaves_nothing_under_way(grid: Grid) -> None:
+async def test_a_killed_operator_leaves_nothing_under_way(grid: LocalGrid) -> None:
     async with unscheduled(grid, FLOW):
         anvil = grid.table.pid("anvil")
         assert anvil is not None
@@ -34,7 +34,7 @@ async def test_a_killed_operator_leaves_nothing_under_way(grid: Grid) -> None:
         assert again["state"]["type"] == "COMPLETED", again["state"]
 
 
-async def _start(grid: Grid) -> str:
+async def _start(grid: LocalGrid) -> str:
     """Start a run; its id."""
     found = await deployment(grid, FLOW)
     async with api(grid) as client:

@@ -14,7 +14,7 @@ import pytest
 
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.clusters import OFFERS
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, run_until, runs_of
@@ -27,7 +27,7 @@ ON_ALPHA = "name=alpha"
 
 
 @pytest.fixture
-async def second(grid: Grid) -> AsyncIterator[str]:
+async def second(grid: LocalGrid) -> AsyncIterator[str]:
     """Another supervisor of alpha, which stands by, with its log; afterwards the first leads alone again."""
     (alpha,) = (offer for offer in OFFERS if offer.name == "alpha")
     grid.table.start(replace(grid.roles.supervisor(alpha), name=SECOND, ready=lambda: True))
@@ -100,7 +100,7 @@ async def settled_and_shown_so(customer: Customer, *job_ids: int) -> None:
             assert ended["state"]["type"] == "COMPLETED", ended["state"]
 
 
-def sends_nothing(grid: Grid) -> bool:
+def sends_nothing(grid: LocalGrid) -> bool:
     """Whether nobody holds the lease of alpha's key."""
     with open(f"{grid.keys.file('alpha')}.lease", "a") as lease:
         try:
@@ -110,14 +110,14 @@ def sends_nothing(grid: Grid) -> bool:
     return True
 
 
-def submissions(grid: Grid, job_id: int) -> list[str]:
+def submissions(grid: LocalGrid, job_id: int) -> list[str]:
     """Ids of all jobs of this name that alpha's accounting has ever seen."""
     argv = ["sacct", "-n", "-P", "-X", "-a", "--name", f"0x{job_id:064x}", "-S", "now-1days", "-o", "JobIDRaw"]
     environment = {**os.environ, **grid.slurm.environment("alpha")}
     return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
 
-def log(grid: Grid, name: str) -> str:
+def log(grid: LocalGrid, name: str) -> str:
     return grid.table.log_path(name).read_text()
 
 

@@ -12,7 +12,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.clusters import OFFERS
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
@@ -26,7 +26,7 @@ UNENDED = ("SCHEDULED", "PENDING", "RUNNING", "CANCELLING")
 
 
 @pytest.fixture(autouse=True)
-async def supervised(grid: Grid) -> AsyncIterator[None]:
+async def supervised(grid: LocalGrid) -> AsyncIterator[None]:
     """Whatever a test does to the supervisors, the next one finds them at work."""
     yield
     for offer in OFFERS:
@@ -133,13 +133,13 @@ async def test_a_run_that_tells_less_than_the_chain_is_put_right(customer: Custo
     assert again["state"]["message"] == "The job is finished."
 
 
-def cluster_of(grid: Grid, job: Job) -> str:
+def cluster_of(grid: LocalGrid, job: Job) -> str:
     """Name of the cluster that the job is at."""
     [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
     return name
 
 
-async def runs_named(grid: Grid, job_id: int) -> list[Json]:
+async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
     """The runs of a job, as far as Prefect tells; none while it is away."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
     async with api(grid) as client:
@@ -149,7 +149,7 @@ async def runs_named(grid: Grid, job_id: int) -> list[Json]:
             return []
 
 
-async def propose(grid: Grid, run: Json, state: str, name: str, *, force: bool = False) -> None:
+async def propose(grid: LocalGrid, run: Json, state: str, name: str, *, force: bool = False) -> None:
     """Ask for a state of the run, as a person does in the UI; by force, as what goes wrong does."""
     async with api(grid) as client:
         wanted = {"state": {"type": state, "name": name}, "force": force}
@@ -183,7 +183,7 @@ async def nothing_stays_under_way(customer: Customer) -> None:
             await asyncio.sleep(0.5)
 
 
-async def said(grid: Grid, words: str) -> None:
+async def said(grid: LocalGrid, words: str) -> None:
     """Wait until a supervisor says so."""
     deadline = time.monotonic() + PATIENCE_S
     while not any(words in grid.table.log_path(f"supervisor-{one.name}").read_text() for one in OFFERS):

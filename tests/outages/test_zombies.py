@@ -16,7 +16,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import Completions
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 from flows.collect_zombies import collect_zombies
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of, unscheduled
@@ -50,7 +50,7 @@ async def running(customer: Customer, cluster: str, leave: Path) -> Job:
     return await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
 
 
-def key_of(grid: Grid, job: Job) -> JobKey:
+def key_of(grid: LocalGrid, job: Job) -> JobKey:
     book = AddressBook.load(grid.book)
     return JobKey(book.chain_id, book.meta_scheduler, job.id, job.claimed_at)
 
@@ -91,7 +91,7 @@ async def until_gone(customer: Customer, job_id: int) -> None:
         await asyncio.sleep(0.3)
 
 
-def recorded_minutes(grid: Grid, job: Job) -> int:
+def recorded_minutes(grid: LocalGrid, job: Job) -> int:
     """Started minutes between start and end as the cluster recorded them."""
     record = Path(grid.slurm.login("alpha").grid_root) / "jobs" / key_of(grid, job).folder / "record"
     (row,) = Completions.parse(record.read_text())

@@ -10,14 +10,14 @@ from signal import SIGCONT, SIGSTOP
 
 import asyncpg
 
-from deployments.onemachine.grid import Grid
+from deployments.onemachine.grid import LocalGrid
 
 SERVER = "prefect-server"
 WAYS = ("refusing", "hanging", "failing")
 
 
 @asynccontextmanager
-async def prefect_away(grid: Grid, way: str) -> AsyncIterator[None]:
+async def prefect_away(grid: LocalGrid, way: str) -> AsyncIterator[None]:
     """While it lasts Prefect's API refuses connections, accepts requests and is silent, or answers HTTP 5xx."""
     during = {"refusing": _killed, "hanging": _held, "failing": _without_database}
     async with during[way](grid):
@@ -25,7 +25,7 @@ async def prefect_away(grid: Grid, way: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _killed(grid: Grid) -> AsyncIterator[None]:
+async def _killed(grid: LocalGrid) -> AsyncIterator[None]:
     grid.kill(SERVER)
     try:
         yield
@@ -34,7 +34,7 @@ async def _killed(grid: Grid) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _held(grid: Grid) -> AsyncIterator[None]:
+async def _held(grid: LocalGrid) -> AsyncIterator[None]:
     leader = grid.table.pid(SERVER)
     assert leader is not None
     os.killpg(leader, SIGSTOP)
@@ -45,7 +45,7 @@ async def _held(grid: Grid) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _without_database(grid: Grid) -> AsyncIterator[None]:
+async def _without_database(grid: LocalGrid) -> AsyncIterator[None]:
     admin = await asyncpg.connect(grid.postgres.url("postgres").replace("+asyncpg", ""))
     try:
         await admin.execute("ALTER DATABASE prefect ALLOW_CONNECTIONS false")

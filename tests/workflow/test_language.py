@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from deepgrid.workflow.faults import dotted, faults_of
 from deepgrid.workflow.models import (
     ContainerRun,
+    Definition,
     EnvVar,
     ForRange,
-    Job,
     Model,
     Module,
     NetworkInterface,
@@ -67,8 +67,8 @@ ACCEPTED: list[tuple[type[Model], Any]] = [
     (StepUse, {"source": "example.org/a/b@v1", "exportEnvAs": "A_B", "args": [{"key": "a", "value": "b"}]}),
     (Module, {"name": "n", "description": "d", "minimumResources": JOB["resources"], "steps": [{}],
               "inputs": [{"key": "A", "description": "d"}], "outputs": [{"key": "B", "description": "d"}]}),
-    (Job, {**JOB, "inputMode": 511}),
-    (Job, {**JOB, "inputMode": 0, "input": None}),
+    (Definition, {**JOB, "inputMode": 511}),
+    (Definition, {**JOB, "inputMode": 0, "input": None}),
 ]  # fmt: skip
 
 REFUSED: list[tuple[type[Model], Any, str]] = [
@@ -107,12 +107,12 @@ REFUSED: list[tuple[type[Model], Any, str]] = [
     (TransportData, {"s3": {**S3, "path": "x"}}, "s3.path: must start with '/'"),
     (TransportData, {"s3": {**S3, "endpointUrl": "x"}}, "s3.endpointUrl: must be an address"),
     (TransportData, {"s3": S3, "http": {"url": "http://h/"}}, "has both http and s3"),
-    (Job, {**JOB, "inputMode": 512}, "inputMode: must be at most 511"),
-    (Job, {**JOB, "inputMode": -1}, "inputMode: must be at least 0"),
-    (Job, {"steps": []}, "resources: is required"),
-    (Job, {**JOB, "env": [None]}, "env[0]: must be a mapping"),
-    (Job, {**JOB, "steps": [None]}, "steps[0]: must be a mapping"),
-    (Job, {**JOB, "steps": None}, "steps: must be a list"),
+    (Definition, {**JOB, "inputMode": 512}, "inputMode: must be at most 511"),
+    (Definition, {**JOB, "inputMode": -1}, "inputMode: must be at least 0"),
+    (Definition, {"steps": []}, "resources: is required"),
+    (Definition, {**JOB, "env": [None]}, "env[0]: must be a mapping"),
+    (Definition, {**JOB, "steps": [None]}, "steps[0]: must be a mapping"),
+    (Definition, {**JOB, "steps": None}, "steps: must be a list"),
     (StepAsyncLaunch, {"handleName": "a-b", "steps": [{}]}, "handleName: must be letters, digits and '_'"),
     (StepAsyncLaunch, {"handleName": "a\n", "steps": [{}]}, "handleName: must be letters, digits and '_'"),
     (StepAsyncLaunch, {"signalOnParentStepExit": 19, "steps": []}, "is not one of 0, 1, 2, 3, 9"),
@@ -156,7 +156,7 @@ def test_ranges_include_both_ends() -> None:
 
 
 def misplaced(*steps: dict[str, Any], **more: Any) -> list[str]:
-    return faults(Job, {**JOB, **more, "steps": steps})
+    return faults(Definition, {**JOB, **more, "steps": steps})
 
 
 def launch(name: str, *steps: dict[str, Any]) -> dict[str, Any]:
@@ -256,6 +256,6 @@ def test_steps_are_bounded_in_all_and_in_depth() -> None:
 
 
 def test_thousands_of_faults_are_a_hundred_lines_and_a_count() -> None:
-    found = faults(Job, {**JOB, "env": [None] * 5000})
+    found = faults(Definition, {**JOB, "env": [None] * 5000})
     assert len(found) == 101
     assert found[-1] == "the job: has 4900 more faults"

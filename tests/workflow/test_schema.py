@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from deepgrid.workflow import models
-from deepgrid.workflow.models import Job
+from deepgrid.workflow.models import Definition
 from deepgrid.workflow.schema import json_schema
 from tests.workflow.test_language import ACCEPTED, JOB, REFUSED
 
@@ -35,7 +35,7 @@ BEYOND += ("PATH and", "bucketUrl: must be", "endpointUrl")
 def definition(name: str) -> dict[str, Any]:
     """The part of the schema for one model, able to resolve its references."""
     whole = json_schema()
-    return whole if name == "Job" else {**whole["$defs"][name], "$defs": whole["$defs"]}
+    return whole if name == "Definition" else {**whole["$defs"][name], "$defs": whole["$defs"]}
 
 
 def objects(part: Any) -> Iterator[dict[str, Any]]:
@@ -74,4 +74,4 @@ def test_what_a_field_forbids_the_schema_forbids(model: type[models.Model], valu
 
 def test_a_job_that_says_nothing_beyond_what_is_required_follows_it() -> None:
     jsonschema.validate(JOB, json_schema())
-    assert Job.model_validate(JOB, by_alias=True, by_name=False).steps == ()
+    assert Definition.model_validate(JOB, by_alias=True, by_name=False).steps == ()
