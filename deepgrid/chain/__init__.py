@@ -1,0 +1,1 @@
+"""The contracts as typed calls: `Chain` reads them, `Writer` sends transactions."""

@@ -1,0 +1,1 @@
+"""What a supervisor tells about itself: metrics and liveness."""

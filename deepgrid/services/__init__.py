@@ -1,0 +1,1 @@
+"""The Job Definition service and the log service, and their client."""

@@ -1,0 +1,1 @@
+"""The whole grid on one machine, with real parts."""

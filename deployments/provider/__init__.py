@@ -1,0 +1,1 @@
+"""The supervisor: the process of one cluster."""

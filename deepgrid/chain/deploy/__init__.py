@@ -1,0 +1,1 @@
+"""Deploying the contracts and giving out their roles."""

@@ -1,0 +1,1 @@
+"""Following the chain: which jobs changed, and a durable index of hot jobs."""

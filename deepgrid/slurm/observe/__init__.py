@@ -1,0 +1,1 @@
+"""What Slurm's answers mean. Pure: text in, values out."""

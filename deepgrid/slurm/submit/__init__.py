@@ -1,0 +1,1 @@
+"""Side effects on a cluster, each at most once: submission, batch jobs, leftovers."""

@@ -1,0 +1,1 @@
+"""Deployments of the customer's flow."""
