@@ -21,6 +21,6 @@ class Customer(GridBlock):
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
 
     def settings(self) -> CustomerSettings:
-        """The same as values for `deepgrid.roles`."""
+        """The same as values for `deepgrid.customer`."""
         services_url = self.services.url if self.services else ""
         return CustomerSettings(self.wallet.key_file, self.grid.address_book, services_url)

@@ -28,7 +28,7 @@ class Operator(GridBlock):
     )
 
     def settings(self) -> OperatorSettings:
-        """The same as values for `deepgrid.roles`."""
+        """The same as values for `deepgrid.operator`."""
         services_url = self.services.url if self.services else ""
         return OperatorSettings(
             book=self.grid.address_book,

@@ -69,7 +69,7 @@ class Provider(GridBlock):
         return names
 
     def settings(self) -> ProviderSettings:
-        """The same as values for `deepgrid.roles`. Prices are text here: JSON numbers lose wei."""
+        """The same as values for `deepgrid.provider`. Prices are text here: JSON numbers lose wei."""
         labels = {"name": self.cluster, **self.labels}
         return ProviderSettings(
             cluster=self.cluster,
