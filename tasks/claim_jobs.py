@@ -8,8 +8,8 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import AwaitingRetry
 
+from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.provider.registration import Standing, read_versions
 from deepgrid.provider.session import ProviderSession
 from runtime.bulk_runs import NewRun, find_or_begin_runs
 from runtime.retry_policy import side_effect

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from deepgrid.chain.offers import Standing
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.provider import registration
-from deepgrid.provider.registration import Outcome, Standing
+from deepgrid.provider.registration import Outcome
 from deepgrid.provider.session import ProviderSession
 from runtime.retry_policy import side_effect
 

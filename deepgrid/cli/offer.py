@@ -7,13 +7,13 @@ from typing import Any
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Queues, TrackRecord
+from deepgrid.chain.offers import Versions, differences
 from deepgrid.chain.proposal import proposal_hash
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.story import NAME_LABEL, cluster_name
 from deepgrid.cli.text import plural
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
-from deepgrid.provider.registration import Versions, differences
 
 
 def state_words(one: Provider) -> str:

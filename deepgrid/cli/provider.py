@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from deepgrid.chain.client import Chain
+from deepgrid.chain.offers import read_versions
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.writer import Writer
 from deepgrid.cli.border import runs
@@ -29,7 +30,6 @@ from deepgrid.cli.project import project_verbs
 from deepgrid.cli.screen import Screen, print_json
 from deepgrid.cli.story import cluster_name
 from deepgrid.errors import NotFound
-from deepgrid.provider.registration import read_versions
 
 provider = typer.Typer(
     cls=group_with(TyperGroup, *project_verbs("provider")),

@@ -9,10 +9,10 @@ import asyncio
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
+from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
 from deepgrid.provider.cut import finding
-from deepgrid.provider.registration import Standing, read_versions
 from deepgrid.provider.session import ProviderSettings
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster

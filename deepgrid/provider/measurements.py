@@ -6,9 +6,10 @@ from deepgrid.benchmark import measuring
 from deepgrid.benchmark.labels import measured_of, moved
 from deepgrid.benchmark.outcome import Outcome, updated
 from deepgrid.benchmark.settings import Program
+from deepgrid.chain.offers import read_versions
 from deepgrid.lifecycle.job import Label
 from deepgrid.provider import registration
-from deepgrid.provider.registration import read_hardware, read_versions
+from deepgrid.provider.registration import read_hardware
 from deepgrid.provider.session import ProviderSession
 
 

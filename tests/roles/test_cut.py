@@ -8,6 +8,7 @@ import pytest
 
 from blocks import Provider
 from deepgrid.chain.figures import Cut
+from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
@@ -15,7 +16,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.carrier import carry
 from deepgrid.provider.cut import finding, too_high, why_not_claimed
-from deepgrid.provider.registration import Standing, read_versions, register
+from deepgrid.provider.registration import register
 from deepgrid.slurm.setup.checkup import Level
 from tests.roles.conftest import Scene
 

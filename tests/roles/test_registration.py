@@ -7,8 +7,9 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from deepgrid.chain.offers import Standing, differences, read_versions
 from deepgrid.lifecycle.job import Hardware, Label, Prices
-from deepgrid.provider.registration import Standing, await_approval, differences, propose, read_versions, register
+from deepgrid.provider.registration import await_approval, propose, register
 from deployments.provider import supervisor
 from tests.chain.grid import approve_waiting
 from tests.roles.conftest import OWN_LABELS, PRICES, Scene
