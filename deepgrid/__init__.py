@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessDenied", "ChainError", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings",
-    "GridError", "InputError", "Job", "JobStatus", "NotFound", "Order", "ServiceError", "customer_session", "read_order",
+    "GridError", "InputError", "Job", "JobStatus", "NotFound", "Order", "ServiceError", "customer_session",
+    "read_order",
 ]  # fmt: skip
 
 

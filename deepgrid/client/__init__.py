@@ -22,5 +22,6 @@ from deepgrid.lifecycle.states import JobStatus
 
 __all__ = [
     "AccessDenied", "ChainError", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings",
-    "GridError", "InputError", "Job", "JobStatus", "NotFound", "Order", "ServiceError", "customer_session", "read_order",
+    "GridError", "InputError", "Job", "JobStatus", "NotFound", "Order", "ServiceError", "customer_session",
+    "read_order",
 ]  # fmt: skip
