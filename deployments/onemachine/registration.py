@@ -90,7 +90,7 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
         metrics_port=plan.metrics_port,
         trust_customers=plan.trust_customers,
         accepted_gaps=plan.accepted_gaps,
-        claim_stays_s=0,  # a development chain takes nothing back
+        claim_stays_s=plan.claim_stays_s,
         **plan.prices,
     )
     await provider.asave(plan.name, overwrite=True)

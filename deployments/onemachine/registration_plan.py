@@ -28,6 +28,7 @@ class ClusterPlan(BaseModel):
     metrics_port: int
     trust_customers: bool
     accepted_gaps: list[str]
+    claim_stays_s: float
 
 
 class Plan(BaseModel):

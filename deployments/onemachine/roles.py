@@ -30,7 +30,10 @@ SERVED_WITHIN_S = 120.0
 
 @dataclass(frozen=True)
 class Roles:
-    """Needs everything else up; `state` is the grid's folder, `book` its address book."""
+    """Needs everything else up; `state` is the grid's folder, `book` its address book.
+
+    `claim_stays_s` is the provider block's: a development chain takes no claim back.
+    """
 
     state: Path
     book: Path
@@ -39,6 +42,7 @@ class Roles:
     postgres: Postgres
     slurm: SlurmSite
     ports: PortBook
+    claim_stays_s: float = 0.0
 
     def services(self) -> Daemon:
         """The Job Definition and log services."""
@@ -167,6 +171,7 @@ class Roles:
             labels=offer.labels, benchmarks=offer.benchmarks, state=self._supervisor_state(offer),
             metrics_port=self.ports.port(f"supervisor-{offer.name}"),
             trust_customers=trusts_customers(login), accepted_gaps=list(ACCEPTED_GAPS),
+            claim_stays_s=self.claim_stays_s,
         )  # fmt: skip
 
     def _supervisor_state(self, offer: Offer) -> Path:

@@ -12,6 +12,8 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
@@ -20,9 +22,11 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
+from deepgrid.provider.session import ProviderSettings
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.processes import Daemon
+from deployments.onemachine.roles import Roles
 from tests.chaos.process import Supervisor
 from tests.chaos.proxy import Proxy
 from tests.chaos.supervisor import Patches
@@ -55,6 +59,11 @@ class ChaosGrid(LocalGrid):
         self.rpc.close()
         shutil.rmtree(self._sockets)
         return names
+
+    @cached_property
+    def roles(self) -> Roles:
+        """This chain takes claims back, from the other cluster too."""
+        return replace(super().roles, claim_stays_s=ProviderSettings.claim_stays_s)
 
     def _supervise(self, offer: Offer) -> None:
         if offer.name != self.cluster:
