@@ -7,6 +7,7 @@ applies it when the notice period is over.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -88,18 +89,20 @@ async def withdraw(
 @runs
 async def open_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Accept requests for new jobs again (admin's key)."""
-    async with as_customer(key, book) as session:
-        receipt = await session.writer.accept_requests(True)
-    print("The grid accepts new jobs.")
-    print(f"transaction {receipt.tx_hash}")
+    await _accept(True, "The grid accepts new jobs.", key, book)
 
 
 @runs
 async def close_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Refuse requests for new jobs; jobs that exist continue and are settled (admin's key)."""
+    said = "The grid refuses new jobs. Existing jobs continue. Open it again with `dps operator open`."
+    await _accept(False, said, key, book)
+
+
+async def _accept(accepted: bool, said: str, key: Path, book: Path | None) -> None:
     async with as_customer(key, book) as session:
-        receipt = await session.writer.accept_requests(False)
-    print("The grid refuses new jobs. Existing jobs continue. Open it again with `dps operator open`.")
+        receipt = await session.writer.accept_requests(accepted)
+    print(said)
     print(f"transaction {receipt.tx_hash}")
 
 

@@ -7,7 +7,7 @@ as a word that no phase follows from. Times are asked for as unix seconds (`SLUR
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -155,8 +155,12 @@ class Sacct:
             rows.append(Row(
                 int(slurm_id), user, state, started_at, ended_at, exit_status, reason, taken_at=taken_at,
             ))  # fmt: skip
-        gone_on = [row for row in rows if row.state in _GOES_ON]
-        return [replace(row, follows=True) if any(_follows(row, part) for part in gone_on) else row for row in rows]
+        first: dict[tuple[int, str], int] = {}  # by id and account, the earliest record that can have a successor
+        for row in rows:
+            if row.state in _GOES_ON and row.taken_at is not None:
+                key = row.slurm_id, row.user
+                first[key] = min(row.taken_at, first.get(key, row.taken_at))
+        return [replace(row, follows=True) if _is_later(row, first) else row for row in rows]
 
 
 class Completions:
@@ -219,9 +223,10 @@ def is_id(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,10}", text) is not None
 
 
-def _follows(row: Row, former: Row) -> bool:
-    """Whether these are records of one id and account, and Slurm queued this one later."""
-    return (row.slurm_id, row.user) == (former.slurm_id, former.user) and (row.taken_at or 0) > (former.taken_at or 0)
+def _is_later(row: Row, first: Mapping[tuple[int, str], int]) -> bool:
+    """Whether Slurm took this row's job after that of the same id and account in `first`."""
+    since = first.get((row.slurm_id, row.user))
+    return since is not None and row.taken_at is not None and row.taken_at > since
 
 
 def _state(number: int) -> str:

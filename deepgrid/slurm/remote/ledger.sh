@@ -1,9 +1,10 @@
 # shellcheck shell=sh disable=SC2154 # root, name and uid are set by what follows
-# ROOT/ledger: which Slurm job belongs to which claim, a line "ID FOLDER UID TAKEN" each, kept for good; TAKEN is the
-# unix second at which Slurm took it, or - where nothing tells. Stands before the scripts that submit; POSIX sh, run on the login node.
+# ROOT/ledger: which Slurm job belongs to which claim, a line "ID FOLDER UID TAKEN" each, kept for good. TAKEN is the
+# unix second at which Slurm took the job, or - if unknown. Stands before the scripts that submit; POSIX sh, run on the
+# login node.
 
-# taken_at ID: when Slurm took the job of this id and name; nothing where it knows none. Fails with Slurm's reason. By the
-# name, as a controller that lost its state since may have given the id to another job.
+# taken_at ID: when Slurm took the job of this id and name; nothing if it knows none. Fails with Slurm's reason. The name
+# matters: a controller that lost its state may have given the id to another job.
 taken_at() {
   [ "$1" -gt 0 ] || { # a self-test's
     date +%s

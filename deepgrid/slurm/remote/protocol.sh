@@ -120,9 +120,14 @@ submit() {
   case $id in
     '' | *[!0-9]*) complain "$status" ;;
   esac
-  taken=$(taken_at "$id") || answer later "$taken"
-  [ -n "$taken" ] || answer later "Slurm took the job, and has none of this name by now"
-  own "$id" submitted "$taken"
+  # In an account that is not ours the id goes on record in any case: the job may have taken another name already. In
+  # ours, Slurm must still know it by its name, or the id may be another job's by now.
+  if ! taken=$(taken_at "$id"); then
+    [ "$uid" != "$(id -u)" ] || answer later "$taken"
+    taken=''
+  fi
+  [ -n "$taken" ] || [ "$uid" != "$(id -u)" ] || answer later "Slurm took the job, and has none of this name by now"
+  own "$id" submitted "${taken:--}"
 }
 
 # adopt ID: what an earlier attempt submitted, and may be over and forgotten.
