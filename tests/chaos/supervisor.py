@@ -117,7 +117,8 @@ def _become(order: dict[str, Any]) -> None:
 
 def _import_all() -> None:
     for name in (
-        "cli.provider",
+        "deepgrid.cli.main",
+        "deployments.cli.provider",
         "deployments.provider.supervisor",
         "runtime.service",
         "tests.chaos.points",
