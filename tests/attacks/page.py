@@ -15,9 +15,9 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER.parents[1] / "docs" / "attacks.md"
 HEAD = """# Attacks
 
-Every row is a test in `tests/attacks`, which carries the attack out against the real component and asserts what the
-attacker gains at most. This page is made of their markers by `tests/attacks/page.py`. What the attacks mean together,
-and what stays open, says [Security](security.md).
+Every row is a test in `tests/attacks`. The test carries the attack out against the real component and asserts the most
+that the attacker gains. `tests/attacks/page.py` generates this page from the markers of the tests.
+[Security](security.md) describes the trust between the parties and the open risks.
 
     ./run test tests/attacks            the quick ones; the table of those that ran comes at the end
     ./run test --long tests/attacks     those that take longer
