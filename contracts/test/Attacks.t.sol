@@ -6,7 +6,7 @@ import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
 /// The attacks that the rules bound, played: what their author gains over honest behaviour is in `attacks.json`, and
-/// from there in docs/contracts.md.
+/// from there in docs/explanation/contracts.md.
 contract AttacksTest is Grid {
     uint256 private constant DEPOSIT = 2000 ether;
 

@@ -7,7 +7,7 @@ import {Job, JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Cancelling: at once before the claim, a request after it; the table of docs/contracts.md.
+/// Cancelling: at once before the claim, a request after it; the table of docs/explanation/contracts.md.
 contract CancelTest is Grid {
     function test_before_the_claim_it_ends_at_once_with_a_full_refund() external {
         for (uint256 i; i < 2; ++i) {

@@ -7,7 +7,7 @@ import {Job, JobStatus, ProviderPrices, ProviderRecord} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The worked cases of docs/contracts.md, computed: minutes, faults, cancelling, top-ups. They stand in `cases.json`.
+/// The worked cases of docs/explanation/contracts.md, computed: minutes, faults, cancelling, top-ups. They stand in `cases.json`.
 contract CasesTest is Grid {
     uint256 private constant HUNDREDTH = 0.01 ether;
     uint256 private constant DEPOSIT = 1000 ether;

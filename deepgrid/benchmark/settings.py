@@ -14,7 +14,7 @@ VOLUMES = ("scratch", "shared-tmp", "shared-world-tmp", "disk-tmp", "disk-world-
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
-    """Defaults are for a real cluster; `docs/benchmark.md` explains each.
+    """Defaults are for a real cluster; `docs/how-to/benchmark.md` explains each.
 
     `partition` empty stands for the partition of the grid's jobs.
     """

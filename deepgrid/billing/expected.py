@@ -1,6 +1,6 @@
 """What the contract's rules make of what ran: the minutes and the money that a settlement should show. Pure.
 
-The rules are `MetaScheduler._billableMinutes` and `Escrow._end` of the contracts (docs/contracts.md). A supervisor
+The rules are `MetaScheduler._billableMinutes` and `Escrow._end` (docs/explanation/contracts.md). A supervisor
 reports the started minutes of Slurm's record, at most those that were bought. The contract bills no more than passed on
 its own clock.
 """

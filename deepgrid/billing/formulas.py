@@ -1,4 +1,4 @@
-"""The formulas of the bill, the same as the contract's (docs/contracts.md). All money in wei."""
+"""The formulas of the bill, the same as the contract's (docs/explanation/contracts.md). All money in wei."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minutes of a run as they are reported and billed, the same as the contract's (docs/contracts.md)."""
+"""Minutes of a run as they are reported and billed, the same as the contract's (docs/explanation/contracts.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of requests and answers, and their limits. `docs/protocol.md` explains each."""
+"""Bodies of requests and answers, and their limits. `docs/reference/protocol.md` explains each."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A request carries an EIP-712 signature of its method, path with query, body hash, time and a nonce,
 in the domain of one grid (chain id and MetaScheduler), so that it cannot be forged, changed, used
-twice, kept for later or sent to another grid. `docs/protocol.md` fixes the format.
+twice, kept for later or sent to another grid. `docs/reference/protocol.md` fixes the format.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/attacks.md, made of the markers of all attacks: `.venv/bin/python -m tests.attacks.page` writes it."""
+"""Writes docs/explanation/attacks.md from the markers of all attacks: `.venv/bin/python -m tests.attacks.page`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.attacks.report import MARKER, Attack
 
 FOLDER = Path(__file__).parent
-PAGE = FOLDER.parents[1] / "docs" / "attacks.md"
+PAGE = FOLDER.parents[1] / "docs" / "explanation" / "attacks.md"
 HEAD = """# Attacks
 
 Every row is a test in `tests/attacks`. The test carries the attack out against the real component and asserts the most

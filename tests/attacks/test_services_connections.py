@@ -211,7 +211,7 @@ async def test_websockets_are_not_spoken(start: Start) -> None:
 )  # fmt: skip
 @pytest.mark.attack(
     "odd paths, methods and protocols", attacker="a stranger with HTTP", gain="a refusal",
-    defence="only the routes of docs/protocol.md are answered",
+    defence="only the routes of docs/reference/protocol.md are answered",
 )  # fmt: skip
 async def test_odd_request_lines_get_a_refusal(start: Start, line: bytes) -> None:
     grid = await start(limits=HASTE)

@@ -1,4 +1,4 @@
-"""The formulas of the bill, on the worked figures of docs/contracts.md."""
+"""The formulas of the bill, on the worked figures of docs/explanation/contracts.md."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ PARTS = {
     "Credit": "Credit",
 }
 
-# What is not offered, by part; docs/contracts.md says why.
+# What is not offered, by part; docs/explanation/contracts.md says why.
 LEFT_OUT = {
     "JobRepository": (
         "create update setCost setCustomerAddr setDefinition setExitCode setHasCancelRequest setJobName setJobStatus"

@@ -35,7 +35,7 @@ def test_python_computes_the_contracts_bill(row: list[int]) -> None:
 
 
 def test_the_documented_table_is_the_computed_one() -> None:
-    text = (ROOT / "docs" / "contracts.md").read_text()
+    text = (ROOT / "docs" / "explanation" / "contracts.md").read_text()
     table = re.findall(r"^\| ([\d.]+) \| (\d+) s " + r"\| ([\d.]+) " * 6 + r"\|$", text, re.MULTILINE)
     documented = [[int(Decimal(cell) * scale) for cell, scale in zip(row, SCALES, strict=True)] for row in table]
     assert documented == ROWS

@@ -1,4 +1,4 @@
-"""The worked cases of docs/contracts.md are those of `cases.json`, which the Solidity tests compute; Python agrees."""
+"""The docs' worked cases are those of `cases.json`, which the Solidity tests compute. Python agrees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from tests.contracts.test_billing import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "contracts.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "contracts.md").read_text()
 CASES = json.loads((importlib.resources.files("contracts") / "cases.json").read_text())
 RATE_WEI = rate_wei_per_minute(DEFINITION, PRICES)
 

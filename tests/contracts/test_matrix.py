@@ -30,13 +30,13 @@ def test_cold_states_have_no_way_out_and_hot_ones_do() -> None:
 
 
 def test_the_documented_diagram_shows_every_edge_once() -> None:
-    text = (ROOT / "docs" / "contracts.md").read_text()
+    text = (ROOT / "docs" / "explanation" / "contracts.md").read_text()
     drawn = re.findall(r"^    ([A-Z_]+) --> ([A-Z_]+):", text, re.MULTILINE)
     assert sorted(drawn) == sorted((status.name, to.name) for status, targets in EDGES.items() for to in targets)
 
 
 def test_the_documented_diagram_names_the_calls_that_make_each_edge() -> None:
-    text = (ROOT / "docs" / "contracts.md").read_text()
+    text = (ROOT / "docs" / "explanation" / "contracts.md").read_text()
     drawn = {
         (before, after): set(calls.split(", "))
         for before, after, calls in re.findall(r"^    ([A-Z_]+) --> ([A-Z_]+): (.+)$", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""docs/provider.md, followed to the letter: from a Slurm cluster and an SSH key to the first paid job."""
+"""docs/how-to/provider.md, followed to the letter: from a Slurm cluster and an SSH key to the first paid job."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def forget(customer: Customer) -> None:
 
 def commands_of_the_page() -> list[str]:
     """The page's blocks of shell commands, in order."""
-    page = (REPOSITORY / "docs" / "provider.md").read_text()
+    page = (REPOSITORY / "docs" / "how-to" / "provider.md").read_text()
     return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
 

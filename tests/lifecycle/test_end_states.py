@@ -14,7 +14,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import FINAL, phase_of
 from tests.lifecycle.test_decide import R, ended, seen
 
-PAGE = Path(__file__).parents[2] / "docs" / "provider.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
 ROW = re.compile(
     r"\| `(?P<state>[A-Z_]+)`(?P<case>[^|]*) \| (?P<status>[^|]+) \| (?P<billed>[^|]+) \| (?P<error>[^|]*)\|"
 )

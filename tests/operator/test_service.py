@@ -1,4 +1,4 @@
-"""`dps operator serve`, set up as docs/operator.md says: it approves, assigns and takes back by itself."""
+"""`dps operator serve`, set up as docs/how-to/operator.md says: it approves, assigns and takes back by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/protocol.md says what the code does: its worked examples verify, its limits are the code's."""
+"""docs/reference/protocol.md says what the code does: its worked examples verify, its limits are the code's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepgrid.workflow import location_hash, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN
 
-PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text()
 
 
 def test_the_signed_example_verifies() -> None:

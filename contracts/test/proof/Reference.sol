@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {JobDefinition, JobStatus, ProviderPrices} from "../../src/Types.sol";
 
-/// The rules of docs/contracts.md once more, as plainly as they can be written, without a line of the contracts:
+/// The rules of docs/explanation/contracts.md once more, as plainly as they can be written, without a line of the contracts:
 /// who may move which edge, and what a job costs.
 library Reference {
     // Who may move an edge.

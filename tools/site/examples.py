@@ -1,0 +1,29 @@
+"""The workflow files of examples/, each with its source."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LANGUAGES = {".yaml": "yaml", ".py": "python"}
+
+
+@cache
+def paths() -> tuple[str, ...]:
+    """Paths from the root of the repository, in alphabetical order."""
+    found = [path for path in (ROOT / "examples").rglob("*") if path.suffix in LANGUAGES]
+    return tuple(sorted(str(path.relative_to(ROOT)) for path in found))
+
+
+def anchor(path: str) -> str:
+    """The anchor of a file, or of the first file in a folder."""
+    return path.removeprefix("examples/").replace("/", "").replace(".", "").lower()
+
+
+def listing() -> str:
+    """A heading and the source of each file."""
+    return "\n\n".join(
+        f"## {path.removeprefix('examples/')}\n\n```{LANGUAGES[Path(path).suffix]}\n{(ROOT / path).read_text()}```"
+        for path in paths()
+    )

@@ -1,0 +1,71 @@
+"""Hooks of MkDocs (`hooks` in mkdocs.yml): fill in what comes from the code, and mend what only a repository shows.
+
+* `<!-- generated: NAME -->` becomes the Markdown of `GENERATORS[NAME]`.
+* A link to a file of the repository leads to its copy in the site. A link to a file without a copy becomes plain text.
+* A Mermaid diagram of states becomes a table: the script that draws it would come from another host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from tools.site import contracts, dps, examples, metrics, schemas
+
+ROOT = Path(__file__).parents[2]
+COPIES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security-policy.md"}
+GENERATORS = {
+    "contracts": contracts.reference,
+    "dps": dps.reference,
+    "examples": examples.listing,
+    "metrics": metrics.table,
+    "blocks": schemas.blocks,
+    "workflow": schemas.workflow,
+    "modules": schemas.modules,
+}
+_MARKER = re.compile(r"^<!-- generated: (\w+) -->$", re.M)
+_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_STATES = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.M | re.S)
+_EDGE = re.compile(r"^\s*(\S+) --> (\S+): (.+)$", re.M)
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the copies of files that lie outside docs/."""
+    for source, page in COPIES.items():
+        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """Replace what MkDocs cannot show itself."""
+    source = page.file.src_uri
+    origin = {copy: name for name, copy in COPIES.items()}.get(source, f"docs/{source}")
+    markdown = _MARKER.sub(lambda marker: GENERATORS[marker[1]](), markdown)
+    markdown = _STATES.sub(lambda diagram: _state_table(diagram[1]), markdown)
+    return _LINK.sub(lambda link: _relinked(link, Path(origin), source), markdown)
+
+
+def _state_table(edges: str) -> str:
+    rows = [(a.replace("[*]", ""), b, calls) for a, b, calls in _EDGE.findall(edges)]
+    return "\n".join(["| from | to | by |", "|---|---|---|", *(f"| {a} | {b} | {calls} |" for a, b, calls in rows)])
+
+
+def _relinked(link: re.Match[str], origin: Path, page: str) -> str:
+    """The link as the site needs it; `origin` is the file in the repository that it stands in."""
+    text, target, anchor = link[1], link[2], link[3] or ""
+    if ":" in target:
+        return link[0]
+    path = os.path.normpath(origin.parent / target)
+    if path.startswith("docs/"):
+        inside = path.removeprefix("docs/")
+    elif path in COPIES:
+        inside = COPIES[path]
+    elif path == "examples" or path in examples.paths():
+        inside, anchor = "reference/examples.md", f"#{examples.anchor(path)}" if path != "examples" else ""
+    else:
+        return text
+    return f"[{text}]({os.path.relpath(inside, Path(page).parent)}{anchor})"

@@ -1,0 +1,35 @@
+"""Markdown tables of the generated pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; a line end or a bar in a cell does not end it."""
+    lines = [_line(head), _line(["---"] * len(head))]
+    return "\n".join(lines + [_line([_cell(text) for text in row]) for row in rows])
+
+
+def code(text: object) -> str:
+    """The text as inline code, or nothing."""
+    return f"`{text}`" if text not in ("", None) else ""
+
+
+def prose(text: str) -> str:
+    """Text of the code as Markdown: what is not inline code stands as it is, in one line."""
+    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    return "".join(part if part.startswith("`") else _escaped(part) for part in parts)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\[\]*_])", r"\\\1", text).replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
