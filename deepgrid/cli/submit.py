@@ -88,9 +88,9 @@ def _locked(credits: str | None, wei: str | None) -> int:
 
 async def _place(session: CustomerSession, order: Order, *, approve: bool) -> int:
     await session.check(order, approve=approve)
-    location_hash = await session.store(order)
+    definition_hash = await session.store(order)
     try:
-        return await session.request(order, location_hash, approve=approve)
+        return await session.request(order, definition_hash, approve=approve)
     except asyncio.CancelledError:
         typer.echo("dps: interrupted while the job was requested; `dps job list` shows whether it stands.", err=True)
         raise

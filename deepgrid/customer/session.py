@@ -1,8 +1,8 @@
 """The customer's side: one session, and the single steps of a submission.
 
 In this order: read the order, check that it can be paid, store its definition, allow the credits,
-request the job. A definition's place is new for every submission, so it is also what a request is
-looked up by before it is made: asked again for the same place, the job that stands is found.
+request the job. The definition's hash is new for every submission: it is the idempotency key of the
+request. A repeated request with the same hash finds the job that exists.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class Order:
     delegate_spending: bool = False
     warnings: tuple[str, ...] = ()
 
-    def definition(self, location_hash: str) -> JobDefinition:
-        """The part that goes on chain, its definition being stored at `location_hash`."""
+    def definition(self, definition_hash: str) -> JobDefinition:
+        """The part that goes on chain, with the hash of the stored definition."""
         resources = self.job.resources
         return JobDefinition(
             gpus=resources.gpus,
             mem_per_cpu_mb=resources.mem_per_cpu,
             cpus_per_task=resources.cpus_per_task,
             ntasks=resources.tasks,
-            batch_location_hash=location_hash,
+            definition_hash=definition_hash,
             uses=self.uses,
             affinity=self.affinity,
         )
@@ -156,7 +156,7 @@ class CustomerSession:
         self._check_purse(order.locked_wei, balance, allowance if not approve else None)
 
     async def store(self, order: Order) -> str:
-        """Store the definition where only the provider of its job gets it; returns its place."""
+        """Store the definition where only the provider of its job gets it; returns its hash."""
         return await self.services.upload(order.job)
 
     async def allow(self, order: Order) -> None:
@@ -164,17 +164,17 @@ class CustomerSession:
         if await self.chain.allowance(self.address) < order.locked_wei:
             await self.writer.approve(order.locked_wei)
 
-    async def request(self, order: Order, location_hash: str, *, approve: bool = True) -> int:
+    async def request(self, order: Order, definition_hash: str, *, approve: bool = True) -> int:
         """Request the job and lock its credits; returns its id.
 
         With `approve` a missing allowance is set in the same go, to exactly what is locked, and set
         back when the request is refused.
         """
-        standing = await self.find(location_hash)
+        standing = await self.find(definition_hash)
         if standing is not None:
             return standing
         return await self._locking(
-            order.locked_wei, lambda first: self._request(order, location_hash, approve_first=first), approve=approve
+            order.locked_wei, lambda first: self._request(order, definition_hash, approve_first=first), approve=approve
         )
 
     async def top_up(self, job_id: int, amount_wei: int, *, approve: bool = True) -> Receipt:
@@ -200,11 +200,11 @@ class CustomerSession:
             amount_wei, lambda first: self.writer.top_up(job_id, amount_wei, approve_first=first), approve=approve
         )
 
-    async def find(self, location_hash: str) -> int | None:
+    async def find(self, definition_hash: str) -> int | None:
         """The customer's job with this definition, among the newest."""
         newest = (await self.chain.jobs_by_customer(self.address))[-RECENT_JOBS:]
         jobs = await self.chain.jobs(newest)
-        return next((job.id for job in jobs if job.definition.batch_location_hash == location_hash), None)
+        return next((job.id for job in jobs if job.definition.definition_hash == definition_hash), None)
 
     def _check_purse(self, amount_wei: int, balance: int, allowance: int | None) -> None:
         """Raise InputError when `amount_wei` cannot be locked; an `allowance` of None may be raised as needed."""
@@ -237,10 +237,10 @@ class CustomerSession:
                 return await send(amount_wei)
             raise
 
-    async def _request(self, order: Order, location_hash: str, *, approve_first: int | None) -> int:
+    async def _request(self, order: Order, definition_hash: str, *, approve_first: int | None) -> int:
         try:
             return await self.writer.request_job(
-                order.definition(location_hash), order.locked_wei, order.name, order.delegate_spending,
+                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending,
                 approve_first=approve_first,
             )  # fmt: skip
         except ChainError as error:

@@ -84,8 +84,8 @@ async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeyp
             assert refused
             assert all(error.transient and "try again" in str(error) for error in refused)
         async with asyncio.timeout(120):
-            names = await asyncio.gather(*(patient.upload(a_job(f"echo more {n}")) for n in range(12)))
-        assert len(set(names)) == 12, "a client that waits as told loses nothing"
+            hashes = await asyncio.gather(*(patient.upload(a_job(f"echo more {n}")) for n in range(12)))
+        assert len(set(hashes)) == 12, "a client that waits as told loses nothing"
 
 
 @pytest.mark.attack(
@@ -96,8 +96,8 @@ async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: 
     seen: list[str] = []
     monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
     grid = await start()
-    names = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
-    assert len(set(names)) == 50
+    hashes = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
+    assert len(set(hashes)) == 50
     assert len(seen) == 1
     await grid.rival.upload(a_job().model_copy(update={"enable_logging": True}))
     assert len(seen) == 1

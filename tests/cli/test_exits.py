@@ -10,7 +10,7 @@ from deepgrid.cli.exits import exit_status_of, exit_words
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 
-DEFINITION = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, batch_location_hash="")
+DEFINITION = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, definition_hash="")
 JOB = Job(
     id=1, status=JobStatus.FINISHED, customer="0x1", provider=None, definition=DEFINITION, name="", locked_wei=0,
     final_cost_wei=0, submitted_at=0, assigned_at=0, claimed_at=0, started_at=0, ended_at=0, cancel_requested_at=0,

@@ -71,9 +71,11 @@ class MemoryChain:
         self._up()
         return self.balances.get(address, 0)
 
-    def put(self, job_id: int, name: str, status: JobStatus = JobStatus.SCHEDULED, **changes: object) -> ChainJob:
+    def put(
+        self, job_id: int, definition_hash: str, status: JobStatus = JobStatus.SCHEDULED, **changes: object
+    ) -> ChainJob:
         """A job of `customer` at `provider` that names this definition."""
-        figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, batch_location_hash=name)
+        figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, definition_hash=definition_hash)
         job = ChainJob(
             id=job_id, status=status, customer=ACCOUNTS["customer"].address, provider=ACCOUNTS["provider"].address,
             definition=figures, name="test", locked_wei=10**18, final_cost_wei=0, submitted_at=1, assigned_at=2,

@@ -10,7 +10,7 @@ from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES
-from deepgrid.workflow import location_hash, models
+from deepgrid.workflow import hash_definition, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN
 
@@ -29,7 +29,7 @@ def test_the_signed_example_verifies() -> None:
 
 
 def test_the_named_example_has_its_name() -> None:
-    assert f"Salt 0 to 31 and definition `{{}}` give `{location_hash(bytes(range(32)), b'{}')}`" in PAGE
+    assert f"Salt 0 to 31 and definition `{{}}` give `{hash_definition(bytes(range(32)), b'{}')}`" in PAGE
 
 
 def test_the_limits_are_those_of_the_code() -> None:
