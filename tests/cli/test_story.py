@@ -11,7 +11,7 @@ from deepgrid.cli.bill import running_cost
 from deepgrid.cli.story import conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
-from tests.cli.test_exits import JOB
+from tests.cli.support import JOB
 
 CREDIT = 10**18
 S = JobStatus

@@ -13,7 +13,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.labels import unmet
 from deepgrid.scheduling.match import Assignment, Cluster, Waiting, match
-from tests.lifecycle.test_decide import JOB as CLAIMED_JOB
+from tests.lifecycle.support import JOB as CLAIMED_JOB
 
 CREDIT = 10**18
 SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="h")

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import httpx
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
@@ -25,6 +26,8 @@ from deepgrid.services.serve import listening
 from deepgrid.workflow import Definition, parse
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
+PATH = "/v1/jobs/1/log?offset=0"
+Headers = dict[str, str]
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")
 ACCOUNTS: dict[str, LocalAccount] = {name: Account.from_key(bytes([n + 1]) * 32) for n, name in enumerate(NAMES)}
 
@@ -163,3 +166,13 @@ async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float =
     async with asyncio.timeout(within_s):
         while not await condition():
             await asyncio.sleep(0.02)
+
+
+async def waits(grid: Grid, job_id: int) -> bool:
+    """Whether a reader of the job's log hangs in the service."""
+    return job_id in grid.context.changes._watchers
+
+
+async def push(url: str, body: bytes, headers: Headers, path: str = PATH) -> httpx.Response:
+    async with httpx.AsyncClient() as client:
+        return await client.post(url + path, content=body, headers=headers)

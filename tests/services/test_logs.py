@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.errors import AccessDenied, NotFound
 from deepgrid.lifecycle.states import JobStatus
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, waits
 
 NAME = "0" * 64
 
@@ -163,8 +163,3 @@ async def pieces(grid: Grid) -> list[bytes]:
         found.append(chunk.data)
         offset, final = chunk.next_offset, chunk.final
     return found
-
-
-async def waits(grid: Grid, job_id: int) -> bool:
-    """Whether a reader of the job's log hangs in the service."""
-    return job_id in grid.context.changes._watchers

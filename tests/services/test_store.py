@@ -18,9 +18,7 @@ from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.database import Database
 from deepgrid.services.protocol import sign
 from deepgrid.services.vault import Vault
-from tests.services.support import ACCOUNTS, DOMAIN, Start, a_job, eventually
-from tests.services.test_logs import waits
-from tests.services.test_signatures import PATH, push
+from tests.services.support import ACCOUNTS, DOMAIN, PATH, Start, a_job, eventually, push, waits
 
 
 @pytest.fixture(scope="module")
