@@ -12,7 +12,8 @@ from prefect import get_run_logger
 
 from blocks import Customer
 from deepgrid.billing.credits import parse_credits
-from deepgrid.customer.session import CustomerSession, Order, customer_session, read_order
+from deepgrid.customer.order import Order, read_order
+from deepgrid.customer.session import CustomerSession, customer_session
 from runtime.retry_policy import side_effect
 
 

@@ -15,7 +15,8 @@ from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTi
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.text import printable
 from deepgrid.cli.watch import watch
-from deepgrid.customer.session import CustomerSession, Order, read_order
+from deepgrid.customer.order import Order, read_order
+from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import InputError
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]

@@ -26,9 +26,10 @@ def private_uses(source: str) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             names = [name for alias in node.names for name in alias.name.split(".")]
             yield from (f"line {node.lineno}: {name}" for name in names if is_private(name))
-        elif isinstance(node, ast.Attribute) and is_private(node.attr):
-            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
-                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif (
+            isinstance(node, ast.Attribute) and is_private(node.attr) and ast.unparse(node.value) not in ("self", "cls")
+        ):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
