@@ -23,7 +23,6 @@ from deepgrid.services.messages import DefinitionHash, Release, Released, Releas
 from deepgrid.services.refusal import Refusal
 from deepgrid.workflow import hash_definition
 
-MOST_DEFINITIONS = 5000  # of one customer at a time
 MOST_RELEASES = 1000  # told in one answer
 MOST_RELEASES_OF_JOB = 20  # recorded for one provider
 
@@ -104,8 +103,9 @@ async def _store(
         raise Refusal(403, "somebody else uploaded this definition")
     if row is None or row.sealed is None:
         own = select(func.count()).where(Definition.uploader == uploader, Definition.sealed.is_not(None))
-        if (await session.scalar(own) or 0) >= MOST_DEFINITIONS:
-            raise Refusal(429, f"you have {MOST_DEFINITIONS} definitions stored already")
+        most = context.admission.limits.definitions_per_customer
+        if (await session.scalar(own) or 0) >= most:
+            raise Refusal(429, f"you have {most} definitions stored already")
     if row is None:
         row = Definition(definition_hash=definition_hash, uploader=uploader, enable_logging=enable_logging)
         session.add(row)

@@ -12,7 +12,7 @@ from coincurve import PrivateKey
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services import definitions, messages, protocol
-from deepgrid.services.admission import checks
+from deepgrid.services.admission import Limits, checks
 from deepgrid.workflow import Step, StepRun, canonical, hash_definition
 from deepgrid.workflow.models import ContainerRun, StepUse
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
@@ -142,8 +142,8 @@ async def test_who_holds_no_credits_stores_nothing(grid: Grid) -> None:
         await grid.provider.upload(a_job())
 
 
-async def test_a_customer_stores_a_bounded_number(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definitions, "MOST_DEFINITIONS", 2)
+async def test_a_customer_stores_a_bounded_number(start: Start) -> None:
+    grid = await start(limits=Limits(definitions_per_customer=2))
     for _ in range(2):
         await grid.customer.upload(a_job())
     with pytest.raises(ServiceError, match="stored already"):
