@@ -35,7 +35,7 @@ async def submit_job(
     """
     async with submitting.customer(customer) as session:
         order = await validate(session, file, credits, job_name, uses, affinities, delegate_spending)
-        location_hash = await store_definition(session, order)
+        definition_hash = await store_definition(session, order)
         await allow_credits(session, order)
-        job_id = await request_job(session, order, location_hash)
+        job_id = await request_job(session, order, definition_hash)
     return Completed(message=f"Job {job_id} is submitted.", data=job_id)

@@ -12,7 +12,8 @@ from prefect import get_run_logger
 
 from blocks import Customer
 from deepgrid.billing.credits import parse_credits
-from deepgrid.customer.session import CustomerSession, Order, customer_session, read_order
+from deepgrid.customer.order import Order, read_order
+from deepgrid.customer.session import CustomerSession, customer_session
 from runtime.retry_policy import side_effect
 
 
@@ -52,7 +53,7 @@ async def validate(
 
 @side_effect("store definition")
 async def store_definition(session: CustomerSession, order: Order) -> str:
-    """Hand the definition to the Job Definition service; returns its place."""
+    """Hand the definition to the Job Definition service; returns its hash."""
     return await session.store(order)
 
 
@@ -63,6 +64,6 @@ async def allow_credits(session: CustomerSession, order: Order) -> None:
 
 
 @side_effect("request job")
-async def request_job(session: CustomerSession, order: Order, location_hash: str) -> int:
+async def request_job(session: CustomerSession, order: Order, definition_hash: str) -> int:
     """Request the job, or find the one that an earlier attempt requested; returns its id."""
-    return await session.request(order, location_hash)
+    return await session.request(order, definition_hash)

@@ -16,8 +16,6 @@ from deepgrid.billing.expected import expected_bill
 from deepgrid.billing.frames import GIVEN_BACK, OPEN, SETTLED, starts
 from deepgrid.billing.period import format_time
 
-NEVER_SETTLED_GRACE_S = 3600  # an hour after its end in Slurm a job has its bill, or something is wrong
-
 TAKEN = "transferred in"
 
 Row = dict[str, Any]
@@ -53,6 +51,7 @@ class Side:
     runs_of: dict[tuple[int, int], list[Run]]
     span: Span
     tolerance_minutes: int
+    never_settled_grace_s: int
 
 
 def findings(row: Row, side: Side) -> Iterator[Finding]:
@@ -93,7 +92,7 @@ def _minutes(row: Row, side: Side) -> Iterator[Finding]:
 
 def _unsettled(row: Row, side: Side) -> Iterator[Finding]:
     ended_at, job = row["slurm_end"], side.ledger.jobs[row["job_id"]]
-    if job.status.hot and ended_at is not None and ended_at < side.span.until - NEVER_SETTLED_GRACE_S:
+    if job.status.hot and ended_at is not None and ended_at < side.span.until - side.never_settled_grace_s:
         yield _finding(row, Kind.NEVER_SETTLED, f"still {job.status.words} on chain, {_ran(row)}")
 
 

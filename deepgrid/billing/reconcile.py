@@ -19,6 +19,7 @@ from deepgrid.billing.join import join, records
 from deepgrid.billing.paid_back import PaidBack, paid_back
 
 NAMED_IN_MESSAGE = 10
+NEVER_SETTLED_GRACE_S = 3600  # an hour after its end in Slurm a job has its bill, or something is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +95,12 @@ def reconcile(
     runs: Runs | None = None,
     provider: str | None = None,
     tolerance_minutes: int = 1,
+    never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
 ) -> Reconciliation:
     """Compare the books of `provider` with its Slurm's `runs`, or without both those of the whole grid."""
     rows = join(ledger, runs, provider)
-    side = Side(ledger, runs, by_claim(runs.runs if runs is not None else ()), span, tolerance_minutes)
+    runs_of = by_claim(runs.runs if runs is not None else ())
+    side = Side(ledger, runs, runs_of, span, tolerance_minutes, never_settled_grace_s)
     found = [finding for row in records(rows) for finding in findings(row, side)]
     rows = _shown(rows, found)
     totals = _totals(ledger, rows, provider)

@@ -214,5 +214,5 @@ class Writer(BatchWriter):
 def _request_gas(definition: JobDefinition) -> int:
     """Gas that is enough for any request of this size; what is not used is not paid."""
     labels: list[Label | Affinity] = [*definition.uses, *definition.affinity]
-    text = len(definition.batch_location_hash) + sum(len((label.key + label.value).encode()) for label in labels)
+    text = len(definition.definition_hash) + sum(len((label.key + label.value).encode()) for label in labels)
     return REQUEST_GAS + REQUEST_GAS_PER_LABEL * len(labels) + REQUEST_GAS_PER_TEXT_BYTE * text

@@ -10,7 +10,7 @@ from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.cli.grid import as_anyone
 from deepgrid.cli.story import cluster_name
 from deepgrid.cli.text import plural, printable
-from deepgrid.customer.session import Order
+from deepgrid.customer.order import Order
 from deepgrid.errors import ChainError, ConfigurationError
 from deepgrid.scheduling.quote import Quote, quote
 from deepgrid.workflow import Definition

@@ -158,7 +158,7 @@ def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
             "mem_per_cpu_mb": wanted.mem_per_cpu_mb, "gpus": wanted.gpus,
         },
         "conditions": conditions(job),
-        "location_hash": wanted.batch_location_hash,
+        "location_hash": wanted.definition_hash,
         "locked_wei": str(job.locked_wei),
         "cost_wei": str(job.final_cost_wei) if job.status.cold else None,
         "rate_wei_per_minute": str(job.rate_wei_per_minute) if job.rate_wei_per_minute else None,

@@ -15,7 +15,8 @@ from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTi
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.text import printable
 from deepgrid.cli.watch import watch
-from deepgrid.customer.session import CustomerSession, Order, read_order
+from deepgrid.customer.order import Order, read_order
+from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import InputError
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
@@ -88,9 +89,9 @@ def _locked(credits: str | None, wei: str | None) -> int:
 
 async def _place(session: CustomerSession, order: Order, *, approve: bool) -> int:
     await session.check(order, approve=approve)
-    location_hash = await session.store(order)
+    definition_hash = await session.store(order)
     try:
-        return await session.request(order, location_hash, approve=approve)
+        return await session.request(order, definition_hash, approve=approve)
     except asyncio.CancelledError:
         typer.echo("dps: interrupted while the job was requested; `dps job list` shows whether it stands.", err=True)
         raise

@@ -1,12 +1,26 @@
-"""What a customer's program needs: a session on the grid, orders, jobs and errors."""
+"""The Python client of a customer: sessions, orders, jobs and errors.
 
-from deepgrid.customer.session import (
-    CustomerSession,
-    CustomerSettings,
-    Order,
-    customer_session,
-    read_order,
-)
+Amounts are ints of wei (1 credit = 10**18 wei). Times are unix seconds. The client is asynchronous.
+Submit a workflow file and read the state of its job:
+
+    from pathlib import Path
+
+    from deepgrid.client import CustomerSettings, customer_session, read_order
+
+    async def submit() -> None:
+        order = read_order(Path("job.yaml"), locked_wei=100 * 10**18)
+        async with customer_session(CustomerSettings(Path("~/.dps/key").expanduser())) as session:
+            await session.check(order)
+            definition_hash = await session.store(order)
+            job_id = await session.request(order, definition_hash)
+            job = await session.chain.job(job_id)
+            print(job.id, job.status.words)
+
+Every error is a `GridError`. Its `transient` says whether a retry can help, its `next_step` what to do.
+"""
+
+from deepgrid.customer.order import Order, read_order
+from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.errors import (
     AccessDenied,
     ChainError,

@@ -1,132 +1,61 @@
-"""The customer's side: one session, and the single steps of a submission.
+"""A customer's session on the grid, and the steps of a submission.
 
-In this order: read the order, check that it can be paid, store its definition, allow the credits,
-request the job. A definition's place is new for every submission, so it is also what a request is
-looked up by before it is made: asked again for the same place, the job that stands is found.
+The steps are, in this order: read the order, check that it can be paid, store its definition, allow
+the credits, request the job. The definition's hash is new for every submission: it is the idempotency key of the
+request. A repeated request with the same hash finds the job that exists.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from deepgrid import modules, workflow
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, coded_name
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.customer.order import Order
 from deepgrid.errors import ChainError, ContractError, InputError
-from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.client import ServicesClient
 
 T = TypeVar("T")
 
-NOT_CLAIMED = "RunningScheduledStatusOnly"  # the contract's word
-RECENT_JOBS = 50  # among which a request is looked up
-_AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
-_OPERATORS = {"=": "==", ":in:": "in"}
+NOT_CLAIMED = "RunningScheduledStatusOnly"  # name of the contract's error
+RECENT_JOBS = 50  # of one customer, among which `find` looks
 
 
 @dataclass(frozen=True)
 class CustomerSettings:
-    """What a customer is configured with; without `book` it is found as `AddressBook.load` says."""
+    """Settings of a customer.
+
+    Attributes:
+        key_file: File of the customer's private key. Only its owner may be able to read it.
+        book: Address book of the grid. None means the default that `AddressBook.load` describes.
+        services_url: URL of the services. Empty means the URL in the address book.
+    """
 
     key_file: Path
     book: Path | None = None
-    services_url: str = ""  # empty for the address book's
-
-
-@dataclass(frozen=True)
-class Order:
-    """What a customer asks for, and the wei that are locked for it.
-
-    `delegate_spending` lets the grid top the job up from the customer's allowance. `warnings` are what
-    the file should say otherwise, a line each.
-    """
-
-    job: workflow.Definition = field(repr=False)
-    name: str
-    locked_wei: int
-    uses: tuple[Label, ...] = ()
-    affinity: tuple[Affinity, ...] = ()
-    delegate_spending: bool = False
-    warnings: tuple[str, ...] = ()
-
-    def definition(self, location_hash: str) -> JobDefinition:
-        """The part that goes on chain, its definition being stored at `location_hash`."""
-        resources = self.job.resources
-        return JobDefinition(
-            gpus=resources.gpus,
-            mem_per_cpu_mb=resources.mem_per_cpu,
-            cpus_per_task=resources.cpus_per_task,
-            ntasks=resources.tasks,
-            batch_location_hash=location_hash,
-            uses=self.uses,
-            affinity=self.affinity,
-        )
-
-
-def read_order(
-    file: Path,
-    locked_wei: int,
-    *,
-    name: str | None = None,
-    uses: Sequence[str] = (),
-    affinities: Sequence[str] = (),
-    delegate_spending: bool = False,
-) -> Order:
-    """The order for the workflow in `file` with its modules, named after the file unless `name` is given.
-
-    `uses` are texts such as `os=linux`, `affinities` such as `mem>=4000`.
-    Raises InputError for whatever is wrong with any of it, for a file with one line a fault.
-    """
-    check_label_count(len(uses) + len(affinities))
-    loaded = modules.load(file)
-    if name is None:
-        name = file.stem.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
-    coded_name(name)
-    return Order(
-        job=loaded.model,
-        name=name,
-        locked_wei=locked_wei,
-        uses=tuple(parse_use(text) for text in uses),
-        affinity=tuple(parse_affinity(text) for text in affinities),
-        delegate_spending=delegate_spending,
-        warnings=loaded.warnings,
-    )
-
-
-def parse_use(text: str) -> Label:
-    """The label in `key=value`. Raises InputError."""
-    key, equals, value = text.partition("=")
-    if not (key.strip() and equals and value.strip()):
-        raise InputError(f"{text!r} is not a label that a cluster may have.", next_step="Write it like os=linux.")
-    return Label(key.strip(), value.strip())
-
-
-def parse_affinity(text: str) -> Affinity:
-    """The condition in `key<op>value`; op is one of < <= = == >= > != :in:. Raises InputError."""
-    match = _AFFINITY.fullmatch(text)
-    if match is None or not (match[1].strip() and match[3].strip()):
-        raise InputError(
-            f"{text!r} is not a condition on a label.",
-            next_step="Write it like mem>=4000 or gpu:in:nvidia, with one of < <= = == >= > != :in:.",
-        )
-    return Affinity(match[1].strip(), _OPERATORS.get(match[2], match[2]), match[3].strip())
+    services_url: str = ""
 
 
 class CustomerSession:
-    """What a customer's process holds open. Use `customer_session` to open one."""
+    """An open session of one customer. Use `customer_session` to open one.
+
+    Attributes:
+        address: The customer's address.
+        chain: Reads jobs, providers and balances.
+        writer: Sends transactions.
+        services: The Job Definition service and the log service.
+    """
 
     def __init__(self, chain: Chain, wallet: Wallet, services_url: str = "") -> None:
         self.chain = chain
@@ -136,9 +65,16 @@ class CustomerSession:
         self.services = ServicesClient.of(chain.book, wallet.account, services_url)
 
     async def check(self, order: Order, *, approve: bool = True) -> None:
-        """Whether the grid would take the order now; without `approve` from the allowance that stands.
+        """Check that the grid would accept the order now. Nothing is sent.
 
-        Raises InputError for too few credits, ContractError when the grid takes no jobs.
+        Args:
+            order: The order.
+            approve: Whether `request` may raise the allowance. If False, the current allowance must suffice.
+
+        Raises:
+            InputError: The order locks too few credits, or the customer has too few.
+            ContractError: The grid accepts no new jobs.
+            ChainError: The node does not answer.
         """
         accepts, constants, balance, allowance = await asyncio.gather(
             self.chain.accepts_requests(),
@@ -156,35 +92,67 @@ class CustomerSession:
         self._check_purse(order.locked_wei, balance, allowance if not approve else None)
 
     async def store(self, order: Order) -> str:
-        """Store the definition where only the provider of its job gets it; returns its place."""
+        """Store the definition at the Job Definition service, which releases it only to the job's provider.
+
+        Returns:
+            The definition's hash. It is new for every call.
+
+        Raises:
+            AccessDenied: The customer holds fewer credits than a job has to lock.
+            InputError: The service refuses the definition.
+            ServiceError: The service does not answer.
+        """
         return await self.services.upload(order.job)
 
     async def allow(self, order: Order) -> None:
-        """Let the grid lock the order's credits: exactly those, unless it may already."""
+        """Set the allowance to exactly the order's credits, unless it suffices already."""
         if await self.chain.allowance(self.address) < order.locked_wei:
             await self.writer.approve(order.locked_wei)
 
-    async def request(self, order: Order, location_hash: str, *, approve: bool = True) -> int:
-        """Request the job and lock its credits; returns its id.
+    async def request(self, order: Order, definition_hash: str, *, approve: bool = True) -> int:
+        """Request the job and lock its credits.
 
-        With `approve` a missing allowance is set in the same go, to exactly what is locked, and set
-        back when the request is refused.
+        A repeated call with the same hash returns the job that exists.
+
+        Args:
+            order: The order.
+            definition_hash: Hash of the stored definition, as returned by `store`.
+            approve: Raise an allowance that is too low, to exactly what is locked. It is restored if the
+                contract refuses the request.
+
+        Returns:
+            The id of the job.
+
+        Raises:
+            ContractError: The contract refuses the request, for example for lack of credits.
+            ChainError: The node does not answer. If it is not transient, the request may have been sent.
         """
-        standing = await self.find(location_hash)
-        if standing is not None:
-            return standing
+        existing = await self.find(definition_hash)
+        if existing is not None:
+            return existing
         return await self._locking(
-            order.locked_wei, lambda first: self._request(order, location_hash, approve_first=first), approve=approve
+            order.locked_wei, lambda first: self._request(order, definition_hash, approve_first=first), approve=approve
         )
 
     async def top_up(self, job_id: int, amount_wei: int, *, approve: bool = True) -> Receipt:
-        """Lock `amount_wei` more for a claimed job, one's own or somebody else's.
+        """Lock more credits for a claimed job. The job may belong to another customer.
 
-        The allowance is treated as by `request`. Raises NotFound, ContractError for a job that nobody has claimed
-        or that is over, InputError for too few credits.
+        Args:
+            job_id: Id of the job.
+            amount_wei: Wei of credits to add.
+            approve: Raise an allowance that is too low, as `request` does.
+
+        Returns:
+            The receipt of the transaction.
+
+        Raises:
+            NotFound: The chain has no such job.
+            ContractError: No cluster has claimed the job, or it is over.
+            InputError: The amount is 0, or the customer has too few credits.
+            ChainError: The node does not answer.
         """
         if not amount_wei:
-            raise InputError("Nothing is to be added.", next_step="Name an amount above 0.")
+            raise InputError("The amount to add is 0.", next_step="Give an amount above 0.")
         job, balance, allowance = await asyncio.gather(
             self.chain.job(job_id), self.chain.balance(self.address), self.chain.allowance(self.address)
         )
@@ -193,38 +161,43 @@ class CustomerSession:
         if job.status < JobStatus.SCHEDULED:
             raise ContractError(
                 f"Job {job_id} is {job.status.words}: no cluster has claimed it.", name=NOT_CLAIMED,
-                next_step="Wait until one has, then top it up.",
+                next_step="Wait until a cluster has claimed it, then top it up.",
             )  # fmt: skip
         self._check_purse(amount_wei, balance, allowance if not approve else None)
         return await self._locking(
             amount_wei, lambda first: self.writer.top_up(job_id, amount_wei, approve_first=first), approve=approve
         )
 
-    async def find(self, location_hash: str) -> int | None:
-        """The customer's job with this definition, among the newest."""
+    async def find(self, definition_hash: str) -> int | None:
+        """Find the job that was requested with this hash, among the customer's 50 newest jobs.
+
+        Returns:
+            The id of the job, or None.
+        """
         newest = (await self.chain.jobs_by_customer(self.address))[-RECENT_JOBS:]
         jobs = await self.chain.jobs(newest)
-        return next((job.id for job in jobs if job.definition.batch_location_hash == location_hash), None)
+        return next((job.id for job in jobs if job.definition.definition_hash == definition_hash), None)
 
     def _check_purse(self, amount_wei: int, balance: int, allowance: int | None) -> None:
-        """Raise InputError when `amount_wei` cannot be locked; an `allowance` of None may be raised as needed."""
+        """Raise InputError when `amount_wei` cannot be locked. An `allowance` of None is not checked."""
         locked = format_credits(amount_wei)
         if amount_wei > balance:
             raise InputError(
-                f"{locked} credits are to be locked; {self.address} has {format_credits(balance)}.",
+                f"{locked} credits cannot be locked; {self.address} has {format_credits(balance)}.",
                 next_step="Lock fewer, or get more credits.",
             )
         if allowance is not None and amount_wei > allowance:
             raise InputError(
-                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and it is not to be"
-                " changed.",
-                next_step=f"Run `dps allowance set {locked}`, or leave --no-approve away.",
+                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and this call may not"
+                " change it.",
+                next_step=f"Run `dps allowance set {locked}`, or omit --no-approve.",
             )
 
     async def _locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
-        """Do what locks `amount_wei`; `send` is told which allowance to set first, None to leave it.
+        """Send a transaction that locks `amount_wei`. `send` gets the allowance to set first, or None.
 
-        With `approve` one that is short is set to exactly that, and set back when the grid refuses.
+        With `approve`, an allowance that is too low is set to exactly `amount_wei`. It is restored when the
+        contract refuses.
         """
         allowance = await self.chain.allowance(self.address)
         short = approve and allowance < amount_wei
@@ -237,10 +210,10 @@ class CustomerSession:
                 return await send(amount_wei)
             raise
 
-    async def _request(self, order: Order, location_hash: str, *, approve_first: int | None) -> int:
+    async def _request(self, order: Order, definition_hash: str, *, approve_first: int | None) -> int:
         try:
             return await self.writer.request_job(
-                order.definition(location_hash), order.locked_wei, order.name, order.delegate_spending,
+                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending,
                 approve_first=approve_first,
             )  # fmt: skip
         except ChainError as error:
@@ -254,10 +227,17 @@ class CustomerSession:
 
 @asynccontextmanager
 async def customer_session(settings: CustomerSettings) -> AsyncIterator[CustomerSession]:
-    """Open what a customer needs, and close it at the end.
+    """Open a session of a customer, and close it at the end.
 
-    Raises ConfigurationError for a key, a book or a chain that is not right, ChainError for a node
-    that does not answer.
+    Args:
+        settings: The customer's key, and where the grid is.
+
+    Yields:
+        The session.
+
+    Raises:
+        ConfigurationError: The key, the address book or the chain is wrong.
+        ChainError: The node does not answer.
     """
     wallet = Wallet.load(settings.key_file)
     async with await Chain.connect(AddressBook.load(settings.book)) as chain:

@@ -31,13 +31,16 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class JobDefinition:
-    """The part of a job definition that is on chain: resources, where to find the rest, conditions."""
+    """The part of a job definition that is on chain: resources, conditions, and the hash of the whole.
+
+    `definition_hash` is the contract's `batchLocationHash`.
+    """
 
     gpus: int
     mem_per_cpu_mb: int
     cpus_per_task: int
     ntasks: int
-    batch_location_hash: str
+    definition_hash: str
     storage_type: int = 4
     uses: tuple[Label, ...] = ()
     affinity: tuple[Affinity, ...] = ()

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepgrid.modules import limits
+from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.repositories import Repositories, Unavailable
 from deepgrid.modules.source import Folder, Source
 
@@ -32,26 +32,27 @@ def default_cache() -> Path:
 class ModuleFiles:
     """What one resolution reads. `until` is the time.monotonic() at which all of it must be over."""
 
-    def __init__(self, cache: Path, until: float) -> None:
-        self._repositories = Repositories(cache, until)
+    def __init__(self, cache: Path, until: float, limits: ModuleLimits) -> None:
+        self._limits = limits
+        self._repositories = Repositories(cache, until, limits)
 
     def find(self, source: Source) -> FoundFile:
         """The module at `source`. Raises Unavailable."""
         if isinstance(source, Folder):
-            return FoundFile(_text(_read(source), source.file), source.file, source)
+            return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
         pinned = self._repositories.pinned(source)
         content = self._repositories.read(pinned)
         return FoundFile(_text(content, source.shown), source.shown, pinned, pinned.ref, is_newest=not source.ref)
 
 
-def _read(source: Folder) -> bytes:
+def _read(source: Folder, most_bytes: int) -> bytes:
     try:
         with open(source.file, "rb") as file:
-            content = file.read(limits.MOST_FILE_BYTES + 1)
+            content = file.read(most_bytes + 1)
     except OSError as error:
         raise Unavailable(f"{source.file} cannot be read ({error.strerror})") from None
-    if len(content) > limits.MOST_FILE_BYTES:
-        raise Unavailable(f"{source.file} is larger than {limits.MOST_FILE_BYTES // 1024} KiB")
+    if len(content) > most_bytes:
+        raise Unavailable(f"{source.file} is larger than {most_bytes // 1024} KiB")
     return content
 
 

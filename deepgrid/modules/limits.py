@@ -1,11 +1,29 @@
 """What the modules of one workflow may cost."""
 
-MOST_USES = 100  # in all, modules in modules included
-MOST_DEEP = 8  # modules in modules
-WITHIN_S = 120.0  # all of them
-FETCH_WITHIN_S = 60.0  # one repository
-MOST_REPOSITORY_BYTES = 128 * 1024**2
-MOST_FILE_BYTES = 256 * 1024  # a module file, and what its template becomes
-TEMPLATE_WITHIN_S = 10.0
-TEMPLATE_CPU_S = 5
-TEMPLATE_MEMORY_BYTES = 512 * 1024**2
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ModuleLimits:
+    """Bounds on the modules of one workflow; the defaults are those of `docs/modules.md`.
+
+    uses: modules in all, those in modules included.
+    depth: how deep modules may use modules.
+    within_s: for all modules together.
+    fetch_within_s: for each call of git.
+    repository_bytes: what git may write for one repository.
+    file_bytes: a module file, and the text that its template becomes.
+    template_within_s, template_cpu_s, template_memory_bytes: to fill in one template.
+    """
+
+    uses: int = 100
+    depth: int = 8
+    within_s: float = 120.0
+    fetch_within_s: float = 60.0
+    repository_bytes: int = 128 * 1024**2
+    file_bytes: int = 256 * 1024
+    template_within_s: float = 10.0
+    template_cpu_s: int = 5
+    template_memory_bytes: int = 512 * 1024**2

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ValidationError
 
+from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.template import TemplateFault, fill_in
 from deepgrid.workflow import nodes
 from deepgrid.workflow.base import Model
@@ -63,13 +64,15 @@ def declared_inputs(text: str) -> tuple[ModuleInput, ...]:
     return inputs.inputs
 
 
-def read_module(text: str, values: Mapping[str, Any], inputs: tuple[ModuleInput, ...], rule: Rule) -> ReadModule:
+def read_module(
+    text: str, values: Mapping[str, Any], inputs: tuple[ModuleInput, ...], rule: Rule, limits: ModuleLimits
+) -> ReadModule:
     """The module that the text becomes with these values; `inputs` are those declared.
 
     Raises ModuleFaults, also for breaches of `rule` when something else is wrong too; not for those alone.
     """
     try:
-        filled = fill_in(text, values)
+        filled = fill_in(text, values, limits)
     except TemplateFault as error:
         raise ModuleFaults([(error.line, 1, error.what)]) from None
     lines = filled.lines

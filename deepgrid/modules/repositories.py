@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from deepgrid.modules import limits
 from deepgrid.modules.children import OutOfTime, run
+from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.source import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
@@ -26,8 +26,6 @@ _OPTIONS = (
     "http.lowSpeedLimit=1000", "http.lowSpeedTime=20",
 )  # fmt: skip
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CONFIG_GLOBAL")  # how to reach hosts
-# The shell's unit is 512 bytes; the limit is inherited by what git starts.
-_LIMITED = ["/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(limits.MOST_REPOSITORY_BYTES // 512)]
 
 
 class Unavailable(Exception):
@@ -41,9 +39,10 @@ class Unavailable(Exception):
 class Repositories:
     """What one resolution reads. `until` is the time.monotonic() at which all of it must be over."""
 
-    def __init__(self, cache: Path, until: float) -> None:
+    def __init__(self, cache: Path, until: float, limits: ModuleLimits) -> None:
         self._cache = cache
         self._until = until
+        self._limits = limits
 
     def pinned(self, source: Repository) -> Repository:
         """The same at the commit that its tag, or what is newest, is now. Raises Unavailable."""
@@ -90,16 +89,18 @@ class Repositories:
                 size = int(self._git(at, "cat-file", "-s", blob))
             except Unavailable:
                 raise Unavailable(f"{source.url} has no {source.file} at {source.ref[:12]}") from None
-            if size > limits.MOST_FILE_BYTES:
-                raise Unavailable(f"{source.shown} is larger than {limits.MOST_FILE_BYTES // 1024} KiB")
+            if size > self._limits.file_bytes:
+                raise Unavailable(f"{source.shown} is larger than {self._limits.file_bytes // 1024} KiB")
             return self._git(at, "cat-file", "blob", blob).encode("utf-8", "surrogateescape")
 
     def _git(self, *words: str) -> str:
         options = [word for option in _OPTIONS for word in ("-c", option)]
-        within_s = min(limits.FETCH_WITHIN_S, self._until - time.monotonic())
+        within_s = min(self._limits.fetch_within_s, self._until - time.monotonic())
+        # The unit of ulimit is 512 bytes. Programs that git starts inherit the limit.
+        limited = ["/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(self._limits.repository_bytes // 512)]
         with tempfile.TemporaryFile() as out:
             try:
-                done = run([*_LIMITED, "git", *options, *words], within_s=within_s, env=_environment(), stdout=out)
+                done = run([*limited, "git", *options, *words], within_s=within_s, env=_environment(), stdout=out)
             except OutOfTime:
                 raise Unavailable("git did not answer in time; try again later", transient=True) from None
             if done.returncode != 0:

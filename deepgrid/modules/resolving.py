@@ -10,14 +10,15 @@ import os.path
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.modules import limits
 from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, values_for
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
+from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
 from deepgrid.modules.source import Folder, Source, parse_source
 from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, nodes
@@ -30,22 +31,26 @@ from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.rules import faults_in_steps, level
 from deepgrid.workflow.walk import steps_in
 
+DEFAULT_LIMITS = ModuleLimits()
 
-def load(path: str | FilePath, cache: FilePath | None = None) -> LoadedWorkflow:
+
+def load(path: str | FilePath, cache: FilePath | None = None, limits: ModuleLimits = DEFAULT_LIMITS) -> LoadedWorkflow:
     """Read and check a workflow file and all modules that it uses; `cache` is where files of repositories are kept.
 
     Raises InputError, with one line a fault; transient if all that is wrong is that repositories did not answer.
     """
-    return resolve(load_file(path), os.path.dirname(path), cache)
+    return resolve(load_file(path), os.path.dirname(path), cache, limits)
 
 
-def resolve(loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = None) -> LoadedWorkflow:
+def resolve(
+    loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = None, limits: ModuleLimits = DEFAULT_LIMITS
+) -> LoadedWorkflow:
     """The same for a workflow that was read; relative sources start at `folder`."""
     job = loaded.model
     if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
         return loaded
-    until = time.monotonic() + limits.WITHIN_S
-    resolution = _Resolution(job, ModuleFiles(cache or default_cache(), until), until)
+    until = time.monotonic() + limits.within_s
+    resolution = _Resolution(job, ModuleFiles(cache or default_cache(), until, limits), until, limits)
     steps = resolution.steps(job.steps, ("steps",), _File(loaded.name, loaded.document, Folder(folder)))
     resolution.raise_faults()
     fields = {name: getattr(job, name) for name in Definition.model_fields} | {"steps": steps}
@@ -82,9 +87,10 @@ class _File:
 
 
 class _Resolution:
-    def __init__(self, job: Definition, files: ModuleFiles, until: float) -> None:
+    def __init__(self, job: Definition, files: ModuleFiles, until: float, limits: ModuleLimits) -> None:
         self.warnings: list[str] = []
         self._until = until
+        self._limits = limits
         self._job = job
         self._files = files
         self._faults: list[str] = []
@@ -130,7 +136,8 @@ class _Resolution:
                 return None
             handed = self.steps(use.steps, (*place, "steps"), file)
             values = values_for(self._job, step, use, declared, handed)
-            read = read_module(found.text, values, declared, lambda module: self._between(module, inside))
+            rule = partial(self._between, file=inside)
+            read = read_module(found.text, values, declared, rule, self._limits)
         except ModuleFaults as error:
             self._transient = False
             self._faults += [f"{inside.name}:{line}:{column}: {what}{used}" for line, column, what in error.found]
@@ -156,12 +163,14 @@ class _Resolution:
     def _found(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:
         self._uses += 1
         try:
-            if self._uses > limits.MOST_USES:
-                raise Unavailable(f"is one of more than {limits.MOST_USES} modules in all")
-            if file.modules >= limits.MOST_DEEP:
-                raise Unavailable(f"is a module in more than {limits.MOST_DEEP} modules")
+            if self._uses > self._limits.uses:
+                raise Unavailable(f"is one of more than {self._limits.uses} modules in all")
+            if file.modules >= self._limits.depth:
+                raise Unavailable(f"is a module in more than {self._limits.depth} modules")
             if time.monotonic() > self._until:
-                raise Unavailable(f"resolving all modules takes longer than {limits.WITHIN_S:.0f} s", transient=True)
+                raise Unavailable(
+                    f"resolving all modules takes longer than {self._limits.within_s:.0f} s", transient=True
+                )
             found = self._files.find(parse_source(use.source, file.at))
         except (InputError, Unavailable) as error:
             self._fault(file, place, str(error), transient=isinstance(error, Unavailable) and error.transient)

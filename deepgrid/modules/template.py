@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepgrid.modules import expand, limits
+from deepgrid.modules import expand
 from deepgrid.modules.children import OutOfTime, run
+from deepgrid.modules.limits import ModuleLimits
 
 
 class TemplateFault(Exception):
@@ -29,17 +30,17 @@ class Filled:
     lines: tuple[int, ...]
 
 
-def fill_in(text: str, values: Mapping[str, Any]) -> Filled:
+def fill_in(text: str, values: Mapping[str, Any], limits: ModuleLimits) -> Filled:
     """The text with its expressions and blocks carried out. Raises TemplateFault."""
     request = {
-        "text": text, "values": values, "cpu_s": limits.TEMPLATE_CPU_S,
-        "memory_bytes": limits.TEMPLATE_MEMORY_BYTES, "most_characters": limits.MOST_FILE_BYTES,
+        "text": text, "values": values, "cpu_s": limits.template_cpu_s,
+        "memory_bytes": limits.template_memory_bytes, "most_characters": limits.file_bytes,
     }  # fmt: skip
     command = [sys.executable, "-I", str(Path(expand.__file__))]
     try:
-        done = run(command, within_s=limits.TEMPLATE_WITHIN_S, env={}, given=json.dumps(request).encode())
+        done = run(command, within_s=limits.template_within_s, env={}, given=json.dumps(request).encode())
     except OutOfTime:
-        raise TemplateFault(f"template: takes longer than {limits.TEMPLATE_WITHIN_S:.0f} s") from None
+        raise TemplateFault(f"template: takes longer than {limits.template_within_s:.0f} s") from None
     if done.returncode != 0:  # the child says all else itself, so it was ended by a limit
         raise TemplateFault("template: takes more time or memory than a module may")
     answer = json.loads(done.stdout)

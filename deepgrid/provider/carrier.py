@@ -144,7 +144,7 @@ class Carrier:
             self._attempt = Attempt(unfit=unacceptable)
             return None
         try:
-            model = await self.session.services.fetch_definition(job.id, job.definition.batch_location_hash)
+            model = await self.session.services.fetch_definition(job.id, job.definition.definition_hash)
         except NotFound as error:
             self._attempt = Attempt(unusable=error.message)
             return None

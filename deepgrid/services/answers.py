@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
 from deepgrid.services import messages
 from deepgrid.services.messages import Message
-from deepgrid.workflow import Definition, from_canonical, location_hash
+from deepgrid.workflow import Definition, from_canonical, hash_definition
 
 LONGEST_PAUSE_S = 30.0
 
@@ -27,14 +27,14 @@ class Answer:
     content: bytes
 
 
-def opened(secret: bytes, sealed: str, name: str) -> Definition:
+def opened(secret: bytes, sealed: str, definition_hash: str) -> Definition:
     """The job in a released definition. Its hash is the proof that the customer wrote it."""
     try:
         upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
     except Exception as error:  # the library's own range from ValueError to OpenSSL errors
         raise tampered(f"cannot be opened ({type(error).__name__})") from None
     content = upload.definition.encode()
-    if location_hash(bytes.fromhex(upload.salt), content) != name:
+    if hash_definition(bytes.fromhex(upload.salt), content) != definition_hash:
         raise tampered("is not the one that the job names")
     return from_canonical(content)
 

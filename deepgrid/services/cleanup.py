@@ -56,12 +56,12 @@ async def clean_up(context: Context, retention: Retention) -> None:
     last = ""
     while True:
         async with context.database.read() as session:
-            page = select(Definition).where(Definition.sealed.is_not(None), Definition.location_hash > last)
-            rows = (await session.scalars(page.order_by(Definition.location_hash).limit(PAGE))).all()
+            page = select(Definition).where(Definition.sealed.is_not(None), Definition.definition_hash > last)
+            rows = (await session.scalars(page.order_by(Definition.definition_hash).limit(PAGE))).all()
         if not rows:
             return
         await _forget_definitions(context, rows, now, retention)
-        last = rows[-1].location_hash
+        last = rows[-1].definition_hash
 
 
 async def _forget_old(context: Context, now: int, retention: Retention) -> None:
@@ -73,9 +73,9 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
         claims = [(job_id, claimed_at) for job_id, claimed_at in await session.execute(stale)]
         await session.execute(delete(LogChunk).where(tuple_(LogChunk.job_id, LogChunk.claimed_at).in_(claims)))
         await session.execute(delete(Log).where(tuple_(Log.job_id, Log.claimed_at).in_(claims)))
-        gone = select(Definition.location_hash).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon)
-        await session.execute(delete(ReleaseRecord).where(ReleaseRecord.location_hash.in_(gone)))
-        await session.execute(delete(Use).where(Use.location_hash.in_(gone)))
+        gone = select(Definition.definition_hash).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon)
+        await session.execute(delete(ReleaseRecord).where(ReleaseRecord.definition_hash.in_(gone)))
+        await session.execute(delete(Use).where(Use.definition_hash.in_(gone)))
         await session.execute(delete(Definition).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon))
 
 
@@ -88,31 +88,33 @@ async def _learn_uses(context: Context) -> None:
     for start in range(first, newest + 1, PAGE):
         jobs = await context.chain.jobs(range(start, min(start + PAGE, newest + 1)))
         async with context.database.write() as session:
-            for name, job in await _own(session, jobs):
-                await session.merge(Use(location_hash=name, job_id=job.id))
+            for definition_hash, job in await _own(session, jobs):
+                await session.merge(Use(definition_hash=definition_hash, job_id=job.id))
             await session.merge(Cursor(name="jobs", value=jobs[-1].id))
 
 
 async def _own(session: AsyncSession, jobs: Sequence[Job]) -> list[tuple[str, Job]]:
-    """The jobs that name a definition which their customer uploaded."""
-    names = {job.definition.batch_location_hash for job in jobs}
-    rows = await session.scalars(select(Definition).where(Definition.location_hash.in_(names)))
-    uploaders = {row.location_hash: row.uploader for row in rows}
-    wanted = ((job.definition.batch_location_hash, job) for job in jobs)
-    return [(name, job) for name, job in wanted if uploaders.get(name) == job.customer]
+    """The jobs that name a definition of their own customer, each with its definition hash."""
+    hashes = {job.definition.definition_hash for job in jobs}
+    rows = await session.scalars(select(Definition).where(Definition.definition_hash.in_(hashes)))
+    uploaders = {row.definition_hash: row.uploader for row in rows}
+    wanted = ((job.definition.definition_hash, job) for job in jobs)
+    return [(definition_hash, job) for definition_hash, job in wanted if uploaders.get(definition_hash) == job.customer]
 
 
 async def _forget_definitions(context: Context, rows: Sequence[Definition], now: int, retention: Retention) -> None:
     """Delete contents whose jobs are all cold for a while, and whole rows that no job ever named."""
-    names = [row.location_hash for row in rows]
+    hashes = [row.definition_hash for row in rows]
     async with context.database.read() as session:
-        uses = (await session.scalars(select(Use).where(Use.location_hash.in_(names)))).all()
+        uses = (await session.scalars(select(Use).where(Use.definition_hash.in_(hashes)))).all()
     jobs = await _still_there(context, sorted({use.job_id for use in uses}))
     for row in rows:
-        used_by = [jobs[use.job_id] for use in uses if use.location_hash == row.location_hash and use.job_id in jobs]
-        used_by = [job for job in used_by if job.definition.batch_location_hash == row.location_hash]
+        used_by = [
+            jobs[use.job_id] for use in uses if use.definition_hash == row.definition_hash and use.job_id in jobs
+        ]
+        used_by = [job for job in used_by if job.definition.definition_hash == row.definition_hash]
         async with context.database.write() as session:
-            current = await session.get(Definition, row.location_hash, with_for_update=True)
+            current = await session.get(Definition, row.definition_hash, with_for_update=True)
             if current is None or current.uploaded_at != row.uploaded_at:
                 continue  # uploaded again meanwhile: not for this round
             if not used_by:

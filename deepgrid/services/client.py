@@ -28,7 +28,7 @@ from deepgrid.services import messages
 from deepgrid.services.answers import Answer, asked_pause_s, checked, error_of, nonsense, opened, parsed, refusal_of
 from deepgrid.services.messages import Message, Notice, Release
 from deepgrid.services.protocol import Domain, sign
-from deepgrid.workflow import Definition, canonical, location_hash
+from deepgrid.workflow import Definition, canonical, hash_definition
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
 
@@ -111,16 +111,16 @@ class ServicesClient:
             )
 
     async def upload(self, job: Definition) -> str:
-        """Store a definition; returns its location hash, with a salt that is new each time.
+        """Store a definition; returns its hash. The salt, and so the hash, is new each time.
 
         Where uploads wait for one another, the upload is tried again for some minutes.
         """
         salt, content = secrets.token_bytes(32), canonical(job)
-        name = location_hash(salt, content)
+        definition_hash = hash_definition(salt, content)
         body = messages.Upload(salt=salt.hex(), definition=content.decode())
         async with self._uploads:
-            await self._put_patiently(f"/v1/definitions/{name}", body.model_dump_json().encode())
-        return name
+            await self._put_patiently(f"/v1/definitions/{definition_hash}", body.model_dump_json().encode())
+        return definition_hash
 
     async def _put_patiently(self, path: str, body: bytes) -> None:
         """Repeat the request while the service says when to come back."""
@@ -133,23 +133,25 @@ class ServicesClient:
                 return
             await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # not all at the same time
 
-    async def fetch_definition(self, job_id: int, location_hash: str) -> Definition:
+    async def fetch_definition(self, job_id: int, definition_hash: str) -> Definition:
         """The definition of a job that this account has claimed, verified against the hash on chain.
 
         Raises AccessDenied also when the service answers with another definition than the hash names.
         """
         key = PrivateKey()
         try:
-            body = messages.ReleaseRequest(location_hash=location_hash, public_key=key.public_key.format().hex())
+            body = messages.ReleaseRequest(location_hash=definition_hash, public_key=key.public_key.format().hex())
         except ValidationError:
             raise InputError(f"Job {job_id} names no definition of this grid's kind.") from None
         answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
         sealed = parsed(messages.Released, answer).sealed
-        return opened(key.secret, sealed, location_hash)
+        return opened(key.secret, sealed, definition_hash)
 
-    async def releases(self, location_hash: str) -> list[Release]:
+    async def releases(self, definition_hash: str) -> list[Release]:
         """Who fetched this account's definition, in order."""
-        return parsed(messages.Releases, await self._call("GET", f"/v1/definitions/{location_hash}/releases")).releases
+        return parsed(
+            messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
+        ).releases
 
     async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
         """Append output of a job from `offset` on; returns the offset that the service expects next.
@@ -200,7 +202,7 @@ class ServicesClient:
         return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
-        return checked(await self._send(method, path, body.model_dump_json().encode() if body else b""))
+        return checked(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
 
     async def _send(self, method: str, path: str, body: bytes) -> Answer:
         """One signed request, and another one by the service's clock if ours was what it refused."""

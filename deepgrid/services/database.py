@@ -42,7 +42,7 @@ class Definition(Table):
     """A job definition; `sealed` is gone once its jobs are over. Never change the uploader."""
 
     __tablename__ = "grid_definition"
-    location_hash: Mapped[str] = mapped_column(primary_key=True)
+    definition_hash: Mapped[str] = mapped_column("location_hash", primary_key=True)
     uploader: Mapped[str] = mapped_column(index=True)
     sealed: Mapped[bytes | None]
     enable_logging: Mapped[bool]
@@ -54,7 +54,7 @@ class Use(Table):
     """A job of the uploader that names the definition, as last seen on chain."""
 
     __tablename__ = "grid_use"
-    location_hash: Mapped[str] = mapped_column(primary_key=True)
+    definition_hash: Mapped[str] = mapped_column("location_hash", primary_key=True)
     job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
 
 
@@ -63,7 +63,7 @@ class ReleaseRecord(Table):
 
     __tablename__ = "grid_release"
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
-    location_hash: Mapped[str] = mapped_column(index=True)
+    definition_hash: Mapped[str] = mapped_column("location_hash", index=True)
     job_id: Mapped[int]
     provider: Mapped[str]
     at: Mapped[int]

@@ -19,33 +19,32 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.authentication import SignedEmpty, SignedSmall, SignedUpload
 from deepgrid.services.context import Context, JobId, Services, chain_is_silent
 from deepgrid.services.database import Definition, ReleaseRecord, Use
-from deepgrid.services.messages import LocationHash, Release, Released, ReleaseRequest, Releases, Upload
+from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
 from deepgrid.services.refusal import Refusal
-from deepgrid.workflow import location_hash
+from deepgrid.workflow import hash_definition
 
-MOST_DEFINITIONS = 5000  # of one customer at a time
 MOST_RELEASES = 1000  # told in one answer
 MOST_RELEASES_OF_JOB = 20  # recorded for one provider
 
 router = APIRouter()
-HashInPath = Annotated[LocationHash, Path()]
+HashInPath = Annotated[DefinitionHash, Path(alias="name")]
 
 
 @router.put("/v1/definitions/{name}", status_code=204)
-async def upload(name: HashInPath, request: SignedUpload, context: Services) -> Response:
+async def upload(definition_hash: HashInPath, request: SignedUpload, context: Services) -> Response:
     """Store a definition under its hash; the same upload again changes nothing."""
     message = Upload.model_validate_json(request.body)
     content = message.definition.encode()
     salt = bytes.fromhex(message.salt)
-    if location_hash(salt, content) != name:
-        raise Refusal(422, "the location hash is not that of salt and definition")
+    if hash_definition(salt, content) != definition_hash:
+        raise Refusal(422, "the hash in the path does not match the salt and the definition")
     request.look_up()
     await _require_credits(context, request.address)
     request.trust()
     verdict = await context.checks.check(request.address, content)
     async with context.database.write() as session:
         await request.accept(session)
-        await _store(context, session, name, request.address, salt + content, verdict.enable_logging)
+        await _store(context, session, definition_hash, request.address, salt + content, verdict.enable_logging)
     return Response(status_code=204)
 
 
@@ -55,31 +54,33 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
     message = ReleaseRequest.model_validate_json(request.body)
     request.look_up()
     job = await _job_at(context, job_id, request.address)
-    if job.definition.batch_location_hash != message.location_hash:
+    if job.definition.definition_hash != message.definition_hash:
         raise Refusal(403, "the job names another definition")
     async with context.database.read() as session:
-        row = await session.get(Definition, message.location_hash)
+        row = await session.get(Definition, message.definition_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
     request.trust()
-    answer = _sealed_for(message.public_key, _opened(context, message.location_hash, row.sealed))
+    answer = _sealed_for(message.public_key, _opened(context, message.definition_hash, row.sealed))
     async with context.database.write() as session:
         await request.accept(session)
-        await _record(session, message.location_hash, job_id, request.address, context.clock())
-        await session.merge(Use(location_hash=message.location_hash, job_id=job_id))
+        await _record(session, message.definition_hash, job_id, request.address, context.clock())
+        await session.merge(Use(definition_hash=message.definition_hash, job_id=job_id))
     return Released(sealed=answer.hex())
 
 
 @router.get("/v1/definitions/{name}/releases")
-async def releases(name: HashInPath, request: SignedEmpty, context: Services) -> Releases:
+async def releases(definition_hash: HashInPath, request: SignedEmpty, context: Services) -> Releases:
     """Who fetched a definition, for its uploader."""
     async with context.database.read() as session:
-        row = await session.get(Definition, name)
+        row = await session.get(Definition, definition_hash)
         if row is None or row.uploader != request.address:
             raise Refusal(404, "you have uploaded no definition under this hash")
     await request.accept()
     async with context.database.read() as session:
-        wanted = select(ReleaseRecord).where(ReleaseRecord.location_hash == name).order_by(ReleaseRecord.id)
+        wanted = (
+            select(ReleaseRecord).where(ReleaseRecord.definition_hash == definition_hash).order_by(ReleaseRecord.id)
+        )
         found = (await session.scalars(wanted.limit(MOST_RELEASES))).all()
     return Releases(releases=[Release(provider=r.provider, job_id=r.job_id, at=r.at) for r in found])
 
@@ -95,24 +96,25 @@ async def _require_credits(context: Context, address: str) -> None:
 
 
 async def _store(
-    context: Context, session: AsyncSession, name: str, uploader: str, content: bytes, enable_logging: bool
+    context: Context, session: AsyncSession, definition_hash: str, uploader: str, content: bytes, enable_logging: bool
 ) -> None:
-    row = await session.get(Definition, name, with_for_update=True)
+    row = await session.get(Definition, definition_hash, with_for_update=True)
     if row is not None and row.uploader != uploader:
         raise Refusal(403, "somebody else uploaded this definition")
     if row is None or row.sealed is None:
         own = select(func.count()).where(Definition.uploader == uploader, Definition.sealed.is_not(None))
-        if (await session.scalar(own) or 0) >= MOST_DEFINITIONS:
-            raise Refusal(429, f"you have {MOST_DEFINITIONS} definitions stored already")
+        most = context.admission.limits.definitions_per_customer
+        if (await session.scalar(own) or 0) >= most:
+            raise Refusal(429, f"you have {most} definitions stored already")
     if row is None:
-        row = Definition(location_hash=name, uploader=uploader, enable_logging=enable_logging)
+        row = Definition(definition_hash=definition_hash, uploader=uploader, enable_logging=enable_logging)
         session.add(row)
     row.sealed, row.uploaded_at, row.cold_seen_at = context.vault.seal(content), context.clock(), None
 
 
-async def _record(session: AsyncSession, name: str, job_id: int, provider: str, now: int) -> None:
+async def _record(session: AsyncSession, definition_hash: str, job_id: int, provider: str, now: int) -> None:
     """Note a release. Of very many for one job to one provider the last record stands for all further ones."""
-    record = {"location_hash": name, "job_id": job_id, "provider": provider}
+    record = {"definition_hash": definition_hash, "job_id": job_id, "provider": provider}
     known = (await session.scalars(select(ReleaseRecord).filter_by(**record).order_by(ReleaseRecord.id))).all()
     if len(known) < MOST_RELEASES_OF_JOB:
         session.add(ReleaseRecord(**record, at=now))
@@ -139,11 +141,11 @@ async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
     return job
 
 
-def _opened(context: Context, name: str, sealed: bytes) -> bytes:
-    """The stored upload as a message, after checking that it still is what its name says."""
+def _opened(context: Context, definition_hash: str, sealed: bytes) -> bytes:
+    """The stored upload as a message, after checking that it still has this hash."""
     stored = context.vault.unseal(sealed)
     salt, content = stored[:32], stored[32:]
-    if location_hash(salt, content) != name:
+    if hash_definition(salt, content) != definition_hash:
         raise ConfigurationError("The database holds a definition that is not the one uploaded.")
     return Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
 

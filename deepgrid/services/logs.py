@@ -173,7 +173,7 @@ async def _is_over(context: Context, session: AsyncSession, job: Job, log: Log |
         return True
     if job.status.hot:
         return False
-    definition = await session.get(Definition, job.definition.batch_location_hash)
+    definition = await session.get(Definition, job.definition.definition_hash)
     silent = definition is not None and definition.uploader == job.customer and not definition.enable_logging
     if log is None and (silent or job.claimed_at == 0):
         return True

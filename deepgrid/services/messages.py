@@ -14,7 +14,7 @@ MAX_LOG_CHUNK_BYTES = 1024 * 1024
 MAX_NOTICE_CHARS = 500
 MAX_WAIT_S = 25.0
 
-LocationHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Message(BaseModel):
@@ -33,7 +33,7 @@ class Upload(Message):
 class ReleaseRequest(Message):
     """Asks for a definition; `public_key` is a fresh secp256k1 key, compressed, hex."""
 
-    location_hash: LocationHash
+    definition_hash: DefinitionHash = Field(alias="location_hash")
     public_key: Annotated[str, StringConstraints(pattern=r"^0[23][0-9a-f]{64}$")]
 
 

@@ -13,7 +13,6 @@ from deepgrid.services.database import NoticeRecord
 from deepgrid.services.messages import Notice, Notices, NoticeText
 from deepgrid.services.refusal import Refusal
 
-MOST_NOTICES = 100  # of one job; the oldest go first
 SCHEDULER_ROLE = "METASCHEDULER_ROLE"
 
 router = APIRouter()
@@ -29,12 +28,13 @@ async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
         raise Refusal(403, f"{request.address} has no part in job {job_id}")
     async with context.database.write() as session:
         await request.accept(session)
+        most = context.admission.limits.notices_per_job
         of_job = select(NoticeRecord).where(NoticeRecord.job_id == job_id)
-        standing = (await session.scalars(of_job.order_by(NoticeRecord.id.desc()).limit(MOST_NOTICES))).all()
+        standing = (await session.scalars(of_job.order_by(NoticeRecord.id.desc()).limit(most))).all()
         last = next((n for n in standing if n.author == request.address), None)
         if last and (last.kind, last.text) == (notice.kind, notice.text):
             return
-        if len(standing) == MOST_NOTICES:
+        if len(standing) == most:
             old = delete(NoticeRecord).where(NoticeRecord.job_id == job_id, NoticeRecord.id <= standing[-1].id)
             await session.execute(old)
         said = {"author": request.address, "kind": notice.kind, "text": notice.text}

@@ -5,40 +5,50 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, InputError, ServiceError
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
-PROCESSOR_S = 10  # that one script may cost
-WITHIN_S = 20.0  # on a machine that is busy with other things
-BOUNDED = ("bash", "--norc", "--noprofile", "-c", 'ulimit -t "$0" && exec "$@"', str(PROCESSOR_S))
+BOUNDED = ("bash", "--norc", "--noprofile", "-c", 'ulimit -t "$0" && exec "$@"')
 IN_BACKGROUND = ("nice", "-n", "19")
 
 
-def check_script(text: str, *, in_background: bool = False) -> None:
+@dataclass(frozen=True)
+class CheckLimits:
+    """Bounds on each checker of one script: processor time, and time on a machine that is busy with other things."""
+
+    processor_s: int = 10
+    within_s: float = 20.0
+
+
+DEFAULT_LIMITS = CheckLimits()
+
+
+def check_script(text: str, *, in_background: bool = False, limits: CheckLimits = DEFAULT_LIMITS) -> None:
     """Check the script's grammar, and with shellcheck (where installed) its sense at warning level.
 
     `in_background` gives the machine's other work precedence.
     Raises InputError that names lines and rules, never the script's text; ServiceError when a
     checker does not answer in time.
     """
-    check_grammar(text, in_background=in_background)
+    check_grammar(text, in_background=in_background, limits=limits)
     content = text.encode()
     if shutil.which("shellcheck") is None:
         return
     command = ["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc", "-"]
-    sense = _run(command, content, in_background)
+    sense = _run(command, content, in_background, limits)
     if sense.returncode != 0:
         findings = [line.removeprefix("-:") for line in sense.stdout.decode(errors="replace").splitlines()[:5]]
         raise InputError("shellcheck warns about the batch script: " + "; ".join(findings))
 
 
-def check_grammar(text: str, *, in_background: bool = False) -> None:
+def check_grammar(text: str, *, in_background: bool = False, limits: CheckLimits = DEFAULT_LIMITS) -> None:
     """The quick half of it: that the script is valid bash, and not too large. Raises as `check_script`."""
     content = text.encode()
     if len(content) >= MAX_SCRIPT_BYTES:
         raise InputError(f"the batch script is not smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
-    if _run(["bash", "--norc", "--noprofile", "-n"], content, in_background).returncode != 0:
+    if _run(["bash", "--norc", "--noprofile", "-n"], content, in_background, limits).returncode != 0:
         raise InputError("the batch script is not valid bash")
 
 
@@ -51,12 +61,14 @@ def require_shellcheck() -> None:
         )
 
 
-def _run(command: list[str], content: bytes, in_background: bool) -> subprocess.CompletedProcess[bytes]:
-    bounded = [*(IN_BACKGROUND if in_background else ()), *BOUNDED, *command]
+def _run(
+    command: list[str], content: bytes, in_background: bool, limits: CheckLimits
+) -> subprocess.CompletedProcess[bytes]:
+    bounded = [*(IN_BACKGROUND if in_background else ()), *BOUNDED, str(limits.processor_s), *command]
     try:
-        ended = subprocess.run(bounded, input=content, capture_output=True, timeout=WITHIN_S, check=False)
+        ended = subprocess.run(bounded, input=content, capture_output=True, timeout=limits.within_s, check=False)
     except subprocess.TimeoutExpired:
-        raise ServiceError(f"{command[0]} did not finish the batch script within {WITHIN_S:.0f} s") from None
+        raise ServiceError(f"{command[0]} did not finish the batch script within {limits.within_s:.0f} s") from None
     if ended.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
-        raise InputError(f"{command[0]} needs more than {PROCESSOR_S} s for the batch script: use fewer steps")
+        raise InputError(f"{command[0]} needs more than {limits.processor_s} s for the batch script: use fewer steps")
     return ended

@@ -1,7 +1,7 @@
 """Job definitions: the workflow language, its files, and the form that is stored and hashed."""
 
 from deepgrid.workflow.agreement import verify_resources
-from deepgrid.workflow.canonical import canonical, from_canonical, location_hash
+from deepgrid.workflow.canonical import canonical, from_canonical, hash_definition
 from deepgrid.workflow.loading import LoadedWorkflow, load, parse
 from deepgrid.workflow.models import Definition, EnvVar, JobResources, Step, StepRun, StepRunResources
 
@@ -15,8 +15,8 @@ __all__ = [
     "StepRunResources",
     "canonical",
     "from_canonical",
+    "hash_definition",
     "load",
-    "location_hash",
     "parse",
     "verify_resources",
 ]

@@ -1,4 +1,4 @@
-"""The one byte form of a job definition, and the name that the chain knows it by.
+"""The canonical bytes of a job definition, and their hash, which the chain stores.
 
 Equal jobs have equal bytes: JSON with sorted keys, no spaces, UTF-8, fields left out that say
 nothing beyond their default.
@@ -42,10 +42,10 @@ def from_canonical(content: bytes) -> Definition:
     return job
 
 
-def location_hash(salt: bytes, content: bytes) -> str:
-    """Name of a definition on chain (`batchLocationHash`): 64 hex digits of SHA-256.
+def hash_definition(salt: bytes, content: bytes) -> str:
+    """The `definition_hash` of a definition (on chain: `batchLocationHash`): 64 hex digits of SHA-256.
 
-    The 32 random bytes of salt keep others from guessing a definition by its public name.
+    The 32 random bytes of salt keep others from guessing a definition by its public hash.
     """
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")

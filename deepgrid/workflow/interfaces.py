@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from deepgrid.workflow.fields import LONGEST_BYTES
 from deepgrid.workflow.network import Bore, NetworkInterface, VNet
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.running import StepRun
 from deepgrid.workflow.steps import Step
-from deepgrid.workflow.walk import steps_in
-
-if TYPE_CHECKING:
-    from deepgrid.workflow.job import Definition
+from deepgrid.workflow.walk import Fault, JobParts, steps_in
 
 BORE_PORT = 7835  # of every bore server: the client has no option for another one
 MOST_PEERS = 250  # steps' addresses in one virtual network: their keys are one variable of its hub
 MOST_NETWORKS = 16  # each is two processes beside the steps
 
-Fault = tuple[Path, str]
 
-
-def misplaced_networks(job: Definition) -> Iterator[Fault]:
+def misplaced_networks(job: JobParts) -> Iterator[Fault]:
     """Virtual networks that cannot be told apart, or would be too large."""
     addresses: dict[str, set[str]] = {}
     if len(job.virtual_networks) > MOST_NETWORKS:
@@ -41,7 +35,7 @@ def misplaced_networks(job: Definition) -> Iterator[Fault]:
             yield ("virtualNetworks", index), f"must not have more than {MOST_PEERS} addresses of steps"
 
 
-def misplaced_interfaces(step: Step, job: Definition, place: Path) -> Iterator[Fault]:
+def misplaced_interfaces(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
     """Interfaces that this step could not have."""
     for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
         where = (*place, "run", "customNetworkInterfaces", index)
@@ -71,7 +65,7 @@ def _wireguard(interface: NetworkInterface, run: StepRun, place: Path) -> Iterat
         yield (*place, kind), f"must not be longer than {LONGEST_BYTES} bytes in all"
 
 
-def _member(member: VNet, job: Definition, place: Path) -> Iterator[Fault]:
+def _member(member: VNet, job: JobParts, place: Path) -> Iterator[Fault]:
     gateways = {network.name: _ip(network.gateway_address) for network in job.virtual_networks}
     if member.name not in gateways:
         yield (*place, "name"), "missing virtual network: virtualNetworks has no network of this name"

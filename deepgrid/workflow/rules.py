@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from deepgrid.workflow.base import NotKnown
 from deepgrid.workflow.handles import misplaced_waits
 from deepgrid.workflow.interfaces import misplaced_interfaces, misplaced_networks
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.steps import Step
-from deepgrid.workflow.walk import steps_in
-
-if TYPE_CHECKING:
-    from deepgrid.workflow.job import Definition
+from deepgrid.workflow.walk import Fault, JobParts, steps_in
 
 MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB a step
 MOST_NESTED = 16  # each level is a shell inside a shell, and a call inside a call here
@@ -22,17 +18,15 @@ MOST_PARALLEL = 1000  # processes that one loop starts at once
 
 MOST_SHOWN = 100  # of one kind of fault
 
-Fault = tuple[Path, str]
 
-
-def faults_in(job: Definition) -> Iterator[Fault]:
+def faults_in(job: JobParts) -> Iterator[Fault]:
     """Everything that does not go together in a job; of one that is only partly known, what is sure."""
     yield from _where_known(_too_many(job))
     yield from _where_known(misplaced_networks(job))
     yield from _where_known(_in_steps(job))
 
 
-def faults_in_steps(steps: Sequence[Step], path: Path, job: Definition, above: int = 0) -> Iterator[Fault]:
+def faults_in_steps(steps: Sequence[Step], path: Path, job: JobParts, above: int = 0) -> Iterator[Fault]:
     """The same for steps at `path` that run in this job, `above` levels of steps down."""
     for place, step in steps_in(steps, path):
         if level(place) + above > MOST_NESTED:
@@ -50,12 +44,12 @@ def _where_known(rule: Iterable[Fault]) -> Iterator[Fault]:
         return
 
 
-def _too_many(job: Definition) -> Iterator[Fault]:
+def _too_many(job: JobParts) -> Iterator[Fault]:
     if sum(1 for _ in steps_in(job.steps, ("steps",))) > MOST_STEPS:
         yield ("steps",), f"must not have more than {MOST_STEPS} steps in all, with those inside of steps"
 
 
-def _in_steps(job: Definition) -> Iterator[Fault]:
+def _in_steps(job: JobParts) -> Iterator[Fault]:
     yield from faults_in_steps(job.steps, ("steps",), job)
 
 
@@ -64,7 +58,7 @@ def level(place: Path) -> int:
     return sum(isinstance(part, int) for part in place)
 
 
-def _oversized(step: Step, job: Definition, place: Path) -> Iterator[Fault]:
+def _oversized(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
     """Where a step asks for more than the whole job."""
     if not step.run:
         return
@@ -78,6 +72,6 @@ def _oversized(step: Step, job: Definition, place: Path) -> Iterator[Fault]:
             yield (*place, "run", "resources"), f"asks for {need} {what} in all, the job has {limit}"
 
 
-def _too_parallel(step: Step, _job: Definition, place: Path) -> Iterator[Fault]:
+def _too_parallel(step: Step, _job: JobParts, place: Path) -> Iterator[Fault]:
     if step.for_ and step.for_.parallel and step.for_.iterations > MOST_PARALLEL:
         yield (*place, "for"), f"must not start more than {MOST_PARALLEL} iterations at once"

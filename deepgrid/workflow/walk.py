@@ -6,10 +6,31 @@ Of a definition that is only partly known (see `partial`), they show what is kno
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from deepgrid.workflow.base import Model
+from deepgrid.workflow.network import VirtualNetwork
 from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.running import JobResources
 from deepgrid.workflow.steps import Step
+
+Fault = tuple[Path, str]  # a place, and what is wrong there
+
+
+class JobParts(Protocol):
+    """The parts of a job definition that the rules compare.
+
+    `Definition` has these parts and calls the rules, so the rules cannot import it.
+    """
+
+    @property
+    def resources(self) -> JobResources: ...
+
+    @property
+    def steps(self) -> tuple[Step, ...]: ...
+
+    @property
+    def virtual_networks(self) -> tuple[VirtualNetwork, ...]: ...
 
 
 def steps_in(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, Step]]:

@@ -8,15 +8,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from deepgrid.errors import NotFound, ServiceError
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.prefect_server import PrefectServer
 
-MEASURED_WITHIN_S = 180.0
-APPROVED_WITHIN_S = 60.0
-POLL_S = 0.5
 FINAL = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
+
+
+@dataclass(frozen=True)
+class MeasuringTimeouts:
+    """How long `./run up` waits for the measurement of one cluster, then for its approval; and how often it asks."""
+
+    measured_within_s: float = 180.0
+    approved_within_s: float = 60.0
+    poll_s: float = 0.5
+
+
+DEFAULT_TIMEOUTS = MeasuringTimeouts()
 
 
 def measure(grid: LocalGrid, tell: Callable[[str], None]) -> None:
@@ -38,15 +48,17 @@ def _measure(grid: LocalGrid, name: str) -> str:
         return str(error)
     if state["type"] != "COMPLETED":
         return f"{state['type'].lower()}: {state['message']}"
-    deadline = time.monotonic() + APPROVED_WITHIN_S
+    deadline = time.monotonic() + DEFAULT_TIMEOUTS.approved_within_s
     while not _is_measured(grid, name):
         if time.monotonic() > deadline:
             return "its labels wait for the operator's approval"
-        time.sleep(POLL_S)
+        time.sleep(DEFAULT_TIMEOUTS.poll_s)
     return _most_telling(grid, name)
 
 
-def run_to_end(prefect: PrefectServer, deployment: str) -> dict[str, str]:
+def run_to_end(
+    prefect: PrefectServer, deployment: str, timeouts: MeasuringTimeouts = DEFAULT_TIMEOUTS
+) -> dict[str, str]:
     """Run the deployment `flow/name` once; type and message of the run's last state.
 
     Raises ServiceError when Prefect does not know it, or the run does not end in time.
@@ -56,12 +68,12 @@ def run_to_end(prefect: PrefectServer, deployment: str) -> dict[str, str]:
     run = found and prefect.ask("POST", f"/api/deployments/{found['id']}/create_flow_run", wanted)
     if not run:
         raise ServiceError(f"Prefect does not run {deployment}.", next_step="See ./run status.")
-    deadline = time.monotonic() + MEASURED_WITHIN_S
+    deadline = time.monotonic() + timeouts.measured_within_s
     while time.monotonic() < deadline:
         seen = prefect.ask("GET", f"/api/flow_runs/{run['id']}")
         if seen and seen["state"]["type"] in FINAL:
             return {"type": seen["state"]["type"], "message": seen["state"]["message"] or ""}
-        time.sleep(POLL_S)
+        time.sleep(timeouts.poll_s)
     raise ServiceError(f"The run of {deployment} goes on; its labels come later.")
 
 

@@ -34,7 +34,7 @@ from tests.slurm.support import Box, new_key
 FEE_MINUTES = 5
 PAUSE_S = 1.0
 PROVIDER = "0x" + "9" * 40
-SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=10, cpus_per_task=1, ntasks=1, batch_location_hash="")
+SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=10, cpus_per_task=1, ntasks=1, definition_hash="")
 
 
 @dataclass

@@ -18,7 +18,7 @@ from sqlalchemy import func, select
 from deepgrid.services.database import Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Table, UsedNonce
 from deepgrid.services.messages import Upload
 from deepgrid.services.protocol import sign
-from deepgrid.workflow import canonical, location_hash
+from deepgrid.workflow import canonical, hash_definition
 from tests.services.support import DOMAIN, Grid, a_job
 
 HALF_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX-Half"
@@ -27,10 +27,13 @@ PATIENCE_S = 60.0
 
 SALT = bytes(32)
 CONTENT = canonical(a_job())
-NAME = location_hash(SALT, CONTENT).encode()
-UPLOAD = f"/v1/definitions/{NAME.decode()}"
+DEFINITION_HASH = hash_definition(SALT, CONTENT).encode()
+UPLOAD = f"/v1/definitions/{DEFINITION_HASH.decode()}"
 UPLOAD_BODY = Upload(salt=SALT.hex(), definition=CONTENT.decode()).model_dump_json().encode()
-RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (NAME, PrivateKey().public_key.format().hex().encode())
+RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (
+    DEFINITION_HASH,
+    PrivateKey().public_key.format().hex().encode(),
+)
 NOTICE_BODY = b'{"kind":"test","text":"hello"}'
 REQUESTS = {  # each that a signer may send, to a job that is not theirs
     "upload": ("PUT", UPLOAD, UPLOAD_BODY),

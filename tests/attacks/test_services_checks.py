@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import AccessDenied, InputError, ServiceError
-from deepgrid.services import script_check
 from deepgrid.services.admission import Limits, checks
 from deepgrid.services.database import Definition as StoredDefinition
+from deepgrid.services.script_check import CheckLimits, check_script
 from deepgrid.workflow import Definition, Step, StepRun
 from deepgrid.workflow.models import ContainerRun
 from tests.attacks.http_support import UPLOAD, UPLOAD_BODY, ask, person, rows
@@ -84,8 +84,8 @@ async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeyp
             assert refused
             assert all(error.transient and "try again" in str(error) for error in refused)
         async with asyncio.timeout(120):
-            names = await asyncio.gather(*(patient.upload(a_job(f"echo more {n}")) for n in range(12)))
-        assert len(set(names)) == 12, "a client that waits as told loses nothing"
+            hashes = await asyncio.gather(*(patient.upload(a_job(f"echo more {n}")) for n in range(12)))
+        assert len(set(hashes)) == 12, "a client that waits as told loses nothing"
 
 
 @pytest.mark.attack(
@@ -96,8 +96,8 @@ async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: 
     seen: list[str] = []
     monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
     grid = await start()
-    names = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
-    assert len(set(names)) == 50
+    hashes = await asyncio.gather(*(grid.customer.upload(a_job()) for _ in range(50)))
+    assert len(set(hashes)) == 50
     assert len(seen) == 1
     await grid.rival.upload(a_job().model_copy(update={"enable_logging": True}))
     assert len(seen) == 1
@@ -112,13 +112,13 @@ async def test_a_check_without_an_end_is_ended(tmp_path: Path, monkeypatch: pyte
     endless.write_text("#!/bin/bash\nwhile :; do :; done\n")
     endless.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(script_check, "BOUNDED", (*script_check.BOUNDED[:-1], "1"))
+    quick = CheckLimits(processor_s=1)
     with pytest.raises(InputError, match="use fewer steps"):
-        await asyncio.to_thread(script_check.check_script, "#!/bin/bash\ntrue\n")
+        await asyncio.to_thread(check_script, "#!/bin/bash\ntrue\n", limits=quick)
     endless.write_text("#!/bin/bash\nread -r -t 100 <> <(:)\n")  # without processor time
-    monkeypatch.setattr(script_check, "WITHIN_S", 0.5)
+    impatient = CheckLimits(processor_s=1, within_s=0.5)
     with pytest.raises(ServiceError, match="did not finish") as caught:
-        await asyncio.to_thread(script_check.check_script, "#!/bin/bash\ntrue\n")
+        await asyncio.to_thread(check_script, "#!/bin/bash\ntrue\n", limits=impatient)
     assert caught.value.transient
 
 

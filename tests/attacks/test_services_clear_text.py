@@ -126,8 +126,8 @@ async def test_tls_is_verified(start: Start, certificate: tuple[Path, Path], mon
             await client.upload(a_job())
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
     async with client_of(grid.url, ACCOUNTS["customer"]) as client:
-        name = await client.upload(a_job())
-        assert await client.releases(name) == []
+        definition_hash = await client.upload(a_job())
+        assert await client.releases(definition_hash) == []
 
 
 @pytest.mark.attack(

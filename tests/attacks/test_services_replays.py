@@ -13,7 +13,7 @@ from deepgrid.services.admission import Limits
 from deepgrid.services.database import UsedNonce
 from deepgrid.services.protocol import sign
 from tests.attacks.http_support import (
-    NAME,
+    DEFINITION_HASH,
     REQUESTS,
     STORED,
     UPLOAD,
@@ -59,7 +59,7 @@ async def test_no_request_counts_twice(grid: Grid, request_name: str) -> None:
 
 async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
     """Who may send this request once."""
-    grid.chain.put(1, NAME.decode())
+    grid.chain.put(1, DEFINITION_HASH.decode())
     if request_name in ("release", "releases"):
         async with person("127.0.0.1") as client:
             answer = await ask(client, grid, ACCOUNTS["customer"], "PUT", UPLOAD, UPLOAD_BODY)
@@ -73,15 +73,17 @@ async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
     defence="each is given and taken as the chain names the job's customer and provider",
 )  # fmt: skip
 async def test_jobs_of_others_stay_theirs(grid: Grid, request_name: str) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash)
     await grid.provider.push_log(1, 0, b"secret output")
     before = await rows(grid, *STORED)
     method, path, body = REQUESTS[request_name]
     if request_name == "upload":
-        path, body = f"/v1/definitions/{name}", UPLOAD_BODY  # under the name of another one's definition
+        path, body = f"/v1/definitions/{definition_hash}", UPLOAD_BODY  # under the name of another one's definition
     async with person("127.0.6.6") as client:
-        answer = await ask(client, grid, ACCOUNTS["rival"], method, path, body.replace(NAME, name.encode()))
+        answer = await ask(
+            client, grid, ACCOUNTS["rival"], method, path, body.replace(DEFINITION_HASH, definition_hash.encode())
+        )
     assert answer.status_code in (403, 404, 422), answer.text
     assert "secret" not in answer.text
     assert await rows(grid, *STORED) == before

@@ -70,16 +70,16 @@ async def test_asking_too_early_is_bounded_too(start: Start) -> None:
 )  # fmt: skip
 async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
     grid = await start(limits=Limits(refusals_per_address=Rate(0.01, 20)))
-    name = await grid.customer.upload(a_job())
+    definition_hash = await grid.customer.upload(a_job())
     async with person("127.0.0.1") as client:
         statuses = [(await client.get(f"{grid.url}/v1/nothing")).status_code for _ in range(60)]
         assert statuses.count(404) <= 21
         assert statuses[-1] == 429
         assert (await ask(client, grid, stranger(), *REQUESTS["upload"])).status_code == 429
-        answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{name}/releases")
+        answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{definition_hash}/releases")
         assert answer.status_code == 200
         headers = {protocol.ADDRESS_HEADER: ACCOUNTS["customer"].address}  # pretending to be one gets to the signature
-        answer = await client.get(f"{grid.url}/v1/definitions/{name}/releases", headers=headers)
+        answer = await client.get(f"{grid.url}/v1/definitions/{definition_hash}/releases", headers=headers)
         assert answer.status_code == 401
     async with person("127.0.0.2") as client:
         assert (await client.get(f"{grid.url}/v1/health")).status_code == 200
@@ -106,11 +106,11 @@ async def test_unsigned_requests_have_a_rate(start: Start) -> None:
 )  # fmt: skip
 async def test_a_signer_has_a_rate(start: Start) -> None:
     grid = await start(limits=Limits(requests_per_signer=Rate(0.01, 10)))
-    name = await grid.customer.upload(a_job())
+    definition_hash = await grid.customer.upload(a_job())
     statuses = []
     for number in range(15):
         async with person(f"127.0.8.{number + 1}") as client:
-            answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{name}/releases")
+            answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{definition_hash}/releases")
             statuses.append(answer.status_code)
     assert statuses == [200] * 9 + [429] * 6
     assert await rows(grid, UsedNonce) == 10

@@ -27,7 +27,7 @@ from deepgrid.services.messages import Notice
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer
-from tests.cli.test_exits import DEFINITION, JOB
+from tests.cli.support import DEFINITION, JOB
 
 SEQUENCES = [
     "\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]52;c;cm0gLXJmIH4K\x07", "\x1b]8;;http://evil.example\x1b\\link",

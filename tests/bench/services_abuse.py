@@ -35,7 +35,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.services.messages import Upload
 from deepgrid.services.protocol import Domain, sign
-from deepgrid.workflow import Definition, canonical, location_hash
+from deepgrid.workflow import Definition, canonical, hash_definition
 from tests.chain.anvil import Anvil
 from tests.chain.grid import Grid, build, gather_people
 from tests.cli.live import services_of
@@ -74,7 +74,7 @@ class Party:
         content = canonical(Definition.model_validate({"resources": resources, "steps": steps}))
         salt = secrets.token_bytes(32)
         body = Upload(salt=salt.hex(), definition=content.decode()).model_dump_json().encode()
-        return await self.send("PUT", f"/v1/definitions/{location_hash(salt, content)}", body)
+        return await self.send("PUT", f"/v1/definitions/{hash_definition(salt, content)}", body)
 
 
 def client_at(source: str) -> httpx.AsyncClient:
@@ -172,8 +172,8 @@ async def _expensive(customer: Party, met: Counter[str]) -> None:
 def _of_strangers(url: str, domain: Domain) -> list[bytes]:
     """Requests of all kinds, each signed with a fresh key. They are made before, as signing costs this process."""
     body = Upload(salt="00" * 32, definition="{}").model_dump_json().encode()
-    name = location_hash(bytes(32), b"{}")
-    kinds = [("PUT", f"/v1/definitions/{name}", body), ("POST", "/v1/jobs/1/log?offset=0", b"x" * 10_000),
+    definition_hash = hash_definition(bytes(32), b"{}")
+    kinds = [("PUT", f"/v1/definitions/{definition_hash}", body), ("POST", "/v1/jobs/1/log?offset=0", b"x" * 10_000),
              ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""), ("GET", "/v1/jobs/1/notices", b"")]  # fmt: skip
     made = []
     for method, path, content in itertools.islice(itertools.cycle(kinds), STRANGERS_PER_S * (ABUSED_S + 5)):

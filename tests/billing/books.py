@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deepgrid.billing.entries import Runs, Span
+from deepgrid.billing.differences import Kind
+from deepgrid.billing.entries import Purpose, Runs, Span
+from deepgrid.billing.formulas import bill
 from deepgrid.billing.reconcile import Reconciliation, reconcile
-from tests.billing.histories import DAY, ME, History, Plan
+from tests.billing.histories import CUSTOMER, CUT_PERCENT, DAY, ME, History, Plan
+
+HOUR = 3600
 
 
 def history(*some: Plan, span: Span = DAY) -> History:
@@ -24,3 +28,26 @@ def provider_books(made: History, runs: Runs | None = None, tolerance: int = 1) 
 
 def operator_books(made: History) -> Reconciliation:
     return reconcile("grid", made.ledger(), made.span)
+
+
+def kinds(books: Reconciliation) -> list[tuple[int, Kind | None]]:
+    return [(one.job_id, one.kind) for one in books.differences]
+
+
+def bill_more(made: History, more: int) -> None:
+    """Job 1's settlement bills `more` minutes than it should, with the money that follows from it."""
+    settled = made.settlements[0]
+    job = made.jobs[settled.job_id]
+    minutes = settled.billed_minutes + more
+    parts = bill(minutes, job.rate_wei_per_minute, job.locked_wei, CUT_PERCENT)
+    made.platform_cut += parts.cut - settled.cut_wei
+    made.settlements[0] = replace(
+        settled, billed_minutes=minutes, paid_wei=parts.paid, cut_wei=parts.cut, refunded_wei=parts.refunded
+    )
+    for purpose, payee, wei in ((Purpose.PAID, ME, parts.paid), (Purpose.REFUND, CUSTOMER, parts.refunded)):
+        standing = [t for t in made.transfers if (t.job_id, t.purpose) == (job.id, purpose)]
+        old = sum(t.wei for t in standing)
+        made.transfers = [t for t in made.transfers if t not in standing]
+        if wei:
+            made.move(purpose, job.id, "", payee, wei, settled.at)
+        made.balance += old

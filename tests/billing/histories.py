@@ -63,7 +63,7 @@ class History:
         claimed_at = plan.submit + 2
         claimed = plan.end not in (S.PENDING, S.META_SCHEDULED)
         self.requested[job_id] = block_of(plan.submit)
-        self._move(Purpose.DEPOSIT, job_id, CUSTOMER, CONTRACT, plan.locked, plan.submit)
+        self.move(Purpose.DEPOSIT, job_id, CUSTOMER, CONTRACT, plan.locked, plan.submit)
         job = Job(
             id=job_id, status=plan.end, customer=CUSTOMER, provider=plan.provider if claimed else None,
             definition=JobDefinition(0, 100, 1, 1, ""), name="", locked_wei=plan.locked, final_cost_wei=0,
@@ -104,7 +104,7 @@ class History:
 
     def stray(self, wei: int) -> None:
         """Somebody sends credits to the contract for nothing."""
-        self._move(Purpose.STRAY, None, CUSTOMER, CONTRACT, wei, self.span.since + 1)
+        self.move(Purpose.STRAY, None, CUSTOMER, CONTRACT, wei, self.span.since + 1)
 
     def _run(self, plan: Plan, job: Job) -> Job:
         """From its claim on: Slurm runs it, the supervisor reports, the contract divides."""
@@ -112,7 +112,7 @@ class History:
         end = begin + plan.ran_s
         topped_up_at = begin + 1
         if plan.top_up:
-            self._move(Purpose.TOP_UP, job.id, CUSTOMER, CONTRACT, plan.top_up, topped_up_at)
+            self.move(Purpose.TOP_UP, job.id, CUSTOMER, CONTRACT, plan.top_up, topped_up_at)
         locked = plan.locked + plan.top_up
         granted = locked // plan.rate if plan.rate else 525_600
         job = replace(job, locked_wei=locked, granted_minutes=granted)
@@ -149,10 +149,10 @@ class History:
             (Purpose.PAID, plan.provider, parts.paid), (Purpose.REFUND, CUSTOMER, parts.refunded),
         ):  # fmt: skip
             if wei:
-                self._move(purpose, job.id, CONTRACT, payee, wei, at)
+                self.move(purpose, job.id, CONTRACT, payee, wei, at)
         return replace(job, ended_at=at, final_cost_wei=parts.cost)
 
-    def _move(self, purpose: Purpose, job_id: int | None, payer: str, payee: str, wei: int, at: int) -> None:
+    def move(self, purpose: Purpose, job_id: int | None, payer: str, payee: str, wei: int, at: int) -> None:
         self.balance += wei if payee == CONTRACT else -wei
         self.transfers.append(Transfer(purpose, job_id, payer, payee, wei, block_of(at), f"0x{purpose}{job_id}"))
 

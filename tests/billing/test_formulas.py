@@ -20,7 +20,7 @@ def test_started_minutes(seconds: int, minutes: int) -> None:
 
 def test_rate_of_the_published_example() -> None:
     prices = Prices(85 * 10**17, 95 * 10**16, 8 * 10**13)
-    definition = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, batch_location_hash="")
+    definition = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="")
     assert rate_wei_per_minute(definition, prices) == 1468 * 10**16
 
 

@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 
 from deepgrid.billing.differences import Kind
 from deepgrid.billing.entries import Purpose, Run, Runs
-from deepgrid.billing.formulas import bill
-from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, reconcile
+from deepgrid.billing.reconcile import needs_older_strays, reconcile
 from deepgrid.lifecycle.states import JobStatus
-from tests.billing.books import history, operator_books, provider_books
-from tests.billing.histories import CREDIT, CUSTOMER, CUT_PERCENT, DAY, ME, MIDNIGHT, History, Plan, plans
+from tests.billing.books import HOUR, bill_more, history, kinds, operator_books, provider_books
+from tests.billing.histories import CREDIT, DAY, ME, MIDNIGHT, History, Plan, plans
 
 S = JobStatus
-HOUR = 3600
-
-
-def kinds(books: Reconciliation) -> list[tuple[int, Kind | None]]:
-    return [(one.job_id, one.kind) for one in books.differences]
 
 
 @settings(max_examples=50, deadline=None)
@@ -46,7 +40,7 @@ def test_too_many_minutes_are_always_named(wrong: Plan, others: list[Plan], more
         locked=10**40,
     )  # fmt: skip
     made = history(wrong, *(replace(one, provider=ME) for one in others))
-    _bill_more(made, more)
+    bill_more(made, more)
     books = provider_books(made)
     assert kinds(books) == [(1, Kind.MINUTES)]
     assert books.imbalances == ()  # the money went where the settlement says
@@ -85,31 +79,12 @@ def test_what_slurm_knows_better_is_always_named(wrong: Plan, others: list[Plan]
     assert kinds(provider_books(made, Runs((*changed, *rest)))) == [(1, kind)]
 
 
-def _bill_more(made: History, more: int) -> None:
-    """Job 1's settlement bills `more` minutes than it should, with the money that follows from it."""
-    settled = made.settlements[0]
-    job = made.jobs[settled.job_id]
-    minutes = settled.billed_minutes + more
-    parts = bill(minutes, job.rate_wei_per_minute, job.locked_wei, CUT_PERCENT)
-    made.platform_cut += parts.cut - settled.cut_wei
-    made.settlements[0] = replace(
-        settled, billed_minutes=minutes, paid_wei=parts.paid, cut_wei=parts.cut, refunded_wei=parts.refunded
-    )
-    for purpose, payee, wei in ((Purpose.PAID, ME, parts.paid), (Purpose.REFUND, CUSTOMER, parts.refunded)):
-        standing = [t for t in made.transfers if (t.job_id, t.purpose) == (job.id, purpose)]
-        old = sum(t.wei for t in standing)
-        made.transfers = [t for t in made.transfers if t not in standing]
-        if wei:
-            made._move(purpose, job.id, "", payee, wei, settled.at)
-        made.balance += old
-
-
 # -- each difference by itself ----------------------------------------------------------------
 
 
 def test_the_evidence_of_a_wrong_bill_names_everything_that_one_looks_up() -> None:
     made = history(Plan(ran_s=30))
-    _bill_more(made, 4)
+    bill_more(made, 4)
     books = provider_books(made)
     (difference,) = books.differences
     for words in ("billed 5 minutes", "ran 1 in Slurm", "Slurm job 101", "1 expected", "2027-01-15 01:00:05"):
@@ -121,13 +96,13 @@ def test_the_evidence_of_a_wrong_bill_names_everything_that_one_looks_up() -> No
 @pytest.mark.parametrize(("more", "tolerance", "differs"), [(1, 1, False), (2, 1, True), (1, 0, True), (5, 5, False)])
 def test_the_tolerance_is_in_minutes(more: int, tolerance: int, differs: bool) -> None:
     made = history(Plan(ran_s=30))
-    _bill_more(made, more)
+    bill_more(made, more)
     assert bool(provider_books(made, tolerance=tolerance).differences) == differs
 
 
 def test_a_provider_that_forgot_minutes_sees_it() -> None:
     made = history(Plan(ran_s=600))
-    _bill_more(made, -5)
+    bill_more(made, -5)
     assert kinds(provider_books(made)) == [(1, Kind.MINUTES)]
 
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from deepgrid.billing.differences import Kind
 from deepgrid.billing.entries import Runs
-from tests.billing.books import history, provider_books
-from tests.billing.histories import MIDNIGHT, Plan
-from tests.billing.test_reconcile import HOUR, S, kinds
+from tests.billing.books import HOUR, history, kinds, provider_books
+from tests.billing.histories import MIDNIGHT, Plan, S
 
 
 def test_a_second_start_that_the_script_refused_is_no_run() -> None:

@@ -11,9 +11,8 @@ from deepgrid.billing.plot import draw
 from deepgrid.billing.reconcile import Reconciliation
 from deepgrid.billing.report import page, stored, table
 from deepgrid.lifecycle.states import JobStatus
-from tests.billing.books import history, operator_books, provider_books
+from tests.billing.books import bill_more, history, operator_books, provider_books
 from tests.billing.histories import CREDIT, MIDNIGHT, Plan
-from tests.billing.test_reconcile import _bill_more
 
 ODD = 3 * CREDIT + 1  # a rate that floats cannot hold
 HUGE = 10**36
@@ -24,7 +23,7 @@ def books(kind: str) -> Reconciliation:
         Plan(ran_s=30, rate=ODD), Plan(rate=ODD, locked=HUGE + 1), Plan(end=JobStatus.RUNNING),
         Plan(end=JobStatus.PANICKED),
     )  # fmt: skip
-    _bill_more(made, 7)
+    bill_more(made, 7)
     return provider_books(made) if kind == "provider" else operator_books(made)
 
 

@@ -23,7 +23,7 @@ HARDWARE = Hardware(gpus_per_node=(2, 2), cpus_per_node=(8, 8), mem_per_node_mb=
 PRICES = Prices(gpu_wei_per_minute=8 * CREDIT, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=10**14)
 LABELS = (Label("zone", "north"), Label("os", "linux"))
 DEFINITION = JobDefinition(
-    gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, batch_location_hash="ab" * 23, storage_type=4,
+    gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="ab" * 23, storage_type=4,
     uses=(Label("os", "linux"),), affinity=(Affinity("zone", "!=", "south"), Affinity("compute.gflops", "<", "9")),
 )  # fmt: skip
 RATE = 146 * CREDIT // 10  # the worked example of the contracts' specification: 14.6 credits a minute

@@ -93,7 +93,7 @@ async def test_refusals_come_typed_with_their_arguments(people: People) -> None:
 
     few = await refused(customer.request_job(DEFINITION, 5, "few"))
     assert (few.name, few.args_by_name) == ("InsufficientFunds", {"available": 5, "required": 100 * CREDIT})
-    empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=1, ntasks=1, batch_location_hash="")
+    empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=1, ntasks=1, definition_hash="")
     assert (await refused(customer.request_job(empty, 100 * CREDIT, ""))).name == "InvalidJobDefinition"
     assert (await refused(customer.transfer(WHO, 10**30))).name == "ERC20InsufficientBalance"
     job_id = await people.request()

@@ -52,7 +52,7 @@ async def test_refused_ones_leave_no_gap(people: People) -> None:
 
 async def test_mined_refusal_has_its_reason_and_knows_what_came_before_it(own_people: People) -> None:
     """Approve and request share a block: the refusal must be the deposit's, not the allowance's before the block."""
-    empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=0, ntasks=0, batch_location_hash="")
+    empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=0, ntasks=0, definition_hash="")
     with pytest.raises(ContractError) as refused:
         await own_people.customer.request_job(empty, 100 * CREDIT, "", approve_first=100 * CREDIT)
     assert refused.value.name == "InvalidJobDefinition"

@@ -55,8 +55,8 @@ class Batch:
     async def submit(self, names: Sequence[str]) -> list[int]:
         """Ask for one job of each kind named, in one transaction; returns their ids."""
         kinds = [KINDS[name] for name in names]
-        places = dict(await asyncio.gather(*map(self._upload, set(kinds))))
-        requests = [Request(self._definition(kind, places), self._locked(kind), kind.name) for kind in kinds]
+        hashes = dict(await asyncio.gather(*map(self._upload, set(kinds))))
+        requests = [Request(self._definition(kind, hashes), self._locked(kind), kind.name) for kind in kinds]
         ids = await self._world.customer.writer.request_jobs(requests)
         for job_id, kind in zip(ids, kinds, strict=True):
             self.kinds[job_id] = kind
@@ -151,11 +151,11 @@ class Batch:
         model = definition(kind, str(self._world.starts), str(self._world.gates))
         return kind.name, await self._world.customer.services.upload(model)
 
-    def _definition(self, kind: Kind, places: Mapping[str, str]) -> JobDefinition:
+    def _definition(self, kind: Kind, hashes: Mapping[str, str]) -> JobDefinition:
         resources = definition(kind, "", "").resources
         return JobDefinition(
             gpus=resources.gpus, mem_per_cpu_mb=resources.mem_per_cpu, cpus_per_task=resources.cpus_per_task,
-            ntasks=resources.tasks, batch_location_hash=places[kind.name], uses=self._uses,
+            ntasks=resources.tasks, definition_hash=hashes[kind.name], uses=self._uses,
         )  # fmt: skip
 
     def _locked(self, kind: Kind) -> int:

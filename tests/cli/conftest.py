@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.cli.main import app
 from tests.chain.anvil import Anvil
 from tests.chain.grid import approve_waiting, build
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of
+from tests.cli.support import Invoke
 
 _number = itertools.count()
 
@@ -80,3 +83,17 @@ async def running_id(job_id: int, operator: Party, provider: Party) -> int:
     await provider.writer.claim_next()
     await provider.writer.set_running(job_id, 0)
     return job_id
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    """The command in an empty home, in process."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("DPS_KEY_FILE", "DEEPGRID_BOOK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str | Path) -> Result:
+        return CliRunner().invoke(app, list(map(str, args)))
+
+    return run

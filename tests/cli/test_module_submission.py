@@ -27,8 +27,8 @@ async def test_the_provider_gets_the_steps_of_a_module_and_its_commit(
     job_id = int(submitted.out.split()[1])
     await operator.writer.meta_schedule(job_id, provider.address)
     assert await provider.writer.claim_next()
-    place = (await chain.job(job_id)).definition.batch_location_hash
-    job = await provider.services.fetch_definition(job_id, place)
+    definition_hash = (await chain.job(job_id)).definition.definition_hash
+    job = await provider.services.fetch_definition(job_id, definition_hash)
     module = job.steps[0].module
     assert module is not None
     assert (module.commit, [one.value for one in module.inputs]) == (commit, ["Ada", "1"])

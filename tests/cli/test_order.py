@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.customer.session import parse_affinity, parse_use, read_order
+from deepgrid.customer.order import parse_affinity, parse_use, read_order
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 
@@ -48,7 +48,7 @@ def test_an_order_is_named_after_its_file_and_holds_what_goes_on_chain(tmp_path:
     order = read_order(file, 5, uses=["os=linux"], affinities=["mem>=4000"])
     assert order.name == "simulation"
     assert order.definition("ab") == JobDefinition(
-        gpus=1, mem_per_cpu_mb=500, cpus_per_task=3, ntasks=2, batch_location_hash="ab",
+        gpus=1, mem_per_cpu_mb=500, cpus_per_task=3, ntasks=2, definition_hash="ab",
         uses=(Label("os", "linux"),), affinity=(Affinity("mem", ">=", "4000"),),
     )  # fmt: skip
 

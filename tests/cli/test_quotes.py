@@ -51,7 +51,7 @@ async def test_a_chain_that_is_away_leaves_the_file_valid(dps: Dps, live: Live, 
 
 
 async def test_only_approved_clusters_that_fit_are_quoted(chain: Chain, provider: Party) -> None:
-    job = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, batch_location_hash="")
+    job = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, definition_hash="")
     (alpha,) = [one for one in await chain.providers() if one.address == provider.address]
     free = replace(alpha, prices=Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=0, mem_wei_per_mb_minute=0))
     found = quote(job, [alpha, free, replace(free, banned=True), replace(free, approved=False)])

@@ -11,7 +11,7 @@ from deepgrid.cli.bill import running_cost
 from deepgrid.cli.story import conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
-from tests.cli.test_exits import JOB
+from tests.cli.support import JOB
 
 CREDIT = 10**18
 S = JobStatus
@@ -53,7 +53,7 @@ def test_what_a_job_waits_for(status: JobStatus) -> None:
 
 def test_what_a_job_asks_for_is_said_as_it_is_written() -> None:
     definition = JobDefinition(
-        gpus=1, mem_per_cpu_mb=128, cpus_per_task=4, ntasks=2, batch_location_hash="", uses=(Label("os", "linux"),),
+        gpus=1, mem_per_cpu_mb=128, cpus_per_task=4, ntasks=2, definition_hash="", uses=(Label("os", "linux"),),
         affinity=(Affinity("mem", ">=", "4000"), Affinity("gpu", "in", "nvidia")),
     )  # fmt: skip
     job = replace(JOB, definition=definition)

@@ -5,34 +5,17 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.cli.main import app
+from tests.cli.support import Invoke
 
 A = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 URLS = [part for name in ("rpc", "definitions", "logs") for part in (f"--{name}-url", "http://127.0.0.1:1")]
-Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def dps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """The command in an empty home, in process."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("DPS_KEY_FILE", "DEEPGRID_BOOK"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-
-    def invoke(*args: str | Path) -> Result:
-        return CliRunner().invoke(app, list(map(str, args)))
-
-    return invoke
 
 
 def _book(**changes: object) -> AddressBook:
@@ -43,13 +26,13 @@ def _book(**changes: object) -> AddressBook:
     return AddressBook.model_validate(fields | changes)
 
 
-def test_help_of_everything(dps: Invoke) -> None:
+def test_help_of_everything(invoke: Invoke) -> None:
     groups = ("job", "credit", "allowance", "key", "provider", "operator", "services")
     for words in ((), ("submit",), ("validate",), ("init",), *((group,) for group in groups)):
-        result = dps(*words, "--help")
+        result = invoke(*words, "--help")
         assert result.exit_code == 0, words
         assert "Usage: dps" in result.output or "Usage: root" in result.output
-    assert "--private-key" not in dps("submit", "--help").output
+    assert "--private-key" not in invoke("submit", "--help").output
 
 
 @pytest.mark.parametrize(
@@ -78,74 +61,74 @@ def test_help_of_everything(dps: Invoke) -> None:
         (("key", "show"), "dps key create"),
     ],
 )  # fmt: skip
-def test_wrong_usage_is_one_line_and_status_2(dps: Invoke, args: tuple[str | Path, ...], complaint: str) -> None:
-    result = dps(*args)
+def test_wrong_usage_is_one_line_and_status_2(invoke: Invoke, args: tuple[str | Path, ...], complaint: str) -> None:
+    result = invoke(*args)
     assert result.exit_code == 2
     assert complaint in result.stderr
     assert result.stderr.startswith("dps: ") and result.stderr.count("\n") == 1
     assert result.stdout == ""
 
 
-def test_broken_yaml_is_named_with_line_and_column(dps: Invoke, tmp_path: Path) -> None:
+def test_broken_yaml_is_named_with_line_and_column(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("steps: [\n  a: b: c")
-    result = dps("submit", "broken.yaml", "--credits", "100")
+    result = invoke("submit", "broken.yaml", "--credits", "100")
     assert result.exit_code == 2
     assert result.stderr.startswith("dps: broken.yaml:2:7: ") and result.stderr.count("\n") == 1
 
 
-def test_every_fault_of_a_file_is_said_at_once(dps: Invoke, tmp_path: Path) -> None:
+def test_every_fault_of_a_file_is_said_at_once(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(
         "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 10, gpus: 0}\nenableLoging: true\nsteps:\n  - nme: x\n"
     )
     for verb in (("validate", "job.yaml"), ("submit", "job.yaml", "--credits", "100")):
-        result = dps(*verb)
+        result = invoke(*verb)
         assert result.exit_code == 2
         first, second = result.stderr.splitlines()
         assert first == "dps: job.yaml:2:1: enableLoging: unknown field (did you mean 'enableLogging'?)"
         assert second.startswith("dps: job.yaml:4:5: steps[0].nme: unknown field")
 
 
-def test_a_key_that_others_may_read_is_refused(dps: Invoke, tmp_path: Path) -> None:
+def test_a_key_that_others_may_read_is_refused(invoke: Invoke, tmp_path: Path) -> None:
     key = tmp_path / "key"
     Wallet.create(key)
     key.chmod(0o640)
     for verb in (("key", "show"), ("credit", "get"), ("submit", EXAMPLE, "--credits", "100")):
-        result = dps(*verb, "--key", key)
+        result = invoke(*verb, "--key", key)
         assert result.exit_code == 2
         assert f"chmod 600 {key}" in result.stderr
 
 
-def test_key_create_makes_a_private_file_once(dps: Invoke, tmp_path: Path) -> None:
-    made = dps("key", "create")
+def test_key_create_makes_a_private_file_once(invoke: Invoke, tmp_path: Path) -> None:
+    made = invoke("key", "create")
     file = tmp_path / ".dps" / "key"
     assert made.exit_code == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert dps("key", "show").stdout == made.stdout == f"{Wallet.load(file).address}\n"
+    assert invoke("key", "show").stdout == made.stdout == f"{Wallet.load(file).address}\n"
     assert file.read_text().strip() not in made.output
-    assert dps("key", "create").exit_code == 2
+    assert invoke("key", "create").exit_code == 2
 
 
-def test_book_that_is_missing_or_leads_nowhere(dps: Invoke, tmp_path: Path) -> None:
-    dps("key", "create")
-    missing = dps("credit", "get")
+def test_book_that_is_missing_or_leads_nowhere(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("key", "create")
+    missing = invoke("credit", "get")
     assert (missing.exit_code, "no address book" in missing.stderr) == (2, True)
     _book().save(tmp_path / ".dps" / "grid.json")
-    silent = dps("credit", "get")
+    silent = invoke("credit", "get")
     assert (silent.exit_code, "cannot be reached" in silent.stderr) == (2, True)
 
 
-def test_init_writes_a_file_that_is_valid_and_never_replaces_one(dps: Invoke, tmp_path: Path) -> None:
+def test_init_writes_a_file_that_is_valid_and_never_replaces_one(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for options, file in (
         ((), "job.yaml"),
         (("-o", "other.yaml"), "other.yaml"),
         (("-o", "folder"), "folder/job.yaml"),
     ):
-        result = dps("init", *options)
+        result = invoke("init", *options)
         assert (result.exit_code, result.stdout) == (0, f"{file}\n")
-        assert dps("validate", file).stdout.startswith("valid\n")
-    again = dps("init")
+        assert invoke("validate", file).stdout.startswith("valid\n")
+    again = invoke("init")
     assert (again.exit_code, "job.yaml exists" in again.stderr) == (2, True)
 
 

@@ -9,36 +9,34 @@ import pytest
 import yaml
 
 from deepgrid.services.script_check import check_script
-from tests.cli.test_usage import Invoke, dps
-
-__all__ = ["dps"]  # the fixture
+from tests.cli.support import Invoke
 
 RESOURCES = "resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
 BROKEN = RESOURCES + "steps:\n  - {rum: {command: x}}\n"
 IDLE = RESOURCES + "steps: [{for: {parallel: false, steps: []}}]\n"
 
 
-def test_init_names_a_schema_that_is_there(dps: Invoke, tmp_path: Path) -> None:
-    assert dps("init").exit_code == 0
+def test_init_names_a_schema_that_is_there(invoke: Invoke, tmp_path: Path) -> None:
+    assert invoke("init").exit_code == 0
     first = (tmp_path / "job.yaml").read_text().splitlines()[0]
     assert first == "# yaml-language-server: $schema=job.schema.json"
-    assert (tmp_path / "job.schema.json").read_text() == dps("schema").stdout
-    assert json.loads(dps("schema").stdout)["properties"]["steps"]["description"]
+    assert (tmp_path / "job.schema.json").read_text() == invoke("schema").stdout
+    assert json.loads(invoke("schema").stdout)["properties"]["steps"]["description"]
 
 
-def test_init_leaves_a_schema_alone_that_is_there_already(dps: Invoke, tmp_path: Path) -> None:
+def test_init_leaves_a_schema_alone_that_is_there_already(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "job.schema.json").write_text("mine")
-    assert dps("init").exit_code == 0
+    assert invoke("init").exit_code == 0
     assert (tmp_path / "job.schema.json").read_text() == "mine"
 
 
-def test_validate_says_what_is_wrong_and_what_is_odd(dps: Invoke, tmp_path: Path) -> None:
+def test_validate_says_what_is_wrong_and_what_is_odd(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text(BROKEN)
-    broken = dps("validate", "broken.yaml")
+    broken = invoke("validate", "broken.yaml")
     assert broken.exit_code == 2
     assert "broken.yaml:3:6: steps[0].rum: unknown field (did you mean 'run'?)" in broken.stderr
     (tmp_path / "idle.yaml").write_text(IDLE)
-    idle = dps("validate", "idle.yaml")
+    idle = invoke("validate", "idle.yaml")
     assert idle.exit_code == 0
     assert idle.stdout.splitlines()[0] == "valid"
     assert idle.stdout.splitlines()[1].startswith("No prices are known here: There is no address book at ")
@@ -46,9 +44,9 @@ def test_validate_says_what_is_wrong_and_what_is_odd(dps: Invoke, tmp_path: Path
 
 
 @pytest.mark.parametrize("options", [(), ("--storage", "/srv/grid storage")])
-def test_render_shows_the_script_that_would_run(dps: Invoke, tmp_path: Path, options: tuple[str, ...]) -> None:
-    dps("init")
-    shown = dps("render", "job.yaml", *options)
+def test_render_shows_the_script_that_would_run(invoke: Invoke, tmp_path: Path, options: tuple[str, ...]) -> None:
+    invoke("init")
+    shown = invoke("render", "job.yaml", *options)
     assert shown.exit_code == 0
     check_script(shown.stdout)
     assert yaml.safe_load((tmp_path / "job.yaml").read_text())["env"][0]["value"] in shown.stdout
@@ -64,23 +62,23 @@ steps: [{name: "for {{ inputs.WHO }}", run: {command: 'echo "Hello $WHO"'}}]
 """
 
 
-def test_modules_are_resolved_where_they_are_used(dps: Invoke, tmp_path: Path) -> None:
+def test_modules_are_resolved_where_they_are_used(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "greet").mkdir()
     (tmp_path / "greet" / "module.yaml").write_text(MODULE)
     use = "steps: [{use: {source: ./greet, args: [{key: %s, value: Ada}], exportEnvAs: G}}]\n"
     (tmp_path / "good.yaml").write_text(RESOURCES + use % "WHO")
     (tmp_path / "bad.yaml").write_text(RESOURCES + use % "HWO")
-    good = dps("validate", "good.yaml")
+    good = invoke("validate", "good.yaml")
     assert (good.exit_code, good.stdout.splitlines()[0]) == (0, "valid")
     assert good.stderr == (
         "good.yaml:2:78: steps[0].use.exportEnvAs: warning: has no effect: the module has no outputs\n"
     )
-    assert "for Ada" in dps("render", "good.yaml").stdout
-    bad = dps("validate", "bad.yaml")
+    assert "for Ada" in invoke("render", "good.yaml").stdout
+    bad = invoke("validate", "bad.yaml")
     assert bad.exit_code == 2
     assert "the module has no input HWO (did you mean WHO?)" in bad.stderr
 
 
-def test_a_book_that_is_named_must_be_right(dps: Invoke, tmp_path: Path) -> None:
-    dps("init")
-    assert dps("validate", "job.yaml", "--book", tmp_path / "missing.json").exit_code == 2
+def test_a_book_that_is_named_must_be_right(invoke: Invoke, tmp_path: Path) -> None:
+    invoke("init")
+    assert invoke("validate", "job.yaml", "--book", tmp_path / "missing.json").exit_code == 2

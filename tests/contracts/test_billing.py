@@ -21,7 +21,7 @@ ROWS: list[list[int]] = json.loads((importlib.resources.files("contracts") / "bi
 # Credits are documented in whole, computed in hundredths; seconds and minutes as they are.
 SCALES = (100, 1, 1, 1, 100, 100, 100, 100)
 
-DEFINITION = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, batch_location_hash="")
+DEFINITION = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="")
 PRICES = Prices(8 * 10**18, 10**18, 10**14)
 
 

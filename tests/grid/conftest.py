@@ -25,7 +25,8 @@ from prefect.settings import (
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import Settlement
-from deepgrid.customer.session import CustomerSettings, Order, customer_session, read_order
+from deepgrid.customer.order import Order, read_order
+from deepgrid.customer.session import CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.pool import client as client

@@ -15,7 +15,8 @@ from deepgrid.billing.period import format_time
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.customer.session import CustomerSession, CustomerSettings, Order, customer_session, parse_use, read_order
+from deepgrid.customer.order import Order, parse_use, read_order
+from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus

@@ -12,7 +12,7 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import FINAL, phase_of
-from tests.lifecycle.test_decide import R, ended, seen
+from tests.lifecycle.support import R, ended, seen
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "provider.md"
 ROW = re.compile(

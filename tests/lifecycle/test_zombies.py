@@ -13,7 +13,7 @@ from deepgrid.lifecycle.slurm_state import ABSENT, UNKNOWN, Phase, SlurmJob
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.lifecycle.zombies import is_left_over, is_suspect, key_of_comment, put_right_by
 from deepgrid.slurm.observe.verdict import ABSENT_BUT_ACCOUNTED
-from tests.lifecycle.test_decide import JOB, KEY, ME, NOW, QUEUED, RUNNING, ended
+from tests.lifecycle.support import JOB, KEY, ME, NOW, QUEUED, RUNNING, ended
 
 S, R = JobStatus.SCHEDULED, JobStatus.RUNNING
 GRACE_S = 30

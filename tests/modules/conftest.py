@@ -11,6 +11,7 @@ import pytest
 
 from deepgrid import modules
 from deepgrid.errors import InputError
+from deepgrid.modules import ModuleLimits
 from deepgrid.workflow import Definition, LoadedWorkflow
 from deepgrid.workflow.walk import steps_in
 
@@ -87,14 +88,14 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def load(steps: str, cache: Path, head: str = RESOURCES) -> LoadedWorkflow:
+def load(steps: str, cache: Path, head: str = RESOURCES, **limits: float) -> LoadedWorkflow:
     Path("job.yaml").write_text(f"{head}steps:\n{steps}")
-    return modules.load("job.yaml", cache)
+    return modules.load("job.yaml", cache, ModuleLimits(**limits))  # type: ignore[arg-type]
 
 
-def faults(steps: str, cache: Path, head: str = RESOURCES) -> list[str]:
+def faults(steps: str, cache: Path, head: str = RESOURCES, **limits: float) -> list[str]:
     with pytest.raises(InputError) as caught:
-        load(steps, cache, head)
+        load(steps, cache, head, **limits)
     return caught.value.message.splitlines()
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.modules import limits, repositories
 from tests.modules.conftest import HEAD, Origin, faults, folder, load
 
 
@@ -29,12 +28,9 @@ from tests.modules.conftest import HEAD, Origin, faults, folder, load
     ],
     ids=lambda text: str(text)[:30],
 )
-def test_templates_that_take_too_much_or_reach_out_are_refused(
-    text: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "TEMPLATE_CPU_S", 1)
+def test_templates_that_take_too_much_or_reach_out_are_refused(text: str, cache: Path, tmp_path: Path) -> None:
     folder(HEAD + f"steps: []\n# {text}\n")
-    (found,) = faults("- use: {source: ./m}\n", cache)
+    (found,) = faults("- use: {source: ./m}\n", cache, template_cpu_s=1)
     assert "template" in found or "becomes larger" in found
     assert not (tmp_path / "canary").exists()
 
@@ -64,19 +60,19 @@ def test_bombs_in_modules_are_refused(text: str, fault: str, cache: Path, origin
         assert fault in found
 
 
-def test_modules_are_bounded_in_depth_number_and_time(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_bounded_in_depth_number_and_time(cache: Path) -> None:
     folder(HEAD + "steps: [{use: {source: ../m}}]\n")
     (found,) = faults("- use: {source: ./m}\n", cache)
     assert found.startswith(
         "m/module.yaml:4:24: steps[0].use.source: is a module in more than 8 modules (used by m/mod"
     )
     folder(HEAD + "steps: []\n")
-    monkeypatch.setattr(limits, "MOST_USES", 2)
-    assert faults("- use: {source: ./m}\n" * 4, cache)[0].endswith(
+    assert faults("- use: {source: ./m}\n" * 4, cache, uses=2)[0].endswith(
         "steps[2].use.source: is one of more than 2 modules in all"
     )
-    monkeypatch.setattr(limits, "WITHIN_S", -1.0)
-    assert faults("- use: {source: ./m}\n", cache)[0].endswith("resolving all modules takes longer than -1 s")
+    assert faults("- use: {source: ./m}\n", cache, within_s=-1.0)[0].endswith(
+        "resolving all modules takes longer than -1 s"
+    )
 
 
 def test_limits_of_the_whole_job_count_the_steps_of_modules(cache: Path) -> None:
@@ -113,17 +109,15 @@ def test_git_runs_nothing_of_the_repository(
     assert not (tmp_path / "canary").exists()
 
 
-def test_a_repository_too_large_is_refused(origin: Origin, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_too_large_is_refused(origin: Origin, cache: Path) -> None:
     (origin.folder / "large").write_bytes(random.Random(1).randbytes(300_000))
     origin.commit(HEAD + "steps: []\n")
-    monkeypatch.setattr(repositories, "_LIMITED", [*repositories._LIMITED[:-1], "64"])
-    (found,) = faults(f"- use: {{source: '{origin.url}'}}\n", cache)
+    (found,) = faults(f"- use: {{source: '{origin.url}'}}\n", cache, repository_bytes=64 * 512)
     assert "steps[0].use.source: git" in found
 
 
-def test_a_server_that_says_nothing_is_left(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FETCH_WITHIN_S", 0.5)
+def test_a_server_that_says_nothing_is_left(cache: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"https://127.0.0.1:{server.getsockname()[1]}/a/b@v1"
-        (found,) = faults(f"- use: {{source: '{address}'}}\n", cache)
+        (found,) = faults(f"- use: {{source: '{address}'}}\n", cache, fetch_within_s=0.5)
     assert "git did not answer in time; try again later" in found

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ServiceError
-from deployments.onemachine import measuring
+from deployments.onemachine.measuring import MeasuringTimeouts, run_to_end
 from deployments.onemachine.prefect_server import PrefectServer
 
 DEPLOYMENT = "benchmark_cluster/alpha"
-
+AT_ONCE = MeasuringTimeouts(poll_s=0)
 
 NOWHERE = PrefectServer(Path("/nonexistent"), 4200)
 
@@ -29,24 +29,22 @@ def answering(monkeypatch: pytest.MonkeyPatch, *states: object) -> list[str]:
         return {"id": "one"}
 
     monkeypatch.setattr(PrefectServer, "ask", ask)
-    monkeypatch.setattr(measuring, "POLL_S", 0)
     return asked
 
 
 def test_a_run_is_awaited_through_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = answering(monkeypatch, "SCHEDULED", None, "RUNNING", "COMPLETED")
-    assert measuring.run_to_end(NOWHERE, DEPLOYMENT) == {"type": "COMPLETED", "message": ""}
+    assert run_to_end(NOWHERE, DEPLOYMENT, AT_ONCE) == {"type": "COMPLETED", "message": ""}
     assert asked[:2] == [f"/api/deployments/name/{DEPLOYMENT}", "/api/deployments/one/create_flow_run"]
 
 
 def test_a_run_that_goes_on_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "RUNNING")
-    monkeypatch.setattr(measuring, "MEASURED_WITHIN_S", 0)
     with pytest.raises(ServiceError, match="goes on"):
-        measuring.run_to_end(NOWHERE, DEPLOYMENT)
+        run_to_end(NOWHERE, DEPLOYMENT, MeasuringTimeouts(measured_within_s=0, poll_s=0))
 
 
 def test_a_server_without_the_deployment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PrefectServer, "ask", lambda *_: None)
     with pytest.raises(ServiceError, match="does not run benchmark_cluster/alpha"):
-        measuring.run_to_end(NOWHERE, DEPLOYMENT)
+        run_to_end(NOWHERE, DEPLOYMENT)

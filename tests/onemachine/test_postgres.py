@@ -20,7 +20,7 @@ from deployments.onemachine import postgres as module
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.processes import ProcessTable
-from tests.onemachine.test_processes import eventually
+from tests.onemachine.support import eventually
 
 NEVER_REAPING = "import subprocess, sys, time; child = subprocess.Popen(sys.argv[1:]); time.sleep(300)"
 

@@ -7,23 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.processes import Daemon, ProcessTable
+from tests.onemachine.support import eventually
 
 SLEEPER = ["sleep", "300"]
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 30.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds()
 
 
 def runs(pid: int) -> bool:

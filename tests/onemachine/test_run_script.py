@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def run(*args: str, timeout_s: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [str(REPOSITORY / "run"), *args]
-    clean = {"PATH": os.environ["PATH"], **env}
-    return subprocess.run(command, env=clean, capture_output=True, text=True, cwd="/", check=False, timeout=timeout_s)
+from tests.onemachine.support import run
 
 
 @pytest.mark.parametrize("args", [(), ("help",), ("--help",)])

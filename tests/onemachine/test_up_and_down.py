@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from deployments.onemachine.processes import ProcessTable
-from tests.onemachine.test_processes import eventually
-from tests.onemachine.test_run_script import REPOSITORY, run
+from tests.onemachine.support import REPOSITORY, eventually, run
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

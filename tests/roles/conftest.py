@@ -27,7 +27,7 @@ from tests.slurm.support import WAIT_S, Box
 
 PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
 OWN_LABELS = (Label("name", "unit"), Label("region", "ch"))
-SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, batch_location_hash="ab" * 23)
+SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="ab" * 23)
 
 _number = itertools.count()
 

@@ -10,9 +10,8 @@ from pwd import getpwnam
 
 import pytest
 
-from deepgrid.billing import differences
 from deepgrid.billing.differences import Kind
-from deepgrid.billing.reconcile import Reconciliation, needs_older_strays, reconcile
+from deepgrid.billing.reconcile import NEVER_SETTLED_GRACE_S, Reconciliation, needs_older_strays, reconcile
 from deepgrid.books import Books, OperatorBooks, ProviderBooks
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
@@ -30,7 +29,7 @@ async def operator_books(grid: Grid, scene: Scene, tmp_path: Path) -> AsyncItera
         yield OperatorBooks("grid", session)
 
 
-async def books(of: Books, *, tolerance: int = 1) -> Reconciliation:
+async def books(of: Books, *, tolerance: int = 1, grace_s: int = NEVER_SETTLED_GRACE_S) -> Reconciliation:
     """The last day's, as the flow reads them."""
     span = await of.period(None, None)
     ledger = await of.read_chain(span)
@@ -38,7 +37,10 @@ async def books(of: Books, *, tolerance: int = 1) -> Reconciliation:
     ledger = await of.with_jobs(ledger, runs)
     if of.provider is None and needs_older_strays(ledger):
         ledger = await of.with_older_strays(ledger)
-    return reconcile(of.name, ledger, span, runs=runs, provider=of.provider, tolerance_minutes=tolerance)
+    return reconcile(
+        of.name, ledger, span, runs=runs, provider=of.provider, tolerance_minutes=tolerance,
+        never_settled_grace_s=grace_s,
+    )  # fmt: skip
 
 
 async def run(scene: Scene, body: str = "true") -> JobKey:
@@ -79,11 +81,10 @@ async def test_a_bill_for_what_never_ran_is_named(approved: Scene) -> None:
     assert result.imbalances == ()
 
 
-async def test_an_end_without_a_bill_is_named_after_its_grace(approved: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_without_a_bill_is_named_after_its_grace(approved: Scene) -> None:
     key = await run(approved)
     assert (await books(ProviderBooks(approved.session))).clean
-    monkeypatch.setattr(differences, "NEVER_SETTLED_GRACE_S", -60)
-    assert found(await books(ProviderBooks(approved.session))) == [(key.job_id, Kind.NEVER_SETTLED)]
+    assert found(await books(ProviderBooks(approved.session), grace_s=-60)) == [(key.job_id, Kind.NEVER_SETTLED)]
 
 
 async def test_a_second_run_is_named(approved: Scene, box: Box) -> None:

@@ -9,7 +9,7 @@ import pytest
 from deepgrid.lifecycle.job import Hardware, Job, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.expiry import Patience, TakeBack, overdue
-from tests.lifecycle.test_decide import JOB as CLAIMED
+from tests.lifecycle.support import JOB as CLAIMED
 
 S = JobStatus
 HOUR_S = 3600

@@ -13,10 +13,10 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.labels import unmet
 from deepgrid.scheduling.match import Assignment, Cluster, Waiting, match
-from tests.lifecycle.test_decide import JOB as CLAIMED_JOB
+from tests.lifecycle.support import JOB as CLAIMED_JOB
 
 CREDIT = 10**18
-SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, batch_location_hash="h")
+SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="h")
 JOB = replace(CLAIMED_JOB, status=JobStatus.PENDING, provider=None, definition=SMALL, locked_wei=100 * CREDIT)
 
 

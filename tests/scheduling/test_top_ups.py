@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.top_ups import Purse, Slice, Unpaid, near_end, plan, remaining_minutes
-from tests.lifecycle.test_decide import JOB as CLAIMED
+from tests.lifecycle.support import JOB as CLAIMED
 
 CREDIT = 10**18
 NOW = 1_000_000

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import httpx
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
@@ -25,6 +26,8 @@ from deepgrid.services.serve import listening
 from deepgrid.workflow import Definition, parse
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
+PATH = "/v1/jobs/1/log?offset=0"
+Headers = dict[str, str]
 NAMES = ("customer", "rival", "provider", "other_provider", "operator")
 ACCOUNTS: dict[str, LocalAccount] = {name: Account.from_key(bytes([n + 1]) * 32) for n, name in enumerate(NAMES)}
 
@@ -71,9 +74,11 @@ class MemoryChain:
         self._up()
         return self.balances.get(address, 0)
 
-    def put(self, job_id: int, name: str, status: JobStatus = JobStatus.SCHEDULED, **changes: object) -> ChainJob:
+    def put(
+        self, job_id: int, definition_hash: str, status: JobStatus = JobStatus.SCHEDULED, **changes: object
+    ) -> ChainJob:
         """A job of `customer` at `provider` that names this definition."""
-        figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, batch_location_hash=name)
+        figures = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, definition_hash=definition_hash)
         job = ChainJob(
             id=job_id, status=status, customer=ACCOUNTS["customer"].address, provider=ACCOUNTS["provider"].address,
             definition=figures, name="test", locked_wei=10**18, final_cost_wei=0, submitted_at=1, assigned_at=2,
@@ -161,3 +166,13 @@ async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float =
     async with asyncio.timeout(within_s):
         while not await condition():
             await asyncio.sleep(0.02)
+
+
+async def waits(grid: Grid, job_id: int) -> bool:
+    """Whether a reader of the job's log hangs in the service."""
+    return job_id in grid.context.changes._watchers
+
+
+async def push(url: str, body: bytes, headers: Headers, path: str = PATH) -> httpx.Response:
+    async with httpx.AsyncClient() as client:
+        return await client.post(url + path, content=body, headers=headers)

@@ -20,12 +20,12 @@ async def round_of(grid: Grid, ahead_s: float) -> None:
     await clean_up(grid.context, RETENTION)
 
 
-async def released(grid: Grid, name: str) -> bool:
+async def released(grid: Grid, definition_hash: str) -> bool:
     """Whether a provider would still get the definition."""
     grid.clock.ahead_s = 0
-    grid.chain.put(99, name)
+    grid.chain.put(99, definition_hash)
     try:
-        await grid.provider.fetch_definition(99, name)
+        await grid.provider.fetch_definition(99, definition_hash)
     except NotFound:
         return False
     finally:
@@ -47,62 +47,62 @@ async def test_an_upload_that_no_job_names_goes_after_a_day(grid: Grid) -> None:
 
 
 async def test_the_definition_of_a_waiting_job_stays(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name, JobStatus.PENDING)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash, JobStatus.PENDING)
     await round_of(grid, 20 * DAY_S)
-    assert await released(grid, name)
+    assert await released(grid, definition_hash)
 
 
 async def test_a_job_of_somebody_else_that_names_it_keeps_nothing(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name, JobStatus.PENDING, customer="0x" + "99" * 20)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash, JobStatus.PENDING, customer="0x" + "99" * 20)
     await round_of(grid, DAY_S + 60)
     assert await rows(grid, database.Definition) == 0
 
 
 async def test_the_content_goes_when_all_its_jobs_are_over_and_who_fetched_it_stays(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name, JobStatus.RUNNING)
-    grid.chain.put(2, name, JobStatus.FINISHED)
-    await grid.provider.fetch_definition(1, name)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash, JobStatus.RUNNING)
+    grid.chain.put(2, definition_hash, JobStatus.FINISHED)
+    await grid.provider.fetch_definition(1, definition_hash)
     for ahead_s in (1000, 2000):
         await round_of(grid, ahead_s)
-    grid.chain.put(1, name, JobStatus.FAILED)
+    grid.chain.put(1, definition_hash, JobStatus.FAILED)
     await round_of(grid, 3000)
     await round_of(grid, 3100)
-    assert await released(grid, name), "a reorganisation may bring the job back: not at once"
+    assert await released(grid, definition_hash), "a reorganisation may bring the job back: not at once"
     del grid.chain.jobs_by_id[1], grid.chain.jobs_by_id[2]
-    grid.chain.put(1, name, JobStatus.FAILED)
+    grid.chain.put(1, definition_hash, JobStatus.FAILED)
     await round_of(grid, 3400)
-    assert not await released(grid, name)
-    assert [r.job_id for r in await grid.customer.releases(name)] == [1, 99]
+    assert not await released(grid, definition_hash)
+    assert [r.job_id for r in await grid.customer.releases(definition_hash)] == [1, 99]
 
 
 async def test_a_job_that_came_back_keeps_its_definition(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name, JobStatus.FINISHED)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash, JobStatus.FINISHED)
     await round_of(grid, 1000)
-    grid.chain.put(1, name, JobStatus.RUNNING)
+    grid.chain.put(1, definition_hash, JobStatus.RUNNING)
     await round_of(grid, 2000)
-    grid.chain.put(1, name, JobStatus.FINISHED)
+    grid.chain.put(1, definition_hash, JobStatus.FINISHED)
     await round_of(grid, 2100)
-    assert await released(grid, name)
+    assert await released(grid, definition_hash)
 
 
 async def test_an_upload_counts_anew_when_it_is_repeated(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
+    definition_hash = await grid.customer.upload(a_job())
     async with grid.context.database.write() as session:
-        row = await session.get(database.Definition, name)
+        row = await session.get(database.Definition, definition_hash)
         assert row is not None
         row.uploaded_at += DAY_S
     await round_of(grid, DAY_S + 60)
-    assert await released(grid, name)
+    assert await released(grid, definition_hash)
 
 
 async def test_many_jobs_are_read_page_by_page(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
+    definition_hash = await grid.customer.upload(a_job())
     for job_id in range(1, 951):
-        grid.chain.put(job_id, name if job_id in (1, 500, 950) else "0" * 64, JobStatus.PENDING)
+        grid.chain.put(job_id, definition_hash if job_id in (1, 500, 950) else "0" * 64, JobStatus.PENDING)
     await round_of(grid, 0)
     assert await rows(grid, database.Use) == 3
     await round_of(grid, 0)
@@ -111,13 +111,13 @@ async def test_many_jobs_are_read_page_by_page(grid: Grid) -> None:
 
 async def test_a_silent_chain_forgets_nothing(start: Start) -> None:
     grid = await start(clean_up_every_s=0.01)
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name, JobStatus.PENDING)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash, JobStatus.PENDING)
     grid.chain.down = True
     with pytest.raises(Exception, match="does not answer"):
         await round_of(grid, 5 * DAY_S)
     grid.chain.down = False
-    assert await released(grid, name)
+    assert await released(grid, definition_hash)
 
 
 async def test_logs_notices_and_nonces_expire(grid: Grid) -> None:

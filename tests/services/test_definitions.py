@@ -12,8 +12,8 @@ from coincurve import PrivateKey
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services import definitions, messages, protocol
-from deepgrid.services.admission import checks
-from deepgrid.workflow import Step, StepRun, canonical, location_hash
+from deepgrid.services.admission import Limits, checks
+from deepgrid.workflow import Step, StepRun, canonical, hash_definition
 from deepgrid.workflow.models import ContainerRun, StepUse
 from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start, a_job, client_of
 
@@ -22,89 +22,89 @@ SALT = bytes(range(32))
 
 async def test_the_provider_of_the_job_gets_what_the_customer_uploaded(grid: Grid) -> None:
     job = a_job()
-    name = await grid.customer.upload(job)
-    grid.chain.put(1, name)
-    assert await grid.provider.fetch_definition(1, name) == job
-    grid.chain.put(1, name, JobStatus.RUNNING)
-    assert await grid.provider.fetch_definition(1, name) == job, "a restarted supervisor may fetch again"
-    seen = [(r.provider, r.job_id) for r in await grid.customer.releases(name)]
+    definition_hash = await grid.customer.upload(job)
+    grid.chain.put(1, definition_hash)
+    assert await grid.provider.fetch_definition(1, definition_hash) == job
+    grid.chain.put(1, definition_hash, JobStatus.RUNNING)
+    assert await grid.provider.fetch_definition(1, definition_hash) == job, "a restarted supervisor may fetch again"
+    seen = [(r.provider, r.job_id) for r in await grid.customer.releases(definition_hash)]
     assert seen == [(ACCOUNTS["provider"].address, 1)] * 2
 
 
 async def test_nobody_else_gets_it(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash)
     for stranger in (grid.other_provider, grid.rival, grid.customer, grid.operator):
         with pytest.raises(AccessDenied, match="not scheduled or running at"):
-            await stranger.fetch_definition(1, name)
-    assert await grid.customer.releases(name) == []
+            await stranger.fetch_definition(1, definition_hash)
+    assert await grid.customer.releases(definition_hash) == []
 
 
 async def test_only_the_uploader_sees_who_fetched_it(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
+    definition_hash = await grid.customer.upload(a_job())
     with pytest.raises(NotFound):
-        await grid.rival.releases(name)
+        await grid.rival.releases(definition_hash)
     with pytest.raises(NotFound):
         await grid.customer.releases("0" * 64)
 
 
 async def test_a_copied_public_hash_in_a_job_of_ones_own_releases_nothing(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(2, name, customer=ACCOUNTS["rival"].address)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(2, definition_hash, customer=ACCOUNTS["rival"].address)
     with pytest.raises(NotFound, match="customer has no definition"):
-        await grid.provider.fetch_definition(2, name)
+        await grid.provider.fetch_definition(2, definition_hash)
 
 
 async def test_a_job_releases_only_the_definition_that_it_names(grid: Grid) -> None:
-    name, other = await grid.customer.upload(a_job()), await grid.customer.upload(a_job("echo other"))
-    grid.chain.put(1, name)
+    definition_hash, other = await grid.customer.upload(a_job()), await grid.customer.upload(a_job("echo other"))
+    grid.chain.put(1, definition_hash)
     with pytest.raises(AccessDenied, match="names another definition"):
         await grid.provider.fetch_definition(1, other)
 
 
 @pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.META_SCHEDULED])
 async def test_before_the_claim_is_seen_the_answer_is_to_ask_again(grid: Grid, status: JobStatus) -> None:
-    name = await grid.customer.upload(a_job())
+    definition_hash = await grid.customer.upload(a_job())
     for job_id, known in ((1, True), (2, False)):
         if known:
-            grid.chain.put(job_id, name, status)
+            grid.chain.put(job_id, definition_hash, status)
         with pytest.raises(ServiceError, match="not claimed") as caught:
-            await grid.provider.fetch_definition(job_id, name)
+            await grid.provider.fetch_definition(job_id, definition_hash)
         assert caught.value.transient
-    assert await grid.customer.releases(name) == []
+    assert await grid.customer.releases(definition_hash) == []
 
 
 @pytest.mark.parametrize("status", [s for s in JobStatus if s.cold])
 async def test_nothing_is_released_for_a_job_that_is_over(grid: Grid, status: JobStatus) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name, status)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash, status)
     with pytest.raises(AccessDenied):
-        await grid.provider.fetch_definition(1, name)
+        await grid.provider.fetch_definition(1, definition_hash)
 
 
 async def test_a_tampered_answer_is_not_run(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, other = await grid.customer.upload(a_job()), messages.Upload(salt="00" * 32, definition="{}")
-    grid.chain.put(1, name)
+    definition_hash, other = await grid.customer.upload(a_job()), messages.Upload(salt="00" * 32, definition="{}")
+    grid.chain.put(1, definition_hash)
     for forged, complaint in ((other.model_dump_json().encode(), "is not the one"), (b"junk", "cannot be opened")):
         monkeypatch.setattr(definitions, "_opened", lambda *_, forged=forged: forged)
         with pytest.raises(AccessDenied, match=complaint):
-            await grid.provider.fetch_definition(1, name)
+            await grid.provider.fetch_definition(1, definition_hash)
 
 
 async def test_an_answer_for_another_key_cannot_be_opened(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash)
     mine = PrivateKey().public_key.format().hex()
     honest = definitions._sealed_for
     monkeypatch.setattr(definitions, "_sealed_for", lambda _key, content: honest(mine, content))
     with pytest.raises(AccessDenied, match="cannot be opened"):
-        await grid.provider.fetch_definition(1, name)
+        await grid.provider.fetch_definition(1, definition_hash)
 
 
 async def test_the_name_must_be_the_hash_of_the_content(grid: Grid) -> None:
     content = canonical(a_job())
     body = messages.Upload(salt=SALT.hex(), definition=content.decode()).model_dump_json().encode()
-    for path, status in ((location_hash(SALT, content), 204), ("0" * 64, 422), ("X" * 64, 422), ("../x", 404)):
+    for path, status in ((hash_definition(SALT, content), 204), ("0" * 64, 422), ("X" * 64, 422), ("../x", 404)):
         assert (await put(grid, f"/v1/definitions/{path}", body)).status_code == status
 
 
@@ -113,9 +113,9 @@ async def test_the_name_must_be_the_hash_of_the_content(grid: Grid) -> None:
     ["", "{}", "[]", "null", '{"resources":{"cpusPerTask":1,"gpus":0,"memPerCpu":5,"tasks":1},"steps":[],"s3cret":1}'],
 )
 async def test_only_valid_canonical_definitions_are_stored(grid: Grid, definition: str) -> None:
-    name = location_hash(SALT, definition.encode())
+    definition_hash = hash_definition(SALT, definition.encode())
     body = messages.Upload(salt=SALT.hex(), definition=definition).model_dump_json().encode()
-    assert (await put(grid, f"/v1/definitions/{name}", body)).status_code == 422
+    assert (await put(grid, f"/v1/definitions/{definition_hash}", body)).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ async def test_malformed_bodies_are_refused_and_not_repeated(grid: Grid, body: b
 
 async def test_uploading_again_changes_nothing_and_a_stranger_cannot(grid: Grid) -> None:
     content = canonical(a_job())
-    name = location_hash(SALT, content)
+    definition_hash = hash_definition(SALT, content)
     body = messages.Upload(salt=SALT.hex(), definition=content.decode()).model_dump_json().encode()
-    assert [(await put(grid, f"/v1/definitions/{name}", body)).status_code for _ in range(2)] == [204, 204]
-    assert (await put(grid, f"/v1/definitions/{name}", body, "rival")).status_code == 403
-    grid.chain.put(1, name)
-    assert canonical(await grid.provider.fetch_definition(1, name)) == content
+    assert [(await put(grid, f"/v1/definitions/{definition_hash}", body)).status_code for _ in range(2)] == [204, 204]
+    assert (await put(grid, f"/v1/definitions/{definition_hash}", body, "rival")).status_code == 403
+    grid.chain.put(1, definition_hash)
+    assert canonical(await grid.provider.fetch_definition(1, definition_hash)) == content
 
 
 async def test_who_holds_no_credits_stores_nothing(grid: Grid) -> None:
@@ -142,8 +142,8 @@ async def test_who_holds_no_credits_stores_nothing(grid: Grid) -> None:
         await grid.provider.upload(a_job())
 
 
-async def test_a_customer_stores_a_bounded_number(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definitions, "MOST_DEFINITIONS", 2)
+async def test_a_customer_stores_a_bounded_number(start: Start) -> None:
+    grid = await start(limits=Limits(definitions_per_customer=2))
     for _ in range(2):
         await grid.customer.upload(a_job())
     with pytest.raises(ServiceError, match="stored already"):
@@ -171,15 +171,19 @@ async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeyp
 
 
 async def test_a_silent_chain_is_a_passing_fault(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job())
-    grid.chain.put(1, name)
+    definition_hash = await grid.customer.upload(a_job())
+    grid.chain.put(1, definition_hash)
     grid.chain.down = True
-    for call in (grid.provider.fetch_definition(1, name), grid.customer.upload(a_job()), grid.customer.read_log(1)):
+    for call in (
+        grid.provider.fetch_definition(1, definition_hash),
+        grid.customer.upload(a_job()),
+        grid.customer.read_log(1),
+    ):
         with pytest.raises(ServiceError, match="chain does not answer") as caught:
             await call
         assert caught.value.transient
     grid.chain.down = False
-    assert await grid.provider.fetch_definition(1, name) == a_job()
+    assert await grid.provider.fetch_definition(1, definition_hash) == a_job()
 
 
 async def test_a_service_that_is_not_there_is_a_passing_fault() -> None:
@@ -191,37 +195,37 @@ async def test_a_service_that_is_not_there_is_a_passing_fault() -> None:
 
 async def test_what_was_stored_survives_a_restart_and_is_encrypted(start: Start, tmp_path: Path) -> None:
     first = await start()
-    name = await first.customer.upload(a_job())
-    first.chain.put(1, name)
+    definition_hash = await first.customer.upload(a_job())
+    first.chain.put(1, definition_hash)
     second = await start(first.chain)
-    assert await second.provider.fetch_definition(1, name) == a_job()
+    assert await second.provider.fetch_definition(1, definition_hash) == a_job()
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("services.sqlite*"))
     assert b"s3cret" not in stored
-    assert name.encode() in stored
+    assert definition_hash.encode() in stored
     modes = {path.stat().st_mode & 0o777 for path in [*tmp_path.glob("services.sqlite*"), tmp_path / "secret"]}
     assert modes == {0o600}
 
 
 async def test_a_lost_secret_file_is_the_services_fault_not_the_jobs(start: Start, tmp_path: Path) -> None:
     first = await start()
-    name = await first.customer.upload(a_job())
-    first.chain.put(1, name)
+    definition_hash = await first.customer.upload(a_job())
+    first.chain.put(1, definition_hash)
     (tmp_path / "secret").unlink()
     second = await start(first.chain)
     with pytest.raises(ServiceError) as caught:
-        await second.provider.fetch_definition(1, name)
+        await second.provider.fetch_definition(1, definition_hash)
     assert caught.value.transient
 
 
 async def test_nothing_confidential_is_logged(grid: Grid, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     job = a_job("echo hidden-command")
-    name = await grid.customer.upload(job)
-    grid.chain.put(1, name)
-    await grid.provider.fetch_definition(1, name)
+    definition_hash = await grid.customer.upload(job)
+    grid.chain.put(1, definition_hash)
+    await grid.provider.fetch_definition(1, definition_hash)
     await grid.provider.push_log(1, 0, b"hidden-output", final=True)
     await grid.customer.read_log(1)
-    await put(grid, f"/v1/definitions/{name}", b'{"definition": "hidden-upload"}')
+    await put(grid, f"/v1/definitions/{definition_hash}", b'{"definition": "hidden-upload"}')
     text = "\n".join(f"{record.getMessage()} {record.args} {record.exc_info}" for record in caplog.records)
     assert "/v1/jobs/1/definition" in text, "the log was captured"
     assert "hidden-" not in text

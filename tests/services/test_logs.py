@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.errors import AccessDenied, NotFound
 from deepgrid.lifecycle.states import JobStatus
-from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, waits
 
 NAME = "0" * 64
 
@@ -139,12 +139,12 @@ async def test_a_log_ends_with_its_job_even_if_the_provider_never_said_so(grid: 
 
 
 async def test_a_job_that_ships_no_output_has_an_empty_log_that_ends_with_it(grid: Grid) -> None:
-    name = await grid.customer.upload(a_job(enable_logging=False))
-    grid.chain.put(1, name, JobStatus.RUNNING)
+    definition_hash = await grid.customer.upload(a_job(enable_logging=False))
+    grid.chain.put(1, definition_hash, JobStatus.RUNNING)
     assert not (await grid.customer.read_log(1)).final
-    grid.chain.put(1, name, JobStatus.FINISHED, ended_at=int(grid.clock()))
+    grid.chain.put(1, definition_hash, JobStatus.FINISHED, ended_at=int(grid.clock()))
     assert (await grid.customer.read_log(1)).final
-    grid.chain.put(2, name, JobStatus.CANCELLED, claimed_at=0, provider=None)
+    grid.chain.put(2, definition_hash, JobStatus.CANCELLED, claimed_at=0, provider=None)
     assert (await grid.customer.read_log(2)).final, "never claimed: nothing will come"
 
 
@@ -163,8 +163,3 @@ async def pieces(grid: Grid) -> list[bytes]:
         found.append(chunk.data)
         offset, final = chunk.next_offset, chunk.final
     return found
-
-
-async def waits(grid: Grid, job_id: int) -> bool:
-    """Whether a reader of the job's log hangs in the service."""
-    return job_id in grid.context.changes._watchers

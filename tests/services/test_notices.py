@@ -6,8 +6,8 @@ import pytest
 
 from deepgrid.errors import AccessDenied, InputError, NotFound
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import notices
-from tests.services.support import ACCOUNTS, Grid
+from deepgrid.services.admission import Limits
+from tests.services.support import ACCOUNTS, Grid, Start
 
 NAME = "0" * 64
 
@@ -44,8 +44,8 @@ async def test_saying_the_same_again_adds_nothing(grid: Grid) -> None:
     assert [n.text for n in await grid.customer.notices(1)] == ["a", "b", "a"]
 
 
-async def test_the_oldest_notices_give_way(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "MOST_NOTICES", 3)
+async def test_the_oldest_notices_give_way(start: Start) -> None:
+    grid = await start(limits=Limits(notices_per_job=3))
     grid.chain.put(1, NAME)
     grid.chain.put(2, NAME)
     await grid.operator.post_notice(2, "waiting", "other job")

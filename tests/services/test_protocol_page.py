@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from deepgrid.services import definitions, messages, notices, protocol, script_check
+from deepgrid.services import definitions, messages, protocol
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.cleanup import Retention
-from deepgrid.services.script_check import MAX_SCRIPT_BYTES
-from deepgrid.workflow import location_hash, models
+from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
+from deepgrid.workflow import hash_definition, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN
 
@@ -29,7 +29,7 @@ def test_the_signed_example_verifies() -> None:
 
 
 def test_the_named_example_has_its_name() -> None:
-    assert f"Salt 0 to 31 and definition `{{}}` give `{location_hash(bytes(range(32)), b'{}')}`" in PAGE
+    assert f"Salt 0 to 31 and definition `{{}}` give `{hash_definition(bytes(range(32)), b'{}')}`" in PAGE
 
 
 def test_the_limits_are_those_of_the_code() -> None:
@@ -40,8 +40,8 @@ def test_the_limits_are_those_of_the_code() -> None:
     bodies = (messages.MAX_UPLOAD_BODY_BYTES // 1024, messages.MAX_LOG_CHUNK_BYTES // 1024**2)
     assert f"| {bodies[0]} KiB; {bodies[1]} MiB; {messages.MAX_SMALL_BODY_BYTES // 1024} KiB |" in PAGE
     assert f"| {Limits().body_within_s:.0f} s |" in PAGE
-    assert f"| {definitions.MOST_DEFINITIONS:,} |" in PAGE
-    assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {notices.MOST_NOTICES} |" in PAGE
+    assert f"| {Limits().definitions_per_customer:,} |" in PAGE
+    assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {Limits().notices_per_job} |" in PAGE
     assert f"| {definitions.MOST_RELEASES_OF_JOB}; {definitions.MOST_RELEASES:,} |" in PAGE
     assert f"({messages.MAX_WAIT_S:.0f} at most)" in PAGE
     kept = Retention()
@@ -66,7 +66,7 @@ def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
     followers = (limits.followers_per_job, limits.followers_per_address, limits.followers)
     assert f"| {'; '.join(map(str, followers))} |" in PAGE
     assert f"| {limits.checks_waiting_per_uploader}; {limits.check_wait_s:.0f} s |" in PAGE
-    assert f"| {script_check.PROCESSOR_S} s of processor time, {script_check.WITHIN_S:.0f} s in all |" in PAGE
+    assert f"| {CheckLimits().processor_s} s of processor time, {CheckLimits().within_s:.0f} s in all |" in PAGE
     assert f"| {checks.MAX_GENERATED_BYTES // 1024} KiB: about" in PAGE
     assert f"has {limits.head_within_s:.0f} s from its first byte and {limits.head_bytes // 1024} KiB" in PAGE
 

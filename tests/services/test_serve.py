@@ -77,14 +77,16 @@ async def life_of_a_job(real: Grid, chain: Chain, url: str) -> None:
 
         await eventually(answers, within_s=120)
         job = a_job()
-        name = await customer.upload(job)
-        definition = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, batch_location_hash=name)
+        definition_hash = await customer.upload(job)
+        definition = JobDefinition(
+            gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, definition_hash=definition_hash
+        )
         job_id = await people.customer.request_job(definition, 200 * CREDIT, "a job", approve_first=200 * CREDIT)
         await people.operator.meta_schedule(job_id, people.provider.address)
         await operator.post_notice(job_id, "assigned", "cheapest")
         await people.provider.claim_next()
 
-        fetched = await provider.fetch_definition(job_id, definition.batch_location_hash)
+        fetched = await provider.fetch_definition(job_id, definition.definition_hash)
         assert fetched == job
         verify_resources(fetched, (await chain.job(job_id)).definition)
         await provider.push_log(job_id, 0, b"hello", final=True)

@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 from deepgrid.errors import AccessDenied
 from deepgrid.services import protocol
 from deepgrid.services.protocol import BadRequestSignature, Domain, sign, verify
-from tests.services.support import ACCOUNTS, DOMAIN, Grid, Start
+from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Headers, Start, push
 
 NOW = 1_700_000_000
 CUSTOMER = ACCOUNTS["customer"]
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-PATH = "/v1/jobs/1/log?offset=0"
-
-Headers = dict[str, str]
 
 
 def signed(body: bytes = b"body", now: int = NOW) -> Headers:
@@ -111,11 +108,6 @@ def test_every_header_is_needed(name: str) -> None:
     del headers[name]
     with pytest.raises(BadRequestSignature, match=f"{name} is missing"):
         check(headers)
-
-
-async def push(url: str, body: bytes, headers: Headers, path: str = PATH) -> httpx.Response:
-    async with httpx.AsyncClient() as client:
-        return await client.post(url + path, content=body, headers=headers)
 
 
 def provider_headers(grid: Grid, body: bytes, path: str = PATH) -> Headers:

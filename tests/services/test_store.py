@@ -18,9 +18,7 @@ from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.database import Database
 from deepgrid.services.protocol import sign
 from deepgrid.services.vault import Vault
-from tests.services.support import ACCOUNTS, DOMAIN, Start, a_job, eventually
-from tests.services.test_logs import waits
-from tests.services.test_signatures import PATH, push
+from tests.services.support import ACCOUNTS, DOMAIN, PATH, Start, a_job, eventually, push, waits
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +52,10 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
     one = await start(database_url=postgres)
     other = await start(one.chain, database_url=postgres)
     job = a_job()
-    name = await one.customer.upload(job)
-    one.chain.put(1, name)
-    assert await other.provider.fetch_definition(1, name) == job
-    assert [r.job_id for r in await one.customer.releases(name)] == [1]
+    definition_hash = await one.customer.upload(job)
+    one.chain.put(1, definition_hash)
+    assert await other.provider.fetch_definition(1, definition_hash) == job
+    assert [r.job_id for r in await one.customer.releases(definition_hash)] == [1]
 
     headers = sign(ACCOUNTS["provider"], DOMAIN, "POST", PATH, b"once", int(one.clock()))
     answers = await asyncio.gather(*(push(grid.url, b"once", headers) for grid in (one, other, one, other)))
@@ -73,13 +71,13 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
     await one.operator.post_notice(1, "assigned", "cheapest")
     assert [n.text for n in await other.customer.notices(1)] == ["cheapest"]
 
-    one.chain.put(1, name, JobStatus.FINISHED)
+    one.chain.put(1, definition_hash, JobStatus.FINISHED)
     for ahead_s in (1000, 2000):
         other.clock.ahead_s = ahead_s
         await clean_up(other.context, Retention())
-    one.chain.put(1, name)
+    one.chain.put(1, definition_hash)
     with pytest.raises(NotFound):
-        await one.provider.fetch_definition(1, name)
+        await one.provider.fetch_definition(1, definition_hash)
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])

@@ -12,7 +12,7 @@ from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.workflow import Definition, JobResources, verify_resources
 
 JOB = Definition(resources=JobResources(tasks=1, cpus_per_task=2, mem_per_cpu=3, gpus=4), steps=())
-ON_CHAIN = JobDefinition(gpus=4, mem_per_cpu_mb=3, cpus_per_task=2, ntasks=1, batch_location_hash="")
+ON_CHAIN = JobDefinition(gpus=4, mem_per_cpu_mb=3, cpus_per_task=2, ntasks=1, definition_hash="")
 
 
 def test_equal_figures_pass() -> None:

@@ -16,7 +16,7 @@ from deepgrid.workflow import (
     StepRunResources,
     canonical,
     from_canonical,
-    location_hash,
+    hash_definition,
     parse,
 )
 
@@ -76,9 +76,9 @@ def test_an_oversized_definition_is_refused() -> None:
         canonical(job)
 
 
-def test_the_location_hash_is_fixed_and_salted() -> None:
+def test_the_definition_hash_is_fixed_and_salted() -> None:
     salt = bytes(range(32))
-    assert location_hash(salt, b"{}") == "03e5fd7cc8172aebc5ef811c7281ab1186d67f7c094e558b552e2b227065aece"
-    assert location_hash(salt, b"{}") != location_hash(bytes(32), b"{}")
+    assert hash_definition(salt, b"{}") == "03e5fd7cc8172aebc5ef811c7281ab1186d67f7c094e558b552e2b227065aece"
+    assert hash_definition(salt, b"{}") != hash_definition(bytes(32), b"{}")
     with pytest.raises(ValueError, match="32 bytes"):
-        location_hash(b"short", b"{}")
+        hash_definition(b"short", b"{}")

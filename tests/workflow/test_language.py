@@ -9,28 +9,11 @@ from pydantic import ValidationError
 
 from deepgrid.workflow.faults import dotted, faults_of
 from deepgrid.workflow.models import (
-    ContainerRun,
     Definition,
-    EnvVar,
     ForRange,
     Model,
-    Module,
-    NetworkInterface,
-    Step,
-    StepAsyncLaunch,
-    StepFor,
-    StepRun,
-    StepUse,
-    TransportData,
-    VirtualNetwork,
 )
-
-JOB: dict[str, Any] = {"resources": {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}, "steps": []}
-S3: dict[str, Any] = {
-    "region": "r", "bucketUrl": "s3://bucket", "path": "/in", "accessKeyId": "a", "secretAccessKey": "s",
-    "endpointUrl": "https://s3.example.org",
-}  # fmt: skip
-KEY = "A" * 43 + "="  # has the form of a WireGuard key
+from tests.workflow.support import ACCEPTED, JOB, KEY, REFUSED
 
 
 def faults(model: type[Model], value: object) -> list[str]:
@@ -40,100 +23,6 @@ def faults(model: type[Model], value: object) -> list[str]:
     except ValidationError as error:
         return [f"{dotted(path)}: {what}" for path, what, _ in faults_of(error)]
     return []
-
-
-ACCEPTED: list[tuple[type[Model], Any]] = [
-    (ContainerRun, {"image": "image/test"}),
-    (ContainerRun, {"image": "library/ubuntu:latest", "registry": "registry-1.docker.io"}),
-    (ContainerRun, {"image": "/my.squashfs", "mounts": [{"hostDir": "/a", "containerDir": "/b", "options": "ro"}]}),
-    (EnvVar, {"key": "test", "value": ""}),
-    (StepAsyncLaunch, {"handleName": "a_B9", "steps": [{}]}),
-    (StepAsyncLaunch, {"signalOnParentStepExit": 0, "steps": [{}]}),
-    (StepRun, {"command": "", "resources": {}, "shell": "/bin/ash", "network": "host", "mpi": "pmix_v4"}),
-    (StepRun, {"command": "x", "mapUid": 0, "mapGid": None, "disableCpuBinding": None, "env": None}),
-    (StepRun, {"command": "x", "network": "pasta", "dns": ["1.1.1.1", "::1"]}),
-    (ForRange, {"begin": 10, "end": -10, "increment": -5}),
-    (ForRange, {"begin": 0, "end": 0}),
-    (StepFor, {"parallel": False, "steps": []}),
-    (TransportData, {}),
-    (TransportData, {"http": {"url": "https://example.org/a.zip?token=a%20b"}}),
-    (TransportData, {"s3": S3}),
-    (NetworkInterface, {"bore": {"address": "bore.example.org", "port": 2200, "targetPort": 22}}),
-    (NetworkInterface, {"bore": {"boreAddress": "bore:2200", "targetPort": 22}}),
-    (NetworkInterface, {"wireguard": {"privateKey": KEY, "address": ["10.0.0.2/32"], "peers": [
-        {"publicKey": KEY, "preSharedKey": KEY, "allowedIPs": ["0.0.0.0/0"], "endpoint": "[::1]:51820",
-         "persistentKeepalive": 25}]}}),
-    (VirtualNetwork, {"name": "any name", "gatewayAddress": "10.0.0.1/24"}),
-    (StepUse, {"source": "example.org/a/b@v1", "exportEnvAs": "A_B", "args": [{"key": "a", "value": "b"}]}),
-    (Module, {"name": "n", "description": "d", "minimumResources": JOB["resources"], "steps": [{}],
-              "inputs": [{"key": "A", "description": "d"}], "outputs": [{"key": "B", "description": "d"}]}),
-    (Definition, {**JOB, "inputMode": 511}),
-    (Definition, {**JOB, "inputMode": 0, "input": None}),
-]  # fmt: skip
-
-REFUSED: list[tuple[type[Model], Any, str]] = [
-    (ContainerRun, {"image": "registry#image/test"}, "image: must be a name in lower case"),
-    (ContainerRun, {"image": "Image"}, "image: must be a name in lower case"),
-    (ContainerRun, {"image": "a:b/c"}, "image: must be a name in lower case"),
-    (ContainerRun, {"image": "a:b$"}, "image: must be a name in lower case"),
-    (ContainerRun, {"image": ""}, "image: must be a name in lower case"),
-    (ContainerRun, {"image": "a", "registry": "reg:5000"}, "registry: must be a host name"),
-    (ContainerRun, {"image": "a", "registry": "re_g"}, "registry: must be a host name"),
-    (ContainerRun, {"image": "a", "registry": ""}, "registry: must be a host name"),
-    (ContainerRun, {"image": "/a", "deepsquareHosted": True}, "the job: is deepsquareHosted"),
-    (ContainerRun, {"image": "a", "mounts": [None]}, "mounts[0]: must be a mapping"),
-    (ContainerRun, {"image": "a", "mounts": [{"hostDir": "a", "containerDir": "/b"}]}, "mounts[0].hostDir: must start"),
-    (ContainerRun, {"image": "a", "mounts": [{"hostDir": "/a", "containerDir": "b"}]}, "containerDir: must start"),
-    (ContainerRun, {"image": "a", "mounts": [{"hostDir": "/a", "containerDir": "/b", "options": "xx"}]},
-     "mounts[0].options: 'xx' is not one of rw, ro"),
-    (StepRun, {"command": "x", "shell": "/bin/zsh"}, "shell: '/bin/zsh' is not one of"),
-    (StepRun, {"command": "x", "shell": "ENTRYPOINT"}, "needs a container"),
-    (StepRun, {"command": "x", "network": "bridge"}, "network: 'bridge' is not one of host, slirp4netns, pasta"),
-    (StepRun, {"command": "x", "network": "slirp4nets"}, "(did you mean slirp4netns?)"),
-    (StepRun, {"command": "x", "mpi": "openmpi"}, "mpi: 'openmpi' is not one of none, pmix_v4, pmi2"),
-    (StepRun, {"command": "x", "network": "pasta", "dns": ["not-an-ip"]}, "dns[0]: must be an IP address"),
-    (StepRun, {"command": "x", "dns": ["1.1.1.1"]}, "has dns, which needs network: slirp4netns or pasta"),
-    (StepRun, {"command": "x", "workDir": "rel"}, "workDir: must start with '/'"),
-    (StepRun, {"command": "x", "mapUid": -1}, "mapUid: must be at least 0"),
-    (StepRun, {"command": "x", "env": [{"key": "A B", "value": ""}]}, "env[0].key: must be letters"),
-    (StepRun, {"command": 5}, "command: must be text; put it in quotes"),
-    (TransportData, {"http": {"url": "x"}}, "http.url: must be an address that starts with http:// or https://"),
-    (TransportData, {"http": {"url": "http://h/a b"}}, "http.url: must be an address"),
-    (TransportData, {"http": {"url": 'http://h/"'}}, "http.url: must be an address"),
-    (TransportData, {"http": {"url": "http://h:99999/"}}, "http.url: must be an address"),
-    (TransportData, {"s3": {**S3, "bucketUrl": "https://x"}}, "s3.bucketUrl: must be an address that starts with s3"),
-    (TransportData, {"s3": {**S3, "bucketUrl": "s3://x/"}}, "s3.bucketUrl: must not end with '/'"),
-    (TransportData, {"s3": {**S3, "bucketUrl": "x"}}, "s3.bucketUrl: must be an address"),
-    (TransportData, {"s3": {**S3, "path": "x"}}, "s3.path: must start with '/'"),
-    (TransportData, {"s3": {**S3, "endpointUrl": "x"}}, "s3.endpointUrl: must be an address"),
-    (TransportData, {"s3": S3, "http": {"url": "http://h/"}}, "has both http and s3"),
-    (Definition, {**JOB, "inputMode": 512}, "inputMode: must be at most 511"),
-    (Definition, {**JOB, "inputMode": -1}, "inputMode: must be at least 0"),
-    (Definition, {"steps": []}, "resources: is required"),
-    (Definition, {**JOB, "env": [None]}, "env[0]: must be a mapping"),
-    (Definition, {**JOB, "steps": [None]}, "steps[0]: must be a mapping"),
-    (Definition, {**JOB, "steps": None}, "steps: must be a list"),
-    (StepAsyncLaunch, {"handleName": "a-b", "steps": [{}]}, "handleName: must be letters, digits and '_'"),
-    (StepAsyncLaunch, {"handleName": "a\n", "steps": [{}]}, "handleName: must be letters, digits and '_'"),
-    (StepAsyncLaunch, {"signalOnParentStepExit": 19, "steps": []}, "is not one of 0, 1, 2, 3, 9"),
-    (StepFor, {"parallel": True, "items": ["a"], "range": {"begin": 1, "end": 2}, "steps": []}, "both items and range"),
-    (StepFor, {"items": [], "steps": []}, "parallel: is required"),
-    (Step, {"run": {"command": "x"}, "launch": {"steps": []}}, "has run and launch; a step has at most one of steps"),
-    (Step, {"steps": [{}], "use": {"source": "a"}}, "has steps and use"),
-    (Step, {"dependsOn": ["a-b"]}, "dependsOn[0]: must be letters"),
-    (StepUse, {"source": "a", "exportEnvAs": "A-B"}, "exportEnvAs: must be letters"),
-    (StepUse, {"source": "a", "args": [{"key": "PATH", "value": ""}]}, "args[0].key: PATH and LD_LIBRARY_PATH cannot"),
-    (VirtualNetwork, {"name": "a", "gatewayAddress": "10.0.0.1"}, "gatewayAddress: must be an address with a prefix"),
-    (NetworkInterface, {}, "must be exactly one of wireguard, vnet, bore"),
-    (NetworkInterface, {"wireguard": {"privateKey": KEY[:-1] + "\n"}}, "privateKey: must be a WireGuard key"),
-    (NetworkInterface, {"wireguard": {"privateKey": KEY, "peers": [{"publicKey": KEY + "\nPostUp = x"}]}}, "publicKey"),
-    (NetworkInterface, {"wireguard": {"privateKey": KEY, "address": ["::1%a\nPostUp = x/64"]}}, "address[0]: must be"),
-    (StepRun, {"command": "x", "network": "pasta", "dns": ["fe80::1%$(x)"]}, "dns[0]: must be an IP address"),
-    (NetworkInterface, {"bore": {"boreAddress": "h:0", "targetPort": 1}}, "boreAddress: must be host:port"),
-    (NetworkInterface, {"bore": {"targetPort": 1}}, "bore: needs boreAddress"),
-    (NetworkInterface, {"bore": {"boreAddress": "h:1", "address": "h.org", "port": 1, "targetPort": 1}}, "keep bore"),
-    (Module, {"name": "n", "description": "d", "steps": []}, "minimumResources: is required"),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "value"), ACCEPTED, ids=lambda part: str(part)[:60])

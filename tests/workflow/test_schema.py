@@ -14,7 +14,7 @@ import yaml
 from deepgrid.workflow import models
 from deepgrid.workflow.models import Definition
 from deepgrid.workflow.schema import json_schema
-from tests.workflow.test_language import ACCEPTED, JOB, REFUSED
+from tests.workflow.support import ACCEPTED, JOB, REFUSED
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 # Rules between fields, and those that no pattern says: these are left to `dps validate`.

@@ -60,7 +60,7 @@ def coded_definition(definition: JobDefinition) -> tuple[Any, ...]:
         definition.mem_per_cpu_mb,
         definition.cpus_per_task,
         definition.ntasks,
-        definition.batch_location_hash,
+        definition.definition_hash,
         definition.storage_type,
         coded_labels(definition.uses),
         [((wanted.key, wanted.value), OPERATORS[wanted.op]) for wanted in definition.affinity],
@@ -121,7 +121,7 @@ def definition_of(raw: dict[str, Any]) -> JobDefinition:
         mem_per_cpu_mb=raw["memPerCpu"],
         cpus_per_task=raw["cpusPerTask"],
         ntasks=raw["ntasks"],
-        batch_location_hash=raw["batchLocationHash"],
+        definition_hash=raw["batchLocationHash"],
         storage_type=raw["storageType"],
         uses=labels_of(raw["uses"]),
         affinity=tuple(

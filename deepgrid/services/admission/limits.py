@@ -42,6 +42,9 @@ class Limits:
         strangers_per_address: requests that claim no signer who was accepted lately, the unsigned ones among them.
         refusals_per_address: requests that were refused. Beyond it only who claims such a signer is heard.
         lookups, lookups_per_address: chain calls for signers who were not accepted lately.
+    What is stored:
+        definitions_per_customer: whose jobs are not over.
+        notices_per_job: beyond it the oldest go.
     Checks of scripts:
         check_slots: at once, of which one is kept for small definitions.
         checks_waiting_per_uploader, check_wait_s: how many wait, and how long, before the client must try again.
@@ -70,6 +73,8 @@ class Limits:
     check_slots: int = max(2, os.cpu_count() or 1)
     checks_waiting_per_uploader: int = 64
     check_wait_s: float = 8.0
+    definitions_per_customer: int = 5000
+    notices_per_job: int = 100
 
 
 def source_of(host: str | None) -> str:
