@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
-from deepgrid.slurm.observe.commands import is_silence
+from deepgrid.slurm.observe.commands import is_outage
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
 from deepgrid.slurm.ssh.accounts import Become
@@ -160,7 +160,7 @@ async def ask_guards(login: Runner, settings: LoginSettings) -> Facts:
     wrapper = settings.submit_wrapper if settings.become is Become.SUDO else ""
     done = await login.run(call(_GUARDS, settings.partition, PROBE, wrapper))
     facts = {name: value.strip() for name, _, value in (line.partition(" ") for line in whole_answer(done))}
-    if "silent" in facts or is_silence(facts["probe"]):
+    if "silent" in facts or is_outage(facts["probe"]):
         raise SlurmUnreachable(f"Slurm does not answer: {facts.get('silent') or facts['probe']}.")
     return facts
 

@@ -14,7 +14,7 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.commands import SILENCE, phase_of
+from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import INTENT_PATIENCE_S, job_folder, parse_answer, protocol
@@ -27,7 +27,7 @@ NOTE = 'printf x >> "$1"; sleep 1; echo 0'
 STEP = "Put grid_root on a file system whose locks hold for all who use it (NFS: version 4), or on another one."
 
 
-async def rehearse(login: Login, cluster: Cluster) -> list[Finding]:
+async def run_selftest(login: Login, cluster: Cluster) -> list[Finding]:
     """Findings on leading, submitting, and whether the nodes see the grid's folder, after half a minute or so."""
     parts = (_leading(login, cluster), _submitting(login, cluster), _nodes(cluster))
     return list(await asyncio.gather(*parts))
@@ -59,7 +59,7 @@ async def _submitting(login: Login, cluster: Cluster) -> Finding:
     settings, body = cluster.settings, b"#!/bin/sh\n"
     key = JobKey(0, f"0x{secrets.token_hex(20)}", 0, int(time.time()))
     count = f"{job_folder(settings, key)}/run/count"
-    fixed = (INTENT_PATIENCE_S, len(body), SILENCE, 1, "", settings.submits_by, "sh", "-c", NOTE, "sh", count)
+    fixed = (INTENT_PATIENCE_S, len(body), OUTAGE_MESSAGES, 1, "", settings.submits_by, "sh", "-c", NOTE, "sh", count)
     command = protocol(settings, "submit", key, *fixed)
     try:
         answers = await asyncio.gather(*(login.run(command, stdin=body) for _ in range(2)))

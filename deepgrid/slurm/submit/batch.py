@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.observe.commands import SILENCE, phase_of
+from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script
 from deepgrid.slurm.submit.protocol import parse_answer
@@ -92,7 +92,7 @@ class BatchJobs:
         body = f"{script}\necho {END}\n".encode()
         sbatch = ["sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={name}", "--open-mode=append"]
         sbatch += [f"--partition={partition or self._settings.partition}", *options]
-        answer = await self._ask("submit", name, len(body), SILENCE, *sbatch, stdin=body)
+        answer = await self._ask("submit", name, len(body), OUTAGE_MESSAGES, *sbatch, stdin=body)
         return int(answer[1])
 
     async def output(self, name: str) -> str:

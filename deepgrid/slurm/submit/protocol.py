@@ -14,7 +14,7 @@ from typing import Self
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.slurm.observe.commands import SILENCE, is_id
+from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, is_id
 from deepgrid.slurm.observe.runs import GUARD_STATUS
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings
@@ -130,7 +130,7 @@ def submit_command(
     """The command that submits `script`, to be given on standard input. Raises SlurmError without an account."""
     sbatch = sbatch_arguments(settings, key, request)
     account = (settings.account_of(request.customer), settings.submits_by)
-    fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes, *account)
+    fixed = (INTENT_PATIENCE_S, len(script), OUTAGE_MESSAGES, request.time_limit_minutes, *account)
     return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
 
 

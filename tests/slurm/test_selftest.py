@@ -14,12 +14,12 @@ import pytest
 
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import Finding, Level, ask
-from deepgrid.slurm.setup.selftest import rehearse
+from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.line_channel import LineChannel
 from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from tests.slurm.leaders import leading
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
-from tests.slurm.test_leader import leading
 
 
 class LoginOn(Login):
@@ -32,13 +32,13 @@ class LoginOn(Login):
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         return await super().run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
 
-    async def converse(self, argv: Sequence[str]) -> LineChannel:
-        return await super().converse([*self._env, *argv])
+    async def open_line_channel(self, argv: Sequence[str]) -> LineChannel:
+        return await super().open_line_channel([*self._env, *argv])
 
 
 async def tried(login: Login) -> dict[str, Finding]:
     try:
-        return {finding.subject: finding for finding in await rehearse(login, Cluster(login, login.settings))}
+        return {finding.subject: finding for finding in await run_selftest(login, Cluster(login, login.settings))}
     finally:
         await login.close()
 
