@@ -1,4 +1,4 @@
-"""What is asked for side by side is done together."""
+"""Concurrent requests are done in batches."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ import pytest
 from deepgrid.slurm.submit.batcher import Batcher
 
 
-async def test_what_is_asked_for_side_by_side_is_done_in_one_call() -> None:
-    lots: list[list[int]] = []
+async def test_concurrent_requests_are_done_in_one_call() -> None:
+    batches: list[list[int]] = []
     release = asyncio.Event()
 
-    async def do(lot: Sequence[int]) -> None:
-        lots.append(list(lot))
+    async def do(batch: Sequence[int]) -> None:
+        batches.append(list(batch))
         await release.wait()
 
-    together = Batcher(do, 0.0, at_most=2)
-    asked = [asyncio.create_task(together.do(number)) for number in range(3)]
-    while not lots:
+    batcher = Batcher(do, 0.0, batch_size=2)
+    asked = [asyncio.create_task(batcher.do(number)) for number in range(3)]
+    while not batches:
         await asyncio.sleep(0)
-    asked.append(asyncio.create_task(together.do(3)))
+    asked.append(asyncio.create_task(batcher.do(3)))
     release.set()
     await asyncio.gather(*asked)
-    assert lots == [[0, 1], [2, 3]]
-    await together.do(4)
-    assert lots[2:] == [[4]]
+    assert batches == [[0, 1], [2, 3]]
+    await batcher.do(4)
+    assert batches[2:] == [[4]]
 
 
-async def test_an_error_is_everybodys_and_ends_nothing() -> None:
-    async def do(lot: Sequence[int]) -> None:
-        if 1 in lot:
+async def test_an_error_reaches_all_callers_of_a_batch_and_later_batches_run() -> None:
+    async def do(batch: Sequence[int]) -> None:
+        if 1 in batch:
             raise ValueError("no")
 
-    together = Batcher(do, 0.0, at_most=2)
-    ends = await asyncio.gather(*map(together.do, range(4)), return_exceptions=True)
+    batcher = Batcher(do, 0.0, batch_size=2)
+    ends = await asyncio.gather(*map(batcher.do, range(4)), return_exceptions=True)
     assert [isinstance(end, ValueError) for end in ends] == [True, True, False, False]
 
 
-async def test_who_goes_away_takes_nobody_along() -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
     done: list[int] = []
 
-    async def do(lot: Sequence[int]) -> None:
-        done.extend(lot)
+    async def do(batch: Sequence[int]) -> None:
+        done.extend(batch)
 
-    together = Batcher(do, 0.0, at_most=9)
-    impatient, patient = (asyncio.create_task(together.do(number)) for number in range(2))
+    batcher = Batcher(do, 0.0, batch_size=9)
+    impatient, patient = (asyncio.create_task(batcher.do(number)) for number in range(2))
     await asyncio.sleep(0)
     impatient.cancel()
     await patient
