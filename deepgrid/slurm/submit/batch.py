@@ -82,7 +82,8 @@ class BatchJobs:
     async def probe(self, name: str, script: str, within_s: float) -> tuple[str, str]:
         """Run a job of at most a minute. Returns its Slurm state after `within_s` seconds, and its output.
 
-        The output is empty unless the job completed and its output arrived. Afterwards the job and its files are removed. Raises as `run` does.
+        The output is empty unless the job completed and its output arrived. Afterwards the job and its files are
+        removed. Raises as `run` does.
         """
         try:
             slurm_id = await self.submit(name, f"#!/bin/sh\n{script}", ["--ntasks=1", "--time=1"])
