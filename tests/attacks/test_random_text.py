@@ -119,7 +119,7 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     for name, claim in claims.items():
         given = False
         if name == RENAMED:  # it is ended by its id, but gets no more time
-            with pytest.raises(SlurmError, match="has another name by now"):
+            with pytest.raises(SlurmError, match="has another name now"):
                 await cluster.set_time_limit(claim.key, 77)
         else:
             given = await cluster.set_time_limit(claim.key, 77)
