@@ -19,7 +19,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.account_checks import examine_accounts
 from deepgrid.slurm.setup.checkup import Finding, Level, examine
 from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
-from deepgrid.slurm.setup.selftest import rehearse
+from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
 
 GAS_A_JOB = 250_000  # of the provider's three calls, with room
@@ -94,7 +94,7 @@ async def _cluster(settings: ProviderSettings) -> list[Finding]:
         findings += await examine_accounts(login, settings.login)
         findings += await _guards(login, settings)
         broken = {finding.subject for finding in findings if finding.level is Level.BAD}
-        return findings if broken & {"folder", "locks"} else [*findings, *await rehearse(login, cluster)]
+        return findings if broken & {"folder", "locks"} else [*findings, *await run_selftest(login, cluster)]
     finally:
         await login.close()
 

@@ -21,7 +21,7 @@ from deepgrid.provider.launch_failures import launch_failures
 from deepgrid.provider.session import ProviderSession
 from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.holdings import Holdings
-from deepgrid.slurm.supervision.queries import conclude
+from deepgrid.slurm.supervision.queries import query_verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Findings:
 async def look_for_zombies(session: ProviderSession) -> Findings:
     """Compare the claims that the chain knows with the cluster. Changes nothing."""
     jobs = {session.key_of(job): job for job in await _claimed(session)}
-    look, states = await conclude(session.cluster, list(jobs))
+    look, states = await query_verdicts(session.cluster, list(jobs))
     seen_at = time.monotonic()
     suspects = [
         Suspect(key, states[key], seen_at)
@@ -62,7 +62,7 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
 
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
     """The suspects that something is to be done for, a grace after the first look."""
-    look, states = await conclude(session.cluster, [suspect.key for suspect in suspects])
+    look, states = await query_verdicts(session.cluster, [suspect.key for suspect in suspects])
     jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
     seen = [
         await _observation(session, *pair, look.clock, states, grace_s) for pair in zip(suspects, jobs, strict=True)

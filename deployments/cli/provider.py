@@ -17,7 +17,7 @@ from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.prefect_login import examine_prefect
 from deepgrid.provider.session import provider_session
 from deepgrid.slurm.setup.checkup import Level
-from deepgrid.slurm.ssh.authorized_key import authorized_key
+from deepgrid.slurm.ssh.keys import authorized_key
 from deployments.cli.serving import provider_settings, require_prefect, serve
 from deployments.provider import settings_cache as kept_settings
 from deployments.provider.supervisor import serve_provider as supervise
@@ -61,7 +61,7 @@ async def authorized_keys(
     require_prefect()
     login = (await kept_settings.provider_settings(cluster)).login
     if user in ("", login.user):
-        print(authorized_key(login, cluster))
+        print(authorized_key(login.key_file, cluster))
 
 
 def serve_provider(cluster: ClusterName) -> None:

@@ -14,7 +14,7 @@ from deepgrid.slurm.observe.commands import (
     Sacct,
     Squeue,
     first_complaint,
-    is_silence,
+    is_outage,
     limit_minutes,
 )
 from deepgrid.slurm.observe.holdings import parse_ledger
@@ -47,7 +47,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "GPUs": count_gpus,
     "memory": memory_mb,
     "time limit": limit_minutes,
-    "complaint": lambda text: (first_complaint(text), is_silence(text)),
+    "complaint": lambda text: (first_complaint(text), is_outage(text)),
     "folder": KEY.of_same_grid,
     "look": lambda text: parse_snapshot(answer(text)),
     "ledger": lambda text: parse_ledger(answer(text)),

@@ -23,7 +23,7 @@ from deepgrid.slurm.setup.guards import ask_guards
 from deepgrid.slurm.setup.install import read_site
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.accounting import read_runs
-from deepgrid.slurm.supervision.queries import conclude
+from deepgrid.slurm.supervision.queries import query_verdicts
 from tests.attacks.fake_cluster import INTRUDER
 from tests.attacks.fake_grid import BATCH, START, FakeGrid
 from tests.attacks.fake_slurm import ENDED
@@ -59,7 +59,7 @@ def test_the_texts_hold_every_byte(grid: FakeGrid) -> None:
 
 async def test_no_text_changes_where_a_claim_stands(grid: FakeGrid) -> None:
     cluster, claims = grid.cluster, grid.claims
-    look = await cluster.look(grid.keys)
+    look = await cluster.snapshot(grid.keys)
     for name, claim in claims.items():
         job, queued, ended = claim.job, look.queued(claim.key), look.ended(claim.key)
         if name in ("running", "waiting", "in doubt"):
@@ -73,7 +73,7 @@ async def test_no_text_changes_where_a_claim_stands(grid: FakeGrid) -> None:
         else:
             assert ended is None, name
     assert look.held == sum(job["state"] not in ENDED for job in grid.jobs)
-    _, states = await conclude(cluster, grid.keys)
+    _, states = await query_verdicts(cluster, grid.keys)
     phases = {name: states[claim.key].phase for name, claim in claims.items()}
     assert phases == {
         "running": Phase.RUNNING, "waiting": Phase.QUEUED, "ended": Phase.ENDED, "failed": Phase.ENDED,
@@ -119,7 +119,7 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     for name, claim in claims.items():
         given = False
         if name == RENAMED:  # it is ended by its id, but gets no more time
-            with pytest.raises(SlurmError, match="has another name by now"):
+            with pytest.raises(SlurmError, match="has another name now"):
                 await cluster.set_time_limit(claim.key, 77)
         else:
             given = await cluster.set_time_limit(claim.key, 77)

@@ -22,7 +22,7 @@ from deepgrid.slurm.observe.commands import Row, Squeue
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.accounting import read_runs
-from deepgrid.slurm.supervision.queries import conclude
+from deepgrid.slurm.supervision.queries import query_verdicts
 from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.fake_cluster import FakeSlurm, LocalLogin, slurm_job
 from tests.attacks.random_text import Texts
@@ -111,7 +111,7 @@ async def settled(cluster: Cluster, keys: Sequence[JobKey]) -> dict[JobKey, Slur
     """Where the claims stand, once the first runs, the second waits and the third has ended."""
     deadline = time.monotonic() + WAIT_S
     while True:
-        _, states = await conclude(cluster, keys)
+        _, states = await query_verdicts(cluster, keys)
         if [states[key].phase for key in keys[:3]] == [Phase.RUNNING, Phase.QUEUED, Phase.ENDED]:
             return states
         assert time.monotonic() < deadline, states
@@ -188,7 +188,7 @@ async def check_the_books(box: Box, cluster: Cluster, keys: Sequence[JobKey], id
     assert {run.job_id for run in runs.runs} == {key.job_id for key in keys}
     spool = {file.name for file in (Path(box.settings.grid_root) / "spool").glob("[0-9]*")}
     assert len(await cluster.spooled()) == len(spool), "each record has one comment"
-    look = await cluster.look(keys)
+    look = await cluster.snapshot(keys)
     ended = [look.ended(key) for key in keys]
     assert {job.slurm_id for job in ended if job}.isdisjoint(ids)
     records = [file.read_text() for file in Path(box.settings.grid_root).glob("jobs/*/record")]

@@ -13,8 +13,7 @@ from deepgrid.lifecycle.decide import LOST
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.zombies import cancel_left_over, look_again, look_for_zombies, put_right
-from deepgrid.slurm.observe import verdict as sightings
-from deepgrid.slurm.observe.verdict import EMPTIED_S
+from deepgrid.slurm.observe.verdict import Verdicts, VerdictSettings
 from tests.roles.claims import in_queue, running, until
 from tests.roles.conftest import Scene
 from tests.slurm.losing import lose, lose_state
@@ -129,18 +128,18 @@ def _states(box: Box, key: JobKey) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_controller_that_lost_its_state_costs_no_job_at_once_and_a_lost_one_is_refunded(
-    approved: Scene, box: Box, monkeypatch: pytest.MonkeyPatch
+    approved: Scene, box: Box
 ) -> None:
     """An empty queue where there was a job a moment ago: for a minute nothing is collected."""
-    monkeypatch.setattr(sightings, "REMEMBERED_S", 120.0)  # a restart may take a while
-    session = approved.session
+    session, settings = approved.session, VerdictSettings(remembered_s=120.0)  # a restart may take a while
+    session.cluster.verdicts = Verdicts(settings)
     key = await running(approved, box)
     assert (await look_for_zombies(session)).suspects == ()  # seen alive
     await asyncio.to_thread(lose_state, box.site, box.table, box.name)
     began = time.monotonic()
     assert (await look_for_zombies(session)).suspects == ()
     while not (found := await look_for_zombies(session)).suspects:
-        assert time.monotonic() < began + 3 * EMPTIED_S
+        assert time.monotonic() < began + 3 * settings.empty_queue_s
         await asyncio.sleep(1)
     (seen,) = await look_again(session, found.suspects, grace_s=0)
     assert await put_right(session, seen) == "panicked"

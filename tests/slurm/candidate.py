@@ -10,7 +10,7 @@ from pathlib import Path
 from deepgrid.errors import Deposed
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.supervision.leader import Leader, Pace
+from deepgrid.slurm.supervision.leader import Leader, LeaderSettings
 
 
 async def main() -> None:
@@ -20,7 +20,7 @@ async def main() -> None:
     settings = LoginSettings(**{**raw, **paths})
     login = Login(settings)
     cluster = Cluster(login, settings)
-    leader = Leader(login, cluster, provider, Pace(**pace))
+    leader = Leader(login, cluster, provider, LeaderSettings(**pace))
     await leader.elected()
     assert cluster.term is not None
     print(f"leading {cluster.term.epoch}", flush=True)

@@ -22,7 +22,7 @@ from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
-from deepgrid.slurm.supervision.queries import conclude
+from deepgrid.slurm.supervision.queries import query_verdicts
 from deployments.onemachine.processes import ProcessTable
 from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 
@@ -153,13 +153,13 @@ async def ended(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
 
 async def ends(cluster: Cluster, *keys: JobKey) -> dict[JobKey, SlurmJob]:
     """The ends of those claims that have ended, as concluded by who looks now."""
-    _, states = await conclude(cluster, keys)
+    _, states = await query_verdicts(cluster, keys)
     return {key: job for key, job in states.items() if job.phase is Phase.ENDED}
 
 
 async def by_accounting(cluster: Cluster, key: JobKey) -> SlurmJob:
     """The claim's end as accounting has it, once it does; until then it has none."""
-    look = await cluster.look([key])
+    look = await cluster.snapshot([key])
     deadline = time.monotonic() + WAIT_S
     while (end := look.records_of(key, await cluster.accounting_of({key: look.ids.get(key.comment)})).end) is None:
         assert time.monotonic() < deadline, "accounting knows no end of it"

@@ -227,7 +227,7 @@ async def test_a_claim_keeps_its_account_whatever_the_settings_say_later(
     assert (await changed.submit(key, bash("true"), of(ALICE))).adopted
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
-    assert (await changed.look([key])).queued(key) is not None
+    assert (await changed.snapshot([key])).queued(key) is not None
     await printed(cluster, key)
     await changed.cancel(key)
     assert (await ended(monitor, key)).state == "CANCELLED"

@@ -15,14 +15,14 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.ssh.authorized_key import authorized_key
+from deepgrid.slurm.ssh.keys import authorized_key
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine import slurm_files
 from deployments.provider.settings_cache import Kept, kept_file
+from tests.slurm.leaders import leading
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
-from tests.slurm.test_leader import leading
 
 DPS = Path(sys.executable).with_name("dps")
 NOBODY = "http://127.0.0.1:1/api"
@@ -70,21 +70,21 @@ def asking(box: Box, folder: Path) -> Iterator[LoginSettings]:
 
 def test_it_is_the_public_half_with_options_that_leave_commands_only(box: Box) -> None:
     kind, key = box.settings.key_file.with_suffix(".pub").read_text().split()[:2]
-    assert authorized_key(box.settings, "my\n cluster") == f"restrict {kind} {key} deepgrid-mycluster"
+    assert authorized_key(box.settings.key_file, "my\n cluster") == f"restrict {kind} {key} deepgrid-mycluster"
 
 
 def test_a_key_that_cannot_be_used_is_one_sentence(box: Box, tmp_path: Path) -> None:
     key = tmp_path / "key"
     settings = replace(box.settings, key_file=key)
     with pytest.raises(ConfigurationError, match=r"cannot be read: No such file"):
-        authorized_key(settings, "unit")
+        authorized_key(settings.key_file, "unit")
     key.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n")
     key.chmod(0o644)
     with pytest.raises(ConfigurationError, match="Others can read"):
-        authorized_key(settings, "unit")
+        authorized_key(settings.key_file, "unit")
     key.chmod(0o600)
     with pytest.raises(ConfigurationError, match="is not a private key") as broken:
-        authorized_key(settings, "unit")
+        authorized_key(settings.key_file, "unit")
     assert "c2VjcmV0" not in f"{broken.value!s}{broken.value!r}"
 
 
@@ -92,7 +92,7 @@ def test_a_key_that_cannot_be_used_is_one_sentence(box: Box, tmp_path: Path) -> 
 def test_it_prints_one_line_for_the_supervisors_account_only(box: Box, tmp_path: Path) -> None:
     env = keep(box.settings, tmp_path)
     told, others = dps(env), dps(env, "--for", "somebody-else")
-    assert (told.returncode, told.stdout) == (0, authorized_key(box.settings, "unit") + "\n")
+    assert (told.returncode, told.stdout) == (0, authorized_key(box.settings.key_file, "unit") + "\n")
     assert (others.returncode, others.stdout) == (0, "")
 
 

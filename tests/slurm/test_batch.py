@@ -11,7 +11,8 @@ import pytest
 
 from deepgrid.errors import InputError, SlurmError
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.submit.batch import BatchJobs
+from deepgrid.slurm.ssh.login import Login
+from deepgrid.slurm.submit.batch import BatchJobs, BatchSettings
 from tests.slurm.support import Box
 
 NAME = "deepgrid-benchmark-unit-test"
@@ -82,10 +83,8 @@ async def test_the_last_words_of_an_earlier_job_are_not_in_the_output(box: Box, 
     assert "last words" not in output
 
 
-async def test_a_job_that_never_gets_its_turn_is_given_up(
-    box: Box, batch: BatchJobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("deepgrid.slurm.submit.batch.LATE_S", 1.0)
+async def test_a_job_that_never_gets_its_turn_is_given_up(box: Box, login: Login) -> None:
+    batch = BatchJobs(login, box.settings, BatchSettings(end_grace_s=1.0))
     with pytest.raises(SlurmError, match="did not end within 0 minutes"):
         await batch.run(NAME, "#!/bin/bash", [*ONE, "--begin=now+1hour"], limit_minutes=0, wait_minutes=0)
     await none_queued(box)

@@ -102,7 +102,7 @@ async def test_a_job_that_was_renamed_gets_no_more_time_and_is_cancelled_and_acc
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
     box.slurm("scontrol", "update", f"JobId={slurm_id}", "JobName=x", "Comment=y")
-    with pytest.raises(SlurmError, match="has another name by now"):
+    with pytest.raises(SlurmError, match="has another name now"):
         await cluster.set_time_limit(key, 17)
     await cluster.cancel(key)
     end = await until(monitor, key, Phase.ENDED)

@@ -16,7 +16,7 @@ from deepgrid.slurm.observe.commands import (
     Sacct,
     Squeue,
     first_complaint,
-    is_silence,
+    is_outage,
     limit_minutes,
     phase_of,
     wait_status,
@@ -124,11 +124,11 @@ def test_complaints_tell_no_from_silence() -> None:
     refusal = "sbatch: error: Memory specification can not be satisfied\nsbatch: error: Batch job submission failed"
     assert first_complaint(refusal) == "Memory specification can not be satisfied"
     assert first_complaint("allocation failure: Invalid account") == "Invalid account"
-    assert not is_silence(refusal)
-    assert is_silence("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-    assert is_silence("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
+    assert not is_outage(refusal)
+    assert is_outage("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+    assert is_outage("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
     killed = "slurm_msg_sendto: address:port=127.0.0.1:6817 msg_type=4003: Unexpected missing socket error"
-    assert is_silence(f"sbatch: error: {killed}")  # of a controller that was killed while it was asked
+    assert is_outage(f"sbatch: error: {killed}")  # of a controller that was killed while it was asked
 
 
 def test_the_guard_comes_first_and_the_script_stays_whole() -> None:

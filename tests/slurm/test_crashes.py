@@ -21,7 +21,7 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.runs import CLOCKS_AGREE_WITHIN_S
+from deepgrid.slurm.observe.runs import CLOCK_SKEW_S
 from deepgrid.slurm.observe.verdict import ABSENT_BUT_ACCOUNTED, SUDDENLY_EMPTY
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.losing import lose_state
@@ -98,7 +98,7 @@ async def test_a_job_that_runs_twice_ended_when_it_ended_first(
     await saved.keep(key)
     held()
     end = await ended(monitor, key)
-    while time.time() < (end.ended_at or 0) + CLOCKS_AGREE_WITHIN_S + 1:
+    while time.time() < (end.ended_at or 0) + CLOCK_SKEW_S + 1:
         await asyncio.sleep(0.2)
     saved.lose()
     held()
@@ -124,7 +124,7 @@ async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_ag
     assert (await cluster.submit(other, bash("exit 3"), SMALL)).slurm_id == forgotten.slurm_id
     assert (await ended(monitor, other)).exit_status == 768
     assert monitor.observe(key).phase is Phase.ABSENT
-    assert not (await cluster.look([key])).ended(key)
+    assert not (await cluster.snapshot([key])).ended(key)
 
 
 async def test_a_controller_that_lost_its_state_proves_nothing_for_a_minute_and_then_the_job_is_lost(

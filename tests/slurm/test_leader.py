@@ -9,27 +9,23 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from deepgrid.errors import Deposed, SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.ssh.login import Login, LoginSettings
-from deepgrid.slurm.supervision.leader import PACE, Leader, Pace
+from deepgrid.slurm.supervision.leader import LEADER_DEFAULTS, Leader, LeaderSettings
 from tests.chaos.proxy import Hang, Pass, Proxy
+from tests.slurm.leaders import candidate, leading, within
 from tests.slurm.support import SMALL, WAIT_S, Box, bash
 
-QUICK = Pace(beat_s=0.2, lost_s=2.0, silence_s=4)
-T = TypeVar("T")
-Holding = asyncio.Task[None]
-Start = Callable[[str, Pace], subprocess.Popen[str]]
+QUICK = LeaderSettings(heartbeat_s=0.2, answer_timeout_s=2.0, silence_timeout_s=4)
+Start = Callable[[str, LeaderSettings], subprocess.Popen[str]]
 
 _serial = count(1)
 
@@ -38,50 +34,6 @@ _serial = count(1)
 def provider() -> str:
     """A provider that no other test has."""
     return f"31337-0xc0ffee-{os.getpid()}-{next(_serial)}"
-
-
-class Candidate(Leader):
-    """A candidate with a login of its own, and what its carriers would use."""
-
-    def __init__(self, settings: LoginSettings, provider: str, pace: Pace = PACE) -> None:
-        self.login = Login(settings)
-        self.cluster = Cluster(self.login, settings)
-        super().__init__(self.login, self.cluster, provider, pace)
-
-    @property
-    def epoch(self) -> int:
-        assert self.cluster.term is not None
-        return self.cluster.term.epoch
-
-
-@asynccontextmanager
-async def candidate(settings: LoginSettings, provider: str, pace: Pace = PACE) -> AsyncIterator[Candidate]:
-    one = Candidate(settings, provider, pace)
-    try:
-        yield one
-    finally:
-        one.close()
-        await one.login.close()
-
-
-@asynccontextmanager
-async def leading(
-    settings: LoginSettings, provider: str, pace: Pace = PACE
-) -> AsyncIterator[tuple[Candidate, Holding]]:
-    """One that leads for as long as the block lasts, and the task that holds."""
-    async with candidate(settings, provider, pace) as one:
-        await within(one.elected())
-        holding = asyncio.create_task(one.hold())
-        try:
-            yield one, holding
-        finally:
-            holding.cancel()
-            await asyncio.gather(holding, return_exceptions=True)
-
-
-async def within(waiting: Awaitable[T]) -> T:
-    async with asyncio.timeout(WAIT_S):
-        return await waiting
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -130,7 +82,7 @@ async def test_of_many_at_once_one_leads_and_no_epoch_is_given_twice(box: Box, p
 
 
 async def test_a_killed_leader_is_followed_at_once(box: Box, provider: str, process: Start) -> None:
-    first = process(provider, PACE)
+    first = process(provider, LEADER_DEFAULTS)
     assert await said(first) == "leading 1"
     first.kill()
     async with leading(box.settings, provider) as (second, _):
@@ -277,7 +229,7 @@ def process(box: Box) -> Iterator[Start]:
     """Starts candidates in processes of their own."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(provider: str, pace: Pace) -> subprocess.Popen[str]:
+    def start(provider: str, pace: LeaderSettings) -> subprocess.Popen[str]:
         settings = json.dumps(asdict(box.settings), default=str)
         argv = [sys.executable, "-m", "tests.slurm.candidate", provider, json.dumps(asdict(pace)), settings]
         started.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))

@@ -18,10 +18,10 @@ from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import Row, wait_status
 from deepgrid.slurm.observe.runs import (
-    CLOCKS_AGREE_WITHIN_S,
+    CLOCK_SKEW_S,
+    GUARD_DELAY_S,
     GUARD_STATUS,
-    REFUSAL_TAKES_S,
-    START_TAKES_S,
+    LONGEST_REFUSAL_S,
     Marks,
     is_refused_start,
     seconds_in,
@@ -29,12 +29,12 @@ from deepgrid.slurm.observe.runs import (
 from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import REFUSED_START
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from tests.slurm.rows import KEY, RECORDED
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
-from tests.slurm.test_look import KEY, RECORDED
 
 START = 1000
 BY_GUARD = replace(RECORDED, state="FAILED", started_at=START, ended_at=START, exit_status=wait_status(GUARD_STATUS, 0))
-EARLIER = START - CLOCKS_AGREE_WITHIN_S - 1
+EARLIER = START - CLOCK_SKEW_S - 1
 RAN_BEFORE = replace(RECORDED, started_at=EARLIER - 90, ended_at=EARLIER)
 
 TOMBSTONES = {
@@ -45,10 +45,10 @@ TOMBSTONES = {
     "the claim was cancelled while it ran": (BY_GUARD, Marks(START, START + 1), False),
     "the claim was cancelled while the script was on its way": (BY_GUARD, Marks(None, START + 1), True),
     "the claim was cancelled later, and the payload had taken the mark away": (
-        BY_GUARD, Marks(None, START + START_TAKES_S + 1), False,
+        BY_GUARD, Marks(None, START + GUARD_DELAY_S + 1), False,
     ),
     "the claim was cancelled before, and it computed all the same": (
-        replace(BY_GUARD, ended_at=START + REFUSAL_TAKES_S + 1), Marks(None, START - 5), False,
+        replace(BY_GUARD, ended_at=START + LONGEST_REFUSAL_S + 1), Marks(None, START - 5), False,
     ),
     "it ended with another status": (replace(BY_GUARD, exit_status=wait_status(3, 0)), Marks(EARLIER, EARLIER), False),
     "it never started": (replace(BY_GUARD, started_at=None), Marks(EARLIER, EARLIER), False),
@@ -158,7 +158,7 @@ async def recorded(box: Box, key: JobKey) -> None:
 
 async def is_past(mark: Path) -> None:
     """Wait until a job that starts now counts as started after the mark."""
-    while time.time() < mark.stat().st_ctime + CLOCKS_AGREE_WITHIN_S + 1:
+    while time.time() < mark.stat().st_ctime + CLOCK_SKEW_S + 1:
         await asyncio.sleep(0.2)
 
 

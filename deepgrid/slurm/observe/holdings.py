@@ -1,6 +1,6 @@
-"""Which claims Slurm's jobs belong to, by the ledger on the login node. Pure: text in, values out.
+"""Maps Slurm's jobs to claims, by the ledger on the login node. Pure: text in, values out.
 
-The ledger is the supervisor's. A job's name and comment are its account's to choose, and are not looked at.
+Only the supervisor can write the ledger. The name and comment of a job are ignored, as its account can choose them.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from deepgrid.slurm.ssh.scripts import whole_answer
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Slurm id was given to what has this folder, under this account; `taken_at` is when, where that is known."""
+    """A line of the ledger: the folder and the account that a Slurm id was given to, and when, if that is known."""
 
     folder: str
     user: str
     taken_at: int | None = None
 
     def has(self, row: Row) -> bool:
-        """Whether this is the row's job."""
+        """Whether this entry is about the row's job."""
         return self.user == row.user and row.may_be_of(self.taken_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Entries by Slurm id, the newest last, and the ids of all accounts that ever had a claim.
+    """Entries by Slurm id, newest last, and the ids of all accounts that ever had a claim.
 
-    `in_doubt` are the accounts with a claim that may have a job which is not in the ledger yet.
+    `in_doubt` holds accounts with a claim whose job may not be in the ledger yet.
     """
 
     entries: Mapping[int, Sequence[Entry]] = field(default_factory=dict)
@@ -41,19 +41,19 @@ class Ledger:
     in_doubt: frozenset[str] = frozenset()
 
     def claim_of(self, row: Row, like: JobKey) -> JobKey | None:
-        """The claim of `like`'s grid whose job this is; None for every other job."""
+        """The claim that this job belongs to, if it is of `like`'s grid; None for every other job."""
         entries = self.entries.get(row.slurm_id, ())
         return like.of_same_grid(entries[-1].folder) if entries and entries[-1].has(row) else None
 
     def is_foreign(self, row: Row) -> bool:
-        """Whether a customer's account has this job without a claim, of any grid."""
+        """Whether this is a job of a customer's account that belongs to no claim of any grid."""
         known = any(entry.user == row.user for entry in self.entries.get(row.slurm_id, ()))
         return row.user in self.customers - self.in_doubt and not known
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a queue holds: jobs of claims, and jobs of customers' accounts that belong to no claim."""
+    """The jobs in a queue: those of claims, and those of customers' accounts that belong to no claim."""
 
     claims: Mapping[JobKey, SlurmJob]
     foreign: tuple[Row, ...] = ()
@@ -72,7 +72,7 @@ def holdings(rows: Iterable[Row], ledger: Ledger, like: JobKey) -> Holdings:
 
 
 def parse_ledger(done: CommandResult) -> Ledger:
-    """Raises SlurmUnreachable for half an answer."""
+    """Parse the answer of `ledger_lookup.sh`. Raises SlurmUnreachable when it was cut off."""
     entries: dict[int, list[Entry]] = {}
     customers, in_doubt = set(), set()
     for line in whole_answer(done):

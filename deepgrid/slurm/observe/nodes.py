@@ -1,11 +1,11 @@
-"""The partition's nodes: the argument list that asks for them, and the parsed answer."""
+"""The partition's nodes: the argument list of sinfo, and the parser of its output."""
 
 from __future__ import annotations
 
 import re
 
 from deepgrid.lifecycle.job import Hardware
-from deepgrid.slurm.observe.commands import IN_OUR_TIME, columns, is_id
+from deepgrid.slurm.observe.commands import COMMAND_PREFIX, columns, is_id
 
 
 class Sinfo:
@@ -13,11 +13,11 @@ class Sinfo:
 
     @staticmethod
     def argv(partition: str) -> list[str]:
-        return [*IN_OUR_TIME, "sinfo", "-h", "-N", "-p", partition, "-o", "%N|%c|%m|%G|%T|%a"]
+        return [*COMMAND_PREFIX, "sinfo", "-h", "-N", "-p", partition, "-o", "%N|%c|%m|%G|%T|%a"]
 
     @staticmethod
     def parse(text: str, *, responding_only: bool = True) -> Hardware:
-        """One figure a node, ordered by node name; a node that does not respond (`*`) counts only when asked for."""
+        """One figure per node, ordered by node name. `responding_only` omits nodes that do not respond (`*`)."""
         nodes = {}
         for name, cpus, memory, gres, state, _ in columns(text, 6, numeric=False):
             if is_id(cpus) and not (responding_only and "*" in state):
@@ -40,7 +40,7 @@ def count_gpus(gres: str) -> int:
 
 
 def memory_mb(text: str) -> int:
-    """Slurm's memory figure in MB: `64000`, `64000M`, `62.50G`, `1T`, `8000+`; 0 when it is none of these."""
+    """Slurm's memory figure in MB: `64000`, `64000M`, `62.50G`, `1T`, `8000+`; 0 for any other text."""
     found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGTP]?)\+?", text.strip())
     if not found:
         return 0
@@ -49,6 +49,6 @@ def memory_mb(text: str) -> int:
 
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Sorts `n2` before `n10`."""
-    parts = re.split(r"([0-9]{1,18})", name)  # every second one is a number
+    """A sort key that puts `n2` before `n10`."""
+    parts = re.split(r"([0-9]{1,18})", name)  # every second part is a number
     return tuple((0, int(part)) if place % 2 else (1, part) for place, part in enumerate(parts) if part)

@@ -1,11 +1,11 @@
-"""Which records of a claim are runs of its payload, and for how long it ran in all.
+"""Decides which records of a claim are runs of its payload, and how long the payload ran in total.
 
-The evidence is Slurm's: records of the completion hook, accounting, the controller's memory, and what the supervisor
-saw in the queue. No file that the job's account can write decides anything.
+All evidence comes from Slurm: records of the completion hook, accounting, the controller's memory, and the queue as the
+supervisor saw it. Files that the job's account can write decide nothing.
 
-The guard ends a script with GUARD_STATUS when a tombstone stands or the mark `run/started` does (see `submit.guarded`).
-A payload can end with that status too, and the mark lies in its hands. So such a record counts as a refused start only
-if Slurm shows an earlier start of the claim, or if the tombstone was there first. Otherwise it is a run.
+The guard ends a script with GUARD_STATUS if a tombstone or the mark `run/started` exists (see `protocol.guarded`). A
+payload can also end with that status, and can change the mark. So such a record counts as a refused start only if Slurm
+shows an earlier start of the claim, or if the tombstone existed before. Otherwise it is a run.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from deepgrid.slurm.observe.commands import FINAL, REQUEUED, Row, wait_status
 
 GUARD_STATUS = 125
 GUARDED = wait_status(GUARD_STATUS, 0)
-CLOCKS_AGREE_WITHIN_S = 2  # of the login node and of slurmctld
-START_TAKES_S = 10  # from the start as slurmctld dates it to the guard's look, on a busy node
-REFUSAL_TAKES_S = 60  # at most: what goes on for longer computes, whatever those clocks say
+CLOCK_SKEW_S = 2  # at most, between the login node and slurmctld
+GUARD_DELAY_S = 10  # on a busy node, from the start by slurmctld's clock to the guard's check
+LONGEST_REFUSAL_S = 60  # a start that lasts longer is a run, whatever the clocks say
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """When the claim's `run/started` and its tombstone changed last, unix seconds; None where there is none.
+    """When the claim's `run/started` and its tombstone last changed (unix seconds); None for a missing file.
 
-    The tombstone is the supervisor's. The other one is the job's to change, so its presence may only speak against the
-    job, and its absence for nothing.
+    Only the supervisor can write the tombstone. The job can change `run/started`, so its presence may only count
+    against the job, and its absence proves nothing.
     """
 
     started: int | None = None
@@ -36,40 +36,40 @@ class Marks:
 
 NO_MARKS = Marks()
 Seen = Mapping[int, int]
-"""What the supervisor saw in the queue: by the start of each run, when it saw it run last (unix seconds)."""
+"""Runs that the supervisor saw in the queue: start of the run -> when it was last seen running (unix seconds)."""
 
 
 def is_refused_start(row: Row, marks: Marks, rows: Iterable[Row] = (), seen: Seen | None = None) -> bool:
-    """Whether the guard refused this start, given all `rows` of the claim and what the supervisor saw."""
+    """Whether the guard refused this start, given all `rows` of the claim and the runs that the supervisor saw."""
     if row.exit_status != GUARDED or row.started_at is None:
         return False
-    if row.ended_at is not None and row.ended_at - row.started_at > REFUSAL_TAKES_S:
+    if row.ended_at is not None and row.ended_at - row.started_at > LONGEST_REFUSAL_S:
         return False
-    looked_at = row.started_at + (START_TAKES_S if marks.started is None else 0)
-    if marks.tombstone is not None and marks.tombstone <= looked_at:
+    checked_at = row.started_at + (GUARD_DELAY_S if marks.started is None else 0)
+    if marks.tombstone is not None and marks.tombstone <= checked_at:
         return True
-    before = row.started_at - CLOCKS_AGREE_WITHIN_S
+    before = row.started_at - CLOCK_SKEW_S
     return any(_starts_before(other, row.started_at) for other in rows) or any(start < before for start in seen or ())
 
 
 def runs_of(rows: Sequence[Row], marks: Marks, seen: Seen | None = None) -> list[Row]:
-    """The rows without those of refused starts."""
+    """The rows that are not refused starts."""
     return [row for row in rows if not is_refused_start(row, marks, rows, seen)]
 
 
 def first_end(runs: Iterable[Row]) -> Row | None:
-    """The earliest record of a final state, or of a requeue, with a known end: later ones correct it, or restart."""
+    """The earliest final or requeued record with a known end. Later records are corrections or restarts."""
     ends = [row for row in runs if row.ended_at is not None and (row.state in FINAL or _was_requeued(row))]
     return min(ends, key=lambda row: row.ended_at or 0, default=None)
 
 
 def was_requeued(rows: Iterable[Row]) -> bool:
-    """Whether Slurm queued the job again after a start. Nobody but its owner or an administrator can make it do so."""
+    """Whether Slurm requeued the job after a start. Only its owner or an administrator can cause that."""
     return any(row.restarts > 0 or _was_requeued(row) for row in rows)
 
 
 def spans(runs: Iterable[Row], seen: Seen | None = None) -> list[tuple[int, int]]:
-    """When the payload ran: each run with its first known end, and what was seen, up to the last of these ends."""
+    """When the payload ran: each run with its first known end, and the seen runs, up to the last known end."""
     ends: dict[int, int] = {}
     for row in runs:
         if row.started_at is not None and row.ended_at is not None:
@@ -82,7 +82,7 @@ def spans(runs: Iterable[Row], seen: Seen | None = None) -> list[tuple[int, int]
 
 
 def seconds_in(found: Iterable[tuple[int, int]]) -> int:
-    """Seconds that these spans cover together; what overlaps counts once."""
+    """Seconds that these spans cover together. Overlaps count once."""
     total, reached = 0, None
     for start, end in sorted(found):
         if reached is None or start > reached:
@@ -97,5 +97,5 @@ def _was_requeued(row: Row) -> bool:
 
 
 def _starts_before(row: Row, start: int) -> bool:
-    """A job that was resized goes on: its next row begins a part, not a start."""
+    """Whether `row` started before `start`. The row of a resized job does not count: its next row is no new start."""
     return row.state != "RESIZING" and row.started_at is not None and row.started_at < start

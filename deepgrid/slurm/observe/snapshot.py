@@ -1,10 +1,14 @@
-"""One look at the cluster, and what follows from it for one claim. Pure: text in, values out.
+"""A snapshot of queue and spool, and what it says about one claim. Pure: text in, values out.
 
-Whose job a row is: its Slurm id is the one that the submit protocol recorded for the claim, its Unix account the one on
-record since before it was submitted, and Slurm took it when that is recorded, unless the job was queued again. A
-completion record must hold the claim's name and comment besides; where the id was never recorded it is found by them. A
-claim without an account was never submitted; one that sbatch refused has no job, although Slurm keeps a record of the
-refusal; one whose id was handed out again has no job either.
+A row belongs to a claim if all of this holds:
+
+* Its Slurm id is the id that the submit protocol recorded for the claim.
+* Its Unix account is the account that was recorded before the submission.
+* Slurm accepted it at the recorded time, unless the job was requeued.
+
+A completion record must also contain the claim's name and comment. If the id was never recorded, they identify the
+record. A claim without an account was never submitted. A claim that sbatch refused has no job, although Slurm keeps a
+record of the refusal. A claim whose id Slurm gave out again has no job either.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.observe.commands import (
-    FORGOTTEN,
+    FORGOTTEN_REASON,
     REQUEUED,
     Completions,
     Row,
@@ -27,7 +31,7 @@ from deepgrid.slurm.observe.commands import (
     phase_of,
 )
 from deepgrid.slurm.observe.runs import (
-    CLOCKS_AGREE_WITHIN_S,
+    CLOCK_SKEW_S,
     GUARDED,
     NO_MARKS,
     Marks,
@@ -43,12 +47,12 @@ from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script, whole_answer
 
-_LOOK = read_script("identity.sh", "snapshot.sh")
+_SNAPSHOT = read_script("identity.sh", "snapshot.sh")
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What accounting or the controller's memory knows of a claim: its end, or else its records without one."""
+    """What accounting or the controller's memory knows of a claim: its end, or the records without an end."""
 
     end: SlurmJob | None = None
     unfinished: tuple[Row, ...] = ()
@@ -56,35 +60,27 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The queue and the spool at one moment, unix second `clock` of the login node.
+    """The queue and the spool at one moment. Facts about claims are keyed by the claim's comment."""
 
-    `queue` has the rows of the watched claims, `held` how many jobs of anybody the whole queue holds.
-    `whole` is False where spool or folders of jobs could not be read: then what is not seen is not absent.
-    By comment: `users` has the ids of the accounts that claims were submitted under, `ids` the Slurm ids, `taken` when
-    Slurm took their jobs where that is known, `marks` what
-    starts left behind, `gone` the claims of which nothing is kept, or nothing yet, `reissued` those whose id is another
-    claim's by now.
-    """
-
-    queue: tuple[Row, ...]
+    queue: tuple[Row, ...]  # rows of the watched claims
     completions: tuple[Row, ...]
-    users: dict[str, str] = field(default_factory=dict)
-    ids: dict[str, int] = field(default_factory=dict)
-    refused: frozenset[str] = frozenset()
-    clock: int = 0
+    users: dict[str, str] = field(default_factory=dict)  # ids of the accounts that claims were submitted under
+    ids: dict[str, int] = field(default_factory=dict)  # Slurm ids
+    refused: frozenset[str] = frozenset()  # claims that sbatch refused
+    clock: int = 0  # unix seconds of the login node
     marks: dict[str, Marks] = field(default_factory=dict)
-    gone: frozenset[str] = frozenset()
-    whole: bool = True
-    held: int = 0
-    reissued: frozenset[str] = frozenset()
-    taken: dict[str, int] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()  # claims without a folder: not made yet, or removed
+    whole: bool = True  # False if spool or job folders could not be read; then a missing claim may still exist
+    held: int = 0  # number of jobs in the whole queue, of all users
+    reissued: frozenset[str] = frozenset()  # claims whose id belongs to another claim by now
+    taken: dict[str, int] = field(default_factory=dict)  # when Slurm accepted the jobs, if known
 
     def was_tried(self, key: JobKey) -> bool:
-        """Whether the claim was ever handed to Slurm; nothing can know a job of another one."""
+        """Whether the claim was ever handed to Slurm. No source can know a job of a claim that was not."""
         return key.comment in self.users
 
     def queued(self, key: JobKey) -> SlurmJob | None:
-        """The claim's job in the queue."""
+        """The claim's job in the queue, if it is there."""
         rows = self._of(key, self.queue)
         if not rows:
             return None
@@ -92,33 +88,34 @@ class Snapshot:
         return as_job(rows[0], requeued=requeued, began=self.marks_of(key).started is not None)
 
     def ended(self, key: JobKey, seen: Seen | None = None) -> SlurmJob | None:
-        """The claim's end by the completion hook: the first final record, and how long it ran by all of them."""
+        """The claim's end by the completion hook: its first final record, with the running time of all records."""
         return self._end(key, self._recorded(key), seen)
 
     def records_of(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> Records:
-        """What rows of accounting or memory tell of the claim, but for what is no run of it."""
-        known = [row for row in self._of(key, rows) if row.reason != FORGOTTEN]
+        """The claim's runs in rows of accounting or of the controller's memory."""
+        known = [row for row in self._of(key, rows) if row.reason != FORGOTTEN_REASON]
         if end := self._end(key, [*self._recorded(key), *known], seen):
             return Records(end)
         return Records(None, tuple(runs_of(known, self.marks_of(key), seen)))
 
     def refused_start(self, key: JobKey, rows: Iterable[Row], seen: Seen | None = None) -> bool:
-        """Whether the guard stopped a start of this claim, by the spool or by these rows."""
+        """Whether the spool or these rows show a start of this claim that the guard refused."""
         known = [*self._recorded(key), *self._of(key, rows)]
         return any(is_refused_start(row, self.marks_of(key), known, seen) for row in known)
 
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
-        """Whether this end may be of a second start of which the spool knows no first: its mark was there before it.
+        """Whether this end may belong to a second start, although the spool knows no first one.
 
-        Either the controller lost the first start, or the job's account made the mark. Accounting may tell.
+        The mark `run/started` is older than this start. Either the controller lost the first start, or the job's
+        account made the mark. Accounting may know which.
         """
         marked_at = self.marks_of(key).started
         if end.exit_status != GUARDED or end.started_at is None or marked_at is None:
             return False
-        return marked_at < end.started_at - CLOCKS_AGREE_WITHIN_S
+        return marked_at < end.started_at - CLOCK_SKEW_S
 
     def barred(self, key: JobKey) -> bool:
-        """Whether a tombstone stands and the script never came past its guard: nothing of the claim has run."""
+        """Whether a tombstone exists and the script never passed its guard: nothing of the claim has run."""
         marks = self.marks_of(key)
         return marks.tombstone is not None and marks.started is None
 
@@ -126,7 +123,7 @@ class Snapshot:
         return self.marks.get(key.comment, NO_MARKS)
 
     def _end(self, key: JobKey, rows: Sequence[Row], seen: Seen | None) -> SlurmJob | None:
-        """The first end of a run. A job that was queued again and only refused to start ended before, when requeued."""
+        """The first end of a run. If the guard refused all starts after a requeue, the requeue is the end."""
         marks = self.marks_of(key)
         runs = runs_of(rows, marks, seen)
         end = first_end(runs)
@@ -159,7 +156,7 @@ class Snapshot:
         ]
 
     def _of(self, key: JobKey, rows: Iterable[Row]) -> list[Row]:
-        """The rows of the claim's job, by its id on record, its account, and when Slurm took it."""
+        """The rows of the claim's job, by its recorded id, its account, and when Slurm accepted it."""
         if key.comment in self.reissued:
             return []
         slurm_id, user, taken = self.ids.get(key.comment), self.users.get(key.comment), self.taken.get(key.comment)
@@ -175,7 +172,7 @@ def as_job(
     ran_s: int | None = None,
     started_at: int | None = None,
 ) -> SlurmJob:
-    """A row as the lifecycle sees it; `started_at` is the claim's first start where that is not the row's."""
+    """Convert a row for the lifecycle. `started_at` is the claim's first start, if it differs from the row's."""
     phase = Phase.ENDED if row.state == REQUEUED and row.ended_at is not None else phase_of(row.state)
     return SlurmJob(
         phase, row.slurm_id, row.state, started_at or row.started_at, row.ended_at, row.exit_status, row.reason,
@@ -184,16 +181,17 @@ def as_job(
 
 
 def snapshot_command(settings: LoginSettings) -> list[str]:
-    """The command that looks; the claims to look at are its standard input."""
-    return call(_LOOK, settings.grid_root, *Squeue.argv())
+    """The command that takes a snapshot. It reads `snapshot_input` on standard input."""
+    return call(_SNAPSHOT, settings.grid_root, *Squeue.argv())
 
 
 def snapshot_input(keys: Iterable[JobKey]) -> bytes:
+    """The watched claims, one per line."""
     return "".join(f"{key.folder} {key.comment}\n" for key in keys).encode()
 
 
 def parse_snapshot(done: CommandResult) -> Snapshot:
-    """Raises SlurmUnreachable when Slurm did not answer or the answer is not whole."""
+    """Parse the answer of `snapshot.sh`. Raises SlurmUnreachable if Slurm did not answer or the answer was cut off."""
     lines = [line.split(" ") for line in whole_answer(done)]
     queue: list[Row] | None = None
     completions: list[Row] = []
@@ -240,10 +238,10 @@ def _decoded(text: str) -> str:
     try:
         return base64.b64decode(text, validate=True).decode(errors="replace")
     except ValueError:
-        raise SlurmUnreachable("The login node gave an answer that makes no sense.") from None
+        raise SlurmUnreachable("The login node gave an unexpected answer.") from None
 
 
 def _times(text: str) -> dict[str, int]:
-    """By path below the folder of all jobs, when each file changed last."""
+    """When each file last changed, by its path below the folder of all jobs."""
     lines = (line.partition(" ") for line in lines_of(text))
     return {path.rpartition("/jobs/")[2]: int(seconds) for seconds, _, path in lines if is_id(seconds)}

@@ -1,10 +1,14 @@
-"""Where a claim stands at the cluster, from everything that knows of it: concluded here and nowhere else.
+"""Decides the state of a claim at the cluster, from all sources that know it. No other module decides this.
 
-The spool counts before the queue, both before the ended jobs that the controller keeps for minutes, and all of them
-before accounting. What none of them knows is absent, unless something speaks against it: records cannot be read,
-accounting still has the job as unfinished, or a queue that held it a moment ago is empty as a whole, as that of a
-controller that came back without its state. Accounting learns late, and of jobs that the controller forgot never: what
-was alive just now, and is not among the ended jobs that the controller keeps, was forgotten.
+The sources count in this order: the spool, the queue, the ended jobs that the controller keeps for minutes, accounting.
+A claim that no source knows is absent, except in these cases:
+
+* The completion records cannot be read.
+* Accounting still shows the job as unfinished.
+* The whole queue is empty, and held the claim a moment ago: a controller may have come back without its state.
+
+Accounting reports late. It never reports the end of a job that the controller lost. A job counts as forgotten if it was
+alive a moment ago and is not among the ended jobs that the controller keeps.
 """
 
 from __future__ import annotations
@@ -19,117 +23,138 @@ from deepgrid.slurm.observe.commands import REQUEUED, Row, is_known
 from deepgrid.slurm.observe.runs import Seen
 from deepgrid.slurm.observe.snapshot import Snapshot
 
-EMPTIED_S = 60.0  # for which an empty queue proves nothing about what it held
-RUNAWAY_S = 900.0  # for which accounting alone keeps a job from being absent
-REMEMBERED_S = 30.0  # for which every controller remembers a job that ended (MinJobAge, by default 300 s)
-KEEP_S = 4 * RUNAWAY_S
-
 UNREAD = SlurmJob(Phase.UNKNOWN, reason="the cluster's completion records cannot be read")
 SUDDENLY_EMPTY = SlurmJob(Phase.UNKNOWN, reason="the cluster's whole queue is suddenly empty")
-ABSENT_BUT_ACCOUNTED = SlurmJob(Phase.UNKNOWN, reason="accounting knows the job as unfinished, the queue does not")
-RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only its accounting knows it, and no end of it")
+ABSENT_BUT_ACCOUNTED = SlurmJob(
+    Phase.UNKNOWN, reason="accounting shows an unfinished job, but the queue does not have it"
+)
+RUNAWAY = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: only accounting knows it, without an end")
 FORGOTTEN = SlurmJob(Phase.ABSENT, reason="the cluster lost the job: its controller has forgotten it")
 REFUSED_START = SlurmJob(Phase.ABSENT, reason="the cluster lost the job, and a second start was refused")
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Sighting:
-    """What earlier looks saw of a claim; times by the monotonic clock, in seconds, but for those of `ran`."""
+@dataclass(frozen=True, slots=True)
+class VerdictSettings:
+    """For how long evidence counts, in seconds."""
 
-    touched_at: float
+    empty_queue_s: float = 60.0  # an empty queue proves nothing about a job that it held so recently
+    runaway_s: float = 900.0  # accounting alone keeps a job from being absent for so long
+    remembered_s: float = 30.0  # every controller remembers an ended job for so long (MinJobAge, by default 300 s)
+
+    @property
+    def history_s(self) -> float:
+        """The history of a claim is kept for so long after its last use."""
+        return 4 * self.runaway_s
+
+
+VERDICT_DEFAULTS = VerdictSettings()
+
+
+@dataclass(slots=True)
+class _History:
+    """What earlier snapshots showed of a claim. Times are seconds of the monotonic clock, except in `ran`."""
+
+    used_at: float
     ran: dict[int, int] = field(default_factory=dict)  # by the cluster's clock, see `Seen`
     alive_at: float | None = None
     unfinished_since: float | None = None
     forgotten: bool = False
-    unheard_of: str = ""
+    unknown_state: str = ""
 
     def was_alive(self, now: float, within_s: float) -> bool:
         return self.alive_at is not None and now - self.alive_at < within_s
 
 
-class Sightings:
-    """Conclusions, and the memory that they need. One a cluster; `now` is in monotonic seconds."""
+class Verdicts:
+    """The verdicts on claims, and the history that they need. Use one per cluster. `now` is in monotonic seconds."""
 
-    def __init__(self) -> None:
-        self._seen: dict[JobKey, _Sighting] = {}
+    def __init__(self, settings: VerdictSettings = VERDICT_DEFAULTS) -> None:
+        self._settings = settings
+        self._histories: dict[JobKey, _History] = {}
 
-    def by_look(self, look: Snapshot, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
-        """What spool and queue tell; claims that neither knows are left out."""
-        self._seen = {key: seen for key, seen in self._seen.items() if now - seen.touched_at < KEEP_S}
+    def from_snapshot(self, snapshot: Snapshot, keys: Iterable[JobKey], now: float) -> dict[JobKey, SlurmJob]:
+        """The verdicts by spool and queue. Claims that neither knows are omitted."""
+        kept_s = self._settings.history_s
+        self._histories = {key: known for key, known in self._histories.items() if now - known.used_at < kept_s}
         found: dict[JobKey, SlurmJob] = {}
         for key in keys:
-            end, queued = look.ended(key, self._ran(key)), look.queued(key)
-            # A job that was queued again has records, and may run once more.
+            end, queued = snapshot.ended(key, self._ran(key)), snapshot.queued(key)
+            # A requeued job has records, and may run once more.
             job = queued if queued is not None and (end is None or end.state == REQUEUED) else end
-            if job is None or (job is end and look.is_unclear(key, job)):
+            if job is None or (job is end and snapshot.is_unclear(key, job)):
                 continue
             found[key] = job
             if job.phase is Phase.ENDED:
                 continue
-            seen = self._sighting(key, now)
+            history = self._history(key, now)
             if job.phase is Phase.RUNNING and job.started_at is not None:
-                seen.ran[job.started_at] = max(look.clock, job.started_at)
-            seen.alive_at, seen.unfinished_since, seen.forgotten = now, None, False
-            self._note_state(key, job.state, now)
+                history.ran[job.started_at] = max(snapshot.clock, job.started_at)
+            history.alive_at, history.unfinished_since, history.forgotten = now, None, False
+            self._log_unknown_state(key, job.state, now)
         return found
 
     def submitted(self, key: JobKey, now: float) -> None:
-        """Slurm has just taken the job: what forgets it from now on had it."""
-        self._sighting(key, now).alive_at = now
+        """Slurm has just accepted the job, so it counts as alive."""
+        self._history(key, now).alive_at = now
 
-    def by_records(
-        self, look: Snapshot, missing: Iterable[JobKey], remembered: Sequence[Row], accounted: Sequence[Row], now: float
+    def from_records(
+        self,
+        snapshot: Snapshot,
+        missing: Iterable[JobKey],
+        remembered: Sequence[Row],
+        accounted: Sequence[Row],
+        now: float,
     ) -> dict[JobKey, SlurmJob]:
-        """What is concluded about claims that the look missed, by the controller's memory and by accounting."""
-        return {key: self._recorded(look, key, remembered, accounted, now) for key in missing}
+        """The verdicts on claims that the snapshot misses, by the controller's memory and by accounting."""
+        return {key: self._recorded(snapshot, key, remembered, accounted, now) for key in missing}
 
     def _recorded(
-        self, look: Snapshot, key: JobKey, remembered: Sequence[Row], accounted: Sequence[Row], now: float
+        self, snapshot: Snapshot, key: JobKey, remembered: Sequence[Row], accounted: Sequence[Row], now: float
     ) -> SlurmJob:
         ran = self._ran(key)
-        rows, by_memory = (*remembered, *accounted), look.records_of(key, remembered, ran)
-        if end := look.records_of(key, rows, ran).end:
+        rows, by_memory = (*remembered, *accounted), snapshot.records_of(key, remembered, ran)
+        if end := snapshot.records_of(key, rows, ran).end:
             return end
-        if not look.whole:
+        if not snapshot.whole:
             return UNREAD
-        refused = look.refused_start(key, rows, ran)
-        if refused and look.barred(key):  # whatever accounting, which is late, may call it
+        refused = snapshot.refused_start(key, rows, ran)
+        if refused and snapshot.barred(key):  # accounting is late, so its state does not count
             return replace(REFUSED_START, stopped=True)
-        if unfinished := by_memory.unfinished or look.records_of(key, accounted, ran).unfinished:
-            self._note_state(key, unfinished[0].state, now)
-            return self._unfinished(look, key, now, is_remembered=bool(by_memory.unfinished))
+        if unfinished := by_memory.unfinished or snapshot.records_of(key, accounted, ran).unfinished:
+            self._log_unknown_state(key, unfinished[0].state, now)
+            return self._unfinished(snapshot, key, now, is_remembered=bool(by_memory.unfinished))
         if refused:
             return REFUSED_START
-        seen = self._seen.get(key)
-        return SUDDENLY_EMPTY if seen is not None and _emptied(look, seen, now) else ABSENT
+        history = self._histories.get(key)
+        return SUDDENLY_EMPTY if history is not None and self._was_emptied(snapshot, history, now) else ABSENT
 
-    def _unfinished(self, look: Snapshot, key: JobKey, now: float, *, is_remembered: bool) -> SlurmJob:
-        seen = self._sighting(key, now)
-        seen.forgotten = not is_remembered and (seen.forgotten or seen.was_alive(now, REMEMBERED_S))
-        if seen.forgotten:
-            return SUDDENLY_EMPTY if _emptied(look, seen, now) else FORGOTTEN
-        seen.unfinished_since = now if seen.unfinished_since is None else seen.unfinished_since
-        return RUNAWAY if now - seen.unfinished_since >= RUNAWAY_S else ABSENT_BUT_ACCOUNTED
+    def _unfinished(self, snapshot: Snapshot, key: JobKey, now: float, *, is_remembered: bool) -> SlurmJob:
+        history, settings = self._history(key, now), self._settings
+        was_alive = history.was_alive(now, settings.remembered_s)
+        history.forgotten = not is_remembered and (history.forgotten or was_alive)
+        if history.forgotten:
+            return SUDDENLY_EMPTY if self._was_emptied(snapshot, history, now) else FORGOTTEN
+        history.unfinished_since = now if history.unfinished_since is None else history.unfinished_since
+        return RUNAWAY if now - history.unfinished_since >= settings.runaway_s else ABSENT_BUT_ACCOUNTED
 
-    def _sighting(self, key: JobKey, now: float) -> _Sighting:
-        seen = self._seen.setdefault(key, _Sighting(now))
-        seen.touched_at = now
-        return seen
+    def _was_emptied(self, snapshot: Snapshot, history: _History, now: float) -> bool:
+        """Whether the whole queue is empty, and held the claim a moment ago."""
+        return not snapshot.held and history.was_alive(now, self._settings.empty_queue_s)
+
+    def _history(self, key: JobKey, now: float) -> _History:
+        history = self._histories.setdefault(key, _History(now))
+        history.used_at = now
+        return history
 
     def _ran(self, key: JobKey) -> Seen:
-        seen = self._seen.get(key)
-        return dict(seen.ran) if seen else {}
+        history = self._histories.get(key)
+        return dict(history.ran) if history else {}
 
-    def _note_state(self, key: JobKey, state: str, now: float) -> None:
-        """Log a state that this code has never heard of, once a claim and state."""
-        seen = self._sighting(key, now)
-        if not is_known(state) and seen.unheard_of != state:
-            seen.unheard_of = state
-            log.warning("job %d: Slurm calls its state %s, which says nothing here; it is waited on", key.job_id, state)
-
-
-def _emptied(look: Snapshot, seen: _Sighting, now: float) -> bool:
-    """Whether the whole queue is empty, and held the claim a moment ago."""
-    return not look.held and seen.was_alive(now, EMPTIED_S)
+    def _log_unknown_state(self, key: JobKey, state: str, now: float) -> None:
+        """Log a state that this code does not know, once per claim and state."""
+        history = self._history(key, now)
+        if not is_known(state) and history.unknown_state != state:
+            history.unknown_state = state
+            log.warning("job %d: unknown Slurm state %s, waiting for the next one", key.job_id, state)

@@ -1,13 +1,13 @@
 # shellcheck shell=sh
-# How a job gets its Unix account and its files, for the scripts that submit: stands before them, and common.sh before
-# this. POSIX sh, run on the login node. `folder` is the job's, in the hands of the login; what the job may write in it is
-# output.log and run/.
+# Gives a job its Unix account and its files. POSIX sh, run on the login node; needs common.sh before it. The scripts
+# that submit follow after it. `folder` is the job's folder and belongs to the login. The job can write only output.log
+# and run/ in it.
 export LC_ALL=C
 umask 077
 folder='' user='' uid='' become='' complaint=''
 me=$(id -u)
 
-# know_account ACCOUNT: sets user and uid, those of the login for an empty name; sets complaint and fails if it cannot.
+# know_account ACCOUNT: sets user and uid; an empty name means the login's own account. On failure it sets complaint.
 know_account() {
   if [ -n "$1" ]; then
     user=$1
@@ -27,12 +27,12 @@ know_account() {
   [ -z "$complaint" ]
 }
 
-# as_user COMMAND...: in the job's account, with no more rights than it has; root becomes it as well.
+# as_user COMMAND...: runs the command in the job's account, with the rights of that account only, also if we are root.
 as_user() {
   case $me in
     "$uid") "$@" ;;
     0)
-      # An account that is gone, or came back with another number, has no group any more.
+      # An account that was removed, or made again with another number, has no group.
       group=65534
       [ "$(id -u "$user" 2> /dev/null)" != "$uid" ] || group=$(id -g "$user")
       setpriv --reuid="$uid" --regid="$group" --clear-groups --no-new-privs -- "$@"
@@ -41,7 +41,7 @@ as_user() {
   esac
 }
 
-# lay_out: output.log and run/ are there, are the account's, and nobody else can read them but the login.
+# lay_out: makes output.log and run/ for the account. Only the account and the login can read them.
 lay_out() {
   case $me in
     0 | "$uid")
@@ -54,14 +54,14 @@ lay_out() {
   esac
 }
 
-# hand_over: without root, a file changes hands by being made by its owner, in a place where everybody may make files at
-# that moment, in the login's group. Only this script knows the place's name, and what lies there is looked at after the
-# place was closed. Fails if the account cannot be had.
+# hand_over: makes the account's files without root. The account itself makes them, in a folder that is open to all
+# accounts for a moment and has the login's group. Only this script knows the folder's random name. It checks the files
+# after it closed the folder. Fails if the login cannot become the account.
 hand_over() {
   if ! { place=$(mktemp -d "$folder/place.XXXXXXXX") && chmod 3733 "$place"; }; then
     answer later "the login node could not write $folder"
   fi
-  # shellcheck disable=SC2016 # for the other shell
+  # shellcheck disable=SC2016 # the other shell expands it
   printf '%s\n' "$place" | as_user sh -c 'set -C; umask 027; read -r place && : > "$place/output.log" &&
     mkdir "$place/run" && chmod g=x,g-s "$place/run"' > "$folder/complaint" 2>&1 || {
     complaint="the supervisor could not act as $user: $(head -n 1 "$folder/complaint")"
@@ -71,15 +71,15 @@ hand_over() {
   chmod 00711 "$place"
   if [ "$(stat -c '%F %u %h %a' "$place/output.log")" != "regular empty file $uid 1 640" ] ||
     [ "$(stat -c '%F %u %a' "$place/run")" != "directory $uid 710" ]; then
-    answer later "somebody else wrote to $place"
+    answer later "another account wrote to $place"
   fi
   if ! { mv "$place/output.log" "$folder/output.log" && ln -s "${place##*/}/run" "$folder/run"; }; then
     answer later "the login node could not write $folder"
   fi
 }
 
-# run_sbatch COMMAND...: submits the script on standard input in the job's account, with an environment of its own.
-# `become` is uid, sudo, or `sudo:` and the path of the wrapper that submits as root (hooks/submit_wrapper.sh).
+# run_sbatch COMMAND...: submits the script on standard input in the job's account, with a clean environment. `become`
+# is uid, sudo, or `sudo:` and the path of the wrapper that submits as root (hooks/submit_wrapper.sh).
 run_sbatch() {
   case $me/$become in
     "$uid"/*) ;;

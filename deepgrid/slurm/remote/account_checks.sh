@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# Facts on the accounts of jobs for `dps provider doctor`; POSIX sh, run on the login node. Changes nothing.
-# Arguments: BECOME PATTERN, an extended regular expression or empty; standard input: names of accounts, one a line.
-# Answers "NAME VALUE" lines, `account NAME UID SUDO GROUP` for each that is there, and `end` last.
+# Facts about the accounts of jobs, for `dps provider doctor`. POSIX sh, run on the login node. Changes nothing.
+# Arguments: BECOME PATTERN (an extended regular expression, or empty). Standard input: names of accounts, one per line.
+# Answers "NAME VALUE" lines, `account NAME UID SUDO GROUP` for each existing account, and `end` last.
 set -u
 export LC_ALL=C
 become=$1 pattern=$2

@@ -1,20 +1,20 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # folder is set for common.sh, uid by read
-# The records of each claim's runs are kept with its job, the spool is freed; POSIX sh, run on the login node.
-# common.sh stands before this.
-# Arguments: ROOT TERM; standard input: "FOLDER NAME COMMENT", a claim a line. Answers one line, a word and its text.
-# For all claims together what does not change anything, as there are many; each record is moved under its claim's lock.
+# Moves the completion records of claims from the spool to their jobs' folders. POSIX sh, run on the login node; needs
+# common.sh before it.
+# Arguments: ROOT TERM. Standard input: "FOLDER NAME COMMENT", one claim per line. Answers one line, a word and its
+# text. One search serves all claims, as there are many. Each record is moved under the lock of its claim.
 set -u
 export LC_ALL=C
 root=$1 term=$2
 claims=$(cat)
 
-# Who was replaced is told so. It need not be looked at under the locks: nothing follows from who moves a record.
+# Refuse a leader that was replaced. The locks are not needed for this check: any supervisor may move a record.
 if [ -n "$term" ]; then
   read -r epoch < "$root/leaders/${term% *}/epoch" || answer later "the login node could not read who leads"
   [ "$epoch" = "${term#* }" ] || answer deposed
 fi
 
-# is_its FILE NAME USER: whether this record is of a job of that name and account.
+# is_its FILE NAME USER: whether this record belongs to a job with that name and account.
 is_its() {
   its=0
   while IFS= read -r line; do
@@ -23,13 +23,13 @@ is_its() {
   [ "$its" -eq 2 ]
 }
 
-# keep FILE FOLDER NAME: jobs of other accounts are not the claim's, whatever they are called.
+# keep FILE FOLDER NAME: moves the record to the folder, unless the job belongs to another account or has another name.
 keep() {
   [ -e "$2/account" ] || return 0
   exec 9> "$2/lock" && flock -w 20 9 || return 1
   read -r _ uid < "$2/account"
   is_its "$1" "$3" "$uid" || return 0
-  # All of them: a job that was queued again has a record for each of its runs. One that is there twice counts once.
+  # Records are appended: a requeued job has one record per run. A record that is there twice counts once.
   {
     if [ -s "$2/record" ]; then cat "$2/record"; fi
     cat "$1" && echo

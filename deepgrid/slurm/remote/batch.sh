@@ -1,26 +1,26 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
-# The supervisor's own batch jobs, which belong to no claim; POSIX sh, run on the login node.
-# Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text; `output` the
-# output. identity.sh, ledger.sh and account.sh stand
-# before this.
+# The supervisor's own batch jobs, which belong to no claim. POSIX sh, run on the login node; needs common.sh,
+# identity.sh, ledger.sh and account.sh before it.
+# Arguments: VERB ROOT NAME ACCOUNT BECOME, then those of the verb. Answers one line, a word and its text. The verb
+# `output` answers the output itself.
 #
-# ROOT/batch/NAME belongs to the supervisor, and there is one job a name. Its folder there has a name that none had
-# before, or the last words of a predecessor would land in its output. It can write output.log and run/ only.
+# ROOT/batch/NAME belongs to the supervisor. There is one job per name. Each job gets a new folder in it, so that the
+# last lines of an earlier job cannot appear in its output. The job can write only output.log and run/.
 set -u
 verb=$1 root=$2 name=$3 home=$2/batch/$3 account=$4 become=$5
 shift 5
 know_account "$account" || answer refused "$complaint"
 
-# end_all: cancel whatever Slurm has of this name.
+# end_all: cancels all jobs of this name.
 end_all() {
   rows=$(timeout 20 squeue -h -a -u "$uid" -n "$name" -o %A < /dev/null 2>&1) ||
     answer later "$(printf '%s\n' "$rows" | head -n 1)"
   found=$(printf '%s\n' "$rows" | ids)
-  # shellcheck disable=SC2086 # one argument an id
+  # shellcheck disable=SC2086 # one argument per id
   [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
 }
 
-# clear_out: no file is left. What is in run/ is the account's to remove.
+# clear_out: removes all files. The account itself removes the content of run/.
 clear_out() {
   for folder in "$home"/*/; do
     [ ! -d "$folder/run" ] || (cd / && as_user find "$folder/run/" -mindepth 1 -delete)
@@ -28,22 +28,23 @@ clear_out() {
   rm -rf "$home"
 }
 
-# submit SIZE SILENCE SBATCH...: a predecessor of this name ends; the script, SIZE bytes, is on standard input.
+# submit SIZE SILENCE SBATCH...: ends an earlier job of this name and submits the script of SIZE bytes on standard
+# input. SILENCE matches the messages of an outage.
 submit() {
   size=$1 silence=$2
   shift 2
   end_all
   clear_out
-  # Others may pass through the folders, to the job's own files, and see nothing else.
+  # Other accounts can pass through the folders to the job's own files, and see nothing else.
   if ! { (umask 066 && mkdir -p "$home") && folder=$(mktemp -d "$home/XXXXXXXX") && chmod 711 "$folder" &&
     ln -sfn "${folder##*/}" "$home/current" && cat > "$folder/script"; }; then
     answer later "the login node could not write $home"
   fi
-  [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script did not arrive whole"
+  [ "$(wc -c < "$folder/script")" -eq "$size" ] || answer later "the script was cut off on its way"
   lay_out || answer refused "$complaint"
   id=$(run_sbatch "$@" "--output=$folder/output.log" "--chdir=$folder/run" < "$folder/script" 2> "$folder/complaint")
   status=$?
-  id=${id%%;*} # another cluster's name may follow
+  id=${id%%;*} # the name of a cluster may follow
   case $id in
     '' | *[!0-9]*) ;;
     *)
@@ -60,7 +61,7 @@ submit() {
   answer refused "${message:-sbatch failed with status $status}"
 }
 
-# state ID: the word of Slurm for the job, LOST when neither the queue nor accounting has it.
+# state ID: the job's state in Slurm, LOST if neither the queue nor accounting has the job.
 state() {
   if rows=$(timeout 20 squeue -h -a -t all -u "$uid" -n "$name" -j "$1" -o %T < /dev/null 2>&1); then
     :
@@ -79,12 +80,12 @@ state() {
   answer state "${word:-LOST}"
 }
 
-# output LIMIT: the last LIMIT bytes of what the job wrote.
+# output LIMIT: the last LIMIT bytes of the job's output.
 output() {
   tail -c "$1" "$home/current/output.log"
 }
 
-# remove: nothing of this name is left.
+# remove: ends the job of this name and removes its files.
 remove() {
   end_all
   clear_out

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# Facts on a cluster for `dps provider doctor`; POSIX sh, run on the login node. Leaves nothing behind.
-# Argument: ROOT. Answers "NAME VALUE" lines, and `end` last, so that half an answer is told from a whole one.
+# Facts about a cluster, for `dps provider doctor`. POSIX sh, run on the login node. Leaves nothing behind.
+# Argument: ROOT. Answers "NAME VALUE" lines, and `end` last: without it the answer was cut off.
 set -u
 export LC_ALL=C
 root=$1
@@ -33,7 +33,8 @@ done
 fact free_mib "$(df -Pm "$root" 2> /dev/null | awk 'NR == 2 { print $4 }')"
 fact filesystem "$(stat -f -c %T "$root" 2> /dev/null)"
 
-# Whether a second holder of a lock is kept out, and a killed one's is free: one submission a claim rests on it.
+# Whether a lock excludes a second holder, and is freed when its holder is killed. "One submission per claim" needs
+# this.
 locks=unknown
 if probe=$(mktemp "$root/.doctor.XXXXXX" 2> /dev/null); then
   locks=no

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
-# Facts on what keeps strangers' jobs in bounds; POSIX sh, run on the login node. Changes nothing, submits nothing.
-# Arguments: PARTITION PROBE WRAPPER. PROBE is the name of a job that the submit hook always refuses and answers with its
-# version; WRAPPER is the path of the submission wrapper or empty. Answers "NAME VALUE" lines, and `end` last.
+# Facts about the guards against strangers' jobs. POSIX sh, run on the login node. Changes nothing, submits nothing.
+# Arguments: PARTITION PROBE WRAPPER. PROBE is a job name that the submit hook always refuses; its message contains the
+# hook's version. WRAPPER is the path of the submission wrapper, or empty. Answers "NAME VALUE" lines, and `end` last.
 set -u
 export LC_ALL=C
 partition=$1 probe=$2 wrapper=$3
@@ -26,12 +26,12 @@ for name in ProctrackType TaskPlugin PrologFlags PrivateData EnforcePartLimits J
 done
 case $(setting AccountingStorageType) in
   */slurmdbd)
-    # The last one is slurmdbd's; while that is down there is none.
+    # The last PrivateData line is that of slurmdbd. While slurmdbd is down there is none.
     settings=$(timeout 20 sacctmgr -n show config < /dev/null 2> /dev/null) &&
       fact accounting_private "$(printf '%s\n' "$settings" | sed -n 's/^PrivateData *= *//p' | tail -n 1)"
     ;;
 esac
 fact probe "$(timeout 20 sbatch --test-only --partition="$partition" --job-name="$probe" --wrap=true < /dev/null 2>&1)"
-# What sudo has to say besides, such as of a rule elsewhere that it cannot read, is no answer.
+# Other messages of sudo, for example about a rule that it cannot read, are dropped.
 if [ -n "$wrapper" ]; then fact wrapper "$(sudo -n -- "$wrapper" --version < /dev/null 2> /dev/null | head -n 1)"; fi
 echo end

@@ -1,15 +1,15 @@
 # shellcheck shell=sh
-# Which Slurm jobs are a claim's: stands before the scripts that ask. POSIX sh, run on the login node.
+# Finds the Slurm jobs of a claim. POSIX sh, run on the login node; the scripts that use it follow after it.
 #
-# A job's account chooses its name and comment, line ends included. So ids are printed without any text, a comment is
-# printed without anything else, and only digits are taken for an id.
+# A job's account chooses the job's name and comment, and can put line ends into them. So ids are queried without any
+# text, a comment is queried alone, and only digits count as an id.
 LC_ALL=C
 export LC_ALL
 
-# ids: standard input's lines that are ids, a few at most.
+# ids: the lines of standard input that are ids, at most 20.
 ids() { grep -m 20 -xE '[0-9]{1,10}'; }
 
-# all_ids: the same if there are few; else fails with a reason, as the one that is wanted may be among the others.
+# all_ids: as ids, but fails with a reason if there are more than 20, as the wanted id may be among the others.
 all_ids() {
   few=$(grep -m 21 -xE '[0-9]{1,10}')
   if [ "$(printf '%s\n' "$few" | wc -l)" -gt 20 ]; then
@@ -19,8 +19,8 @@ all_ids() {
   printf '%s\n' "$few"
 }
 
-# queued_as UID NAME COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of those that ended a
-# short while ago. Fails with Slurm's reason when it does not answer.
+# queued_as UID NAME COMMENT [OPTION...]: ids of the claim's jobs in the queue; with `-t all` also of jobs that ended a
+# short while ago. Fails with Slurm's message if Slurm does not answer.
 queued_as() {
   said_uid=$1 said_name=$2 said_comment=$3
   shift 3
@@ -33,7 +33,7 @@ queued_as() {
     return 1
   }
   for candidate in $candidates; do
-    # The bar keeps line ends at a comment's end, which the shell would cut off.
+    # The shell would drop line ends at the end of a comment. The bar keeps them.
     rows=$(timeout 20 squeue -h -a -t all -j "$candidate" -o '%k|' < /dev/null 2>&1) || case $rows in
       *'Invalid job id'*) continue ;;
       *)

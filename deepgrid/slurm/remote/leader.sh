@@ -1,17 +1,18 @@
 # shellcheck shell=bash
-# Keeps the one leader of a provider, for as long as it is heard; bash (for `read -t`), run on the login node.
-# common.sh stands before this.
+# Holds the leader lock of a provider as long as heartbeats arrive. bash (for `read -t`), run on the login node; needs
+# common.sh before it.
 # Arguments: ROOT PROVIDER SILENCE_S EPOCH WHO. Answers `leader EPOCH`, `standby EPOCH SINCE WHO` or `later WHY`.
 #
-# The leader is who holds the lock of ROOT/leaders/PROVIDER. It sends a line more often than every SILENCE_S seconds,
-# else it is taken for dead: a connection that broke in the middle tells nobody. Each line is answered by the epoch on
-# file. EPOCH is that of the caller's last term; it goes on when nobody led since, so what is under way stays valid.
+# The leader holds the lock of ROOT/leaders/PROVIDER. It must send a line more often than every SILENCE_S seconds.
+# Without this heartbeat the lock is freed, as a broken connection may go unnoticed. The answer to each line is the
+# epoch on file. EPOCH is the epoch of the caller's last term. The term continues if no other supervisor led since, so
+# that its effects stay valid.
 set -u
 export LC_ALL=C
 root=$1 folder=$1/leaders/$2 silence=$3 last=$4 who=$5
 umask 077
 
-# on_file: the epoch, 0 before the first; fails on what is none.
+# on_file: reads the epoch from its file, 0 if there is none. Fails if the file does not contain a number.
 on_file() {
   epoch=0
   [ ! -e "$folder/epoch" ] || read -r epoch < "$folder/epoch" || return 1
@@ -21,7 +22,7 @@ on_file() {
 }
 
 [ -d "$root" ] || answer later "the login node has no folder $root"
-# Others may pass through the grid's folder.
+# Other accounts can pass through the grid's folder.
 { (umask 066 && mkdir -p "$root/leaders") && mkdir -p "$folder" && : >> "$folder/lock"; } 2> /dev/null ||
   answer later "the login node could not write $folder"
 exec 9>> "$folder/lock"

@@ -1,12 +1,12 @@
-# shellcheck shell=sh disable=SC2154 # root, name and uid are set by what follows
-# ROOT/ledger: which Slurm job belongs to which claim, a line "ID FOLDER UID TAKEN" each, kept for good. TAKEN is the
-# unix second at which Slurm took the job, or - if unknown. Stands before the scripts that submit; POSIX sh, run on the
-# login node.
+# shellcheck shell=sh disable=SC2154 # the script after this sets root, name and uid
+# ROOT/ledger maps each Slurm job to its claim, with one line "ID FOLDER UID TAKEN" per job, and is never cleared. TAKEN
+# is the unix second at which Slurm accepted the job, or - if unknown. POSIX sh, run on the login node; the scripts that
+# submit follow after it.
 
-# taken_at ID: when Slurm took the job of this id and name; nothing if it knows none. Fails with Slurm's reason. The name
-# matters: a controller that lost its state may have given the id to another job.
+# taken_at ID: when Slurm accepted the job with this id and name; empty if Slurm does not know it. Fails with Slurm's
+# message. The name matters: a controller that lost its state may have given the id to another job.
 taken_at() {
-  [ "$1" -gt 0 ] || { # a self-test's
+  [ "$1" -gt 0 ] || { # id 0 is a self-test
     date +%s
     return
   }
@@ -18,13 +18,13 @@ taken_at() {
         return 1
         ;;
     esac
-  case $said in *[!0-9]*) said='' ;; esac # no time, which is as good as none known
+  case $said in *[!0-9]*) said='' ;; esac # not a time: count it as unknown
   printf '%s\n' "$said"
 }
 
-# enter ID FOLDER UID TAKEN: a controller that lost its state hands out ids again; the claim that had this one before has
-# no job any more. 0 is no job's id, but a self-test's.
-# shellcheck disable=SC2094 # it is appended to, under its lock
+# enter ID FOLDER UID TAKEN: adds a line to the ledger. A controller that lost its state reuses ids; then the claim that
+# had this id before has no job any more, and is marked as reissued. Id 0 is a self-test and is not entered.
+# shellcheck disable=SC2094 # it appends to the file under its lock
 enter() {
   [ "$1" -gt 0 ] || return 0
   {

@@ -1,8 +1,9 @@
 # shellcheck shell=sh disable=SC2015
-# Which claims Slurm's ids belong to, by ROOT/ledger; POSIX sh, run on the login node. Changes nothing.
-# Argument: ROOT; standard input: ids. Answers a line "entry ID FOLDER UID TAKEN" for each that is known, the newest of an id
-# last; "customer UID" for each other account that ever had a claim; "doubt UID" for those with a claim that may have a job
-# without being known yet; and `end`.
+# Looks up Slurm ids in ROOT/ledger. POSIX sh, run on the login node. Changes nothing.
+# Argument: ROOT. Standard input: ids. Answers these lines, and `end` last:
+#   entry ID FOLDER UID TAKEN  for each entry of a known id, the newest entry of an id last
+#   customer UID               for each account that ever had a claim, except root and the login's own
+#   doubt UID                  for each account with a claim whose job may not be in the ledger yet
 set -u
 export LC_ALL=C
 root=$1
@@ -15,7 +16,7 @@ if [ -e "$root/ledger" ]; then
 else
   cat > /dev/null
 fi
-# Accounts of claims whose sbatch has not answered yet: a job of theirs may be missing from the ledger.
+# Accounts of claims whose sbatch has not answered yet: their job may be missing in the ledger.
 now=$(date +%s)
 for intent in "$root"/jobs/*/intent; do
   claim=${intent%/intent}

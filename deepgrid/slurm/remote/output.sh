@@ -1,11 +1,11 @@
 # shellcheck shell=sh
-# What jobs have written since last time; POSIX sh, run on the login node. Changes nothing.
-# Arguments: ROOT LIMIT; standard input: "FOLDER OFFSET", one job a line; LIMIT bytes a job at most.
-# Answers "FOLDER BASE64" for each that has more, and `end`.
+# Reads new output of jobs. POSIX sh, run on the login node. Changes nothing.
+# Arguments: ROOT LIMIT. Standard input: "FOLDER OFFSET", one job per line. Reads at most LIMIT bytes per job.
+# Answers "FOLDER BASE64" for each job with new output, and `end` last.
 #
-# The file is the job's: at any moment it may be cut, be made huge without taking space, or be closed to the login. Where
-# jobs run in the login's own account, it may also become a link, a FIFO or a device: these are never followed nor
-# waited for, so no job can hold up the logs of others.
+# The job owns the file. At any moment it can truncate the file, make it huge without using space, or deny access to the
+# login. If jobs run in the login's own account, the file can also become a link, a FIFO or a device. Links are not
+# followed, and reads never block, so no job can delay the logs of other jobs.
 set -u
 root=$1 limit=$2
 while read -r folder offset; do

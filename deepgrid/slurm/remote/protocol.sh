@@ -1,27 +1,36 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # variables are shared with account.sh
-# The side effects on one claim's job, each under the lock of the job's folder; POSIX sh, run on the login node.
+# The side effects on one claim's job, each under the lock of the job's folder. POSIX sh, run on the login node; needs
+# common.sh, identity.sh, ledger.sh and account.sh before it.
 # Arguments: VERB ROOT FOLDER NAME COMMENT TERM, then those of the verb. Answers one line: a word and its text.
-# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty. identity.sh, ledger.sh and account.sh stand before this.
+# TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
-# ROOT/jobs/FOLDER belongs to the supervisor. Its files: lock, account (name and id, before anything was tried), intent
-# (when sbatch was first tried), id (and when Slurm took it, see ledger.sh), reissued (that id is another claim's by now), refused (sbatch said no), limit
-# (minutes it was given), tombstone (must not run), record (of its runs). Jobs can write output.log and run/ only.
+# ROOT/jobs/FOLDER belongs to the supervisor. Jobs can write only output.log and run/ in it. The supervisor's files:
+#   lock       taken for each verb
+#   account    name and id of the Unix account, written before the first attempt
+#   intent     when sbatch was last tried
+#   id         the Slurm id, and when Slurm accepted the job (see ledger.sh)
+#   reissued   the id belongs to another claim now
+#   refused    sbatch refused the job
+#   limit      the job's time limit in minutes
+#   tombstone  the job must not run
+#   record     completion records of the job's runs
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
 verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 term=$6
 shift 6
 
-# The three places that may know this claim's job. Each prints Slurm ids, or fails with a reason. Jobs of other accounts
-# are not the claim's, whatever they are called; without an account nothing was submitted.
-# queued [OPTION...]: those in the queue; with `-t all` also those that ended a short while ago.
+# The next functions ask the queue, the spool and accounting for this claim's job. Each prints Slurm ids (records: file
+# names), or fails with a reason. Jobs of other accounts never count, whatever their name. Without an account on record
+# nothing was submitted.
+# queued [OPTION...]: jobs in the queue; with `-t all` also jobs that ended a short while ago.
 queued() {
   [ -n "$uid" ] || return 0
   queued_as "$uid" "$name" "$comment" "$@"
 }
 
-# alive [OPTION...]: the id on record, if that job is in the queue and this account's, and what else squeue's options ask
-# for; before there is one, those found by name. A job that Slurm took at another time has the id of one that
-# Slurm lost, unless it was queued again since.
+# alive [OPTION...]: the id on record, if the queue has that job under this account and squeue's options match. Without
+# an id on record: the ids found by name. If Slurm accepted the job at another time, the id belongs to another job, and
+# Slurm lost ours, unless the job was requeued since.
 alive() {
   [ -s "$folder/id" ] || {
     queued
@@ -75,7 +84,7 @@ accounted() {
   done
 }
 
-# find_job: the first id of an earlier attempt, if there is one.
+# find_job: sets found to the first id of an earlier attempt, or to nothing.
 find_job() {
   found=$(queued -t all) || answer later "$found"
   ls "$root/spool" > /dev/null 2>&1 || answer later "the login node cannot read $root/spool"
@@ -84,16 +93,17 @@ find_job() {
   found=$(printf '%s\n' "$found" | sort -n | head -n 1)
 }
 
-# choose_account ACCOUNT: goes on record before anything is tried, and is the claim's for good.
+# choose_account ACCOUNT: records the claim's account before the first attempt. It never changes afterwards.
 choose_account() {
   [ -z "$uid" ] || return 0
   know_account "$1" || refuse "$complaint"
   put account "$user $uid"
 }
 
-# submit PATIENCE_S SIZE SILENCE MINUTES ACCOUNT BECOME SBATCH...: at most one sbatch that Slurm accepted; the script,
-# SIZE bytes, is on descriptor 8; SILENCE matches complaints that refuse nothing; MINUTES is the time limit that sbatch
-# is asked for; ACCOUNT is had by BECOME, uid or sudo, and empty for the login's own.
+# submit PATIENCE_S SIZE SILENCE MINUTES ACCOUNT BECOME SBATCH...: submits the script so that Slurm accepts it at most
+# once. The script has SIZE bytes and is on descriptor 8. An attempt younger than PATIENCE_S is not repeated. SILENCE
+# matches the messages of an outage, which refuse nothing. MINUTES is the time limit in the options of sbatch. BECOME
+# (uid or sudo) says how to become ACCOUNT, which is empty for the login's own account.
 submit() {
   patience=$1 silence=$3 minutes=$4 account=$5 become=$6
   shift 6
@@ -108,7 +118,7 @@ submit() {
     find_job
     [ -z "$found" ] || adopt "$found"
     age=$(($(date +%s) - $(cat "$folder/intent")))
-    [ "${age#-}" -ge "$patience" ] || # another login node's clock may be some seconds behind
+    [ "${age#-}" -ge "$patience" ] || # the age is negative if another login node's clock is ahead
       answer later "an attempt made $age s ago may still reach Slurm"
   fi
   lay_out || refuse "$complaint"
@@ -116,71 +126,72 @@ submit() {
   put intent "$(date +%s)"
   id=$(run_sbatch "$@" <&8 2> "$folder/complaint")
   status=$?
-  id=${id%%;*} # another cluster's name may follow
+  id=${id%%;*} # the name of a cluster may follow
   case $id in
     '' | *[!0-9]*) complain "$status" ;;
   esac
-  # In an account that is not ours the id goes on record in any case: the job may have taken another name already. In
-  # ours, Slurm must still know it by its name, or the id may be another job's by now.
+  # For another account than ours, the id is recorded in any case: the job may have changed its name already. For our own
+  # account, Slurm must still know the job by its name. Otherwise the id may belong to another job by now.
   if ! taken=$(taken_at "$id"); then
     [ "$uid" != "$(id -u)" ] || answer later "$taken"
     taken=''
   fi
-  [ -n "$taken" ] || [ "$uid" != "$(id -u)" ] || answer later "Slurm took the job, and has none of this name by now"
+  [ -n "$taken" ] || [ "$uid" != "$(id -u)" ] || answer later "Slurm accepted the job, but has no job of this name now"
   own "$id" submitted "${taken:--}"
 }
 
-# adopt ID: what an earlier attempt submitted, and may be over and forgotten.
+# adopt ID: records the job of an earlier attempt. Slurm may have forgotten it already.
 adopt() {
   taken=$(taken_at "$1") || answer later "$taken"
   own "$1" adopted "${taken:--}"
 }
 
-# own ID ANSWER TAKEN: Slurm's job of this id is the claim's, and Slurm took it then.
+# own ID ANSWER TAKEN: records that the job with this id, which Slurm accepted at TAKEN, belongs to the claim.
 own() {
   enter "$1" "${folder##*/}" "$uid" "$3" || answer later "the login node could not write $root/ledger"
   put id "$1 $3"
   answer "$2" "$1"
 }
 
-# complain STATUS: sbatch gave no id. Its refusals are final and leave no way to start; anything else is looked into later.
+# complain STATUS: handles an sbatch without an id. A refusal is final, and the job can never start. After any other
+# failure a later attempt looks for the job.
 complain() {
   message=$(sed -n 's/^sbatch: //; s/^error: //; s/^fatal: //; /./{p;q}' "$folder/complaint")
   case $1 in
     0 | 124 | 137) answer later "${message:-sbatch did not answer}" ;;
   esac
   if grep -q 'connect failure' "$folder/complaint"; then
-    rm -f "$folder/intent" # nobody heard it: the next attempt need not wait
+    rm -f "$folder/intent" # the request did not reach Slurm, so the next attempt need not wait
     answer later "$message"
   fi
   ! grep -qE "$silence" "$folder/complaint" || answer later "$message"
   refuse "${message:-sbatch failed with status $1}"
 }
 
-# refuse REASON: for good.
+# refuse REASON: refuses the claim for good.
 refuse() {
   put tombstone "$(date +%s)"
   put refused "$1"
   answer refused "$1"
 }
 
-# tombstone: nothing of this claim starts from now on, and what waits or runs is cancelled.
+# tombstone: bars all later starts of this claim, and cancels its waiting or running job.
 tombstone() {
   [ -e "$folder/tombstone" ] || put tombstone "$(date +%s)"
   found=$(alive) || answer later "$found"
-  # shellcheck disable=SC2086 # one argument an id
+  # shellcheck disable=SC2086 # one argument per id
   [ -z "$found" ] || message=$(as_user timeout 20 scancel $found < /dev/null 2>&1) || answer later "$message"
   answer cancelled
 }
 
-# limit MINUTES: the job's time limit, counted from its start, unless it was given that much before: who asks late must
-# not take back what was given meanwhile. A job that is gone needs none.
+# limit MINUTES: sets the job's time limit, counted from its start. A limit that is not longer than the present one
+# changes nothing, so a late request cannot undo an extension. A job that is gone needs no limit.
 limit() {
   [ ! -s "$folder/limit" ] || [ "$(cat "$folder/limit")" -lt "$1" ] || answer set
   found=$(alive) || answer later "$found"
   [ -n "$found" ] || answer absent
   found=$(alive -n "$name") || answer later "$found"
-  [ -n "$found" ] || answer refused "the job has another name by now"
+  [ -n "$found" ] || answer refused "the job has another name now"
   for id in $found; do
     message=$(timeout 20 scontrol update "JobId=$id" "TimeLimit=$1" < /dev/null 2>&1) || case $message in
       *'already completi'* | *'already completed'* | *'already finished'* | *'Invalid job id'*) answer absent ;;
@@ -192,18 +203,19 @@ limit() {
   answer set
 }
 
-# only_the_leader: who leads a provider and was replaced is told so. Looked at under the claim's lock: what a former
-# leader began before that is done when the next one gets the lock, and is found. Who never led is bound by the lock.
+# only_the_leader: refuses a leader that was replaced. This check needs the claim's lock: an effect that a former leader
+# began before has ended when the next leader gets the lock, which then finds it. For a caller that never led, the lock
+# is enough.
 only_the_leader() {
   [ -n "$term" ] || return 0
   read -r epoch < "$root/leaders/${term% *}/epoch" || answer later "the login node could not read who leads"
   [ "$epoch" = "${term#* }" ] || answer deposed
 }
 
-# Others may pass through the folders, to a job's own files, and see nothing else.
+# Other accounts can pass through the folders to a job's own files, and see nothing else.
 [ -d "$folder" ] || (umask 066 && mkdir -p "$folder") || answer later "the login node could not make $folder"
 if [ "$verb" = submit ]; then
-  # A connection that broke while the script came must not submit half of it.
+  # A connection that breaks while the script arrives must not submit a part of it.
   script=$folder/script.$$
   if ! cat > "$script"; then
     rm -f "$script"
@@ -211,7 +223,7 @@ if [ "$verb" = submit ]; then
   fi
   if [ "$(wc -c < "$script")" -ne "$2" ]; then
     rm -f "$script"
-    answer later "the script did not arrive whole"
+    answer later "the script was cut off on its way"
   fi
   exec 8< "$script"
   rm -f "$script"

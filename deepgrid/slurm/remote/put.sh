@@ -1,7 +1,8 @@
 # shellcheck shell=sh
-# Puts a file of standard input in place, whole or not at all; POSIX sh, run on the login node.
-# Arguments: PATH MODE SHA256 COPY. SHA256 is that of what stands there now, `-` for nothing: who changed it meanwhile
-# keeps it. COPY is where what stands there is kept, `-` for nowhere. Answers `put`, or what went wrong.
+# Writes standard input to a file atomically. POSIX sh, run on the login node.
+# Arguments: PATH MODE SHA256 COPY. SHA256 is the hash of the expected present content, `-` for no file. A file with
+# other content was changed meanwhile and is kept. COPY is the path of a backup, `-` for none. Answers `put`, or what
+# went wrong.
 set -u
 export LC_ALL=C
 path=$1 mode=$2 seen=$3 copy=$4

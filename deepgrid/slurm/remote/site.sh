@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# How a site's slurm.conf and its hooks stand, for `dps provider install-hooks`; POSIX sh, run on the login node.
+# The present state of a site's slurm.conf and hooks, for `dps provider install-hooks`. POSIX sh, run on the login node.
 # Changes nothing. Arguments: ROOT WRAPPER. Answers "NAME BASE64" lines, and `end` last.
 set -u
 export LC_ALL=C

@@ -1,19 +1,19 @@
 # shellcheck shell=sh
-# One look at all watched jobs; POSIX sh, run on the login node. Changes nothing. identity.sh stands before this.
-# Arguments: ROOT, then the squeue command; standard input: "FOLDER COMMENT", one watched job a line.
-# Answers lines of words, texts in base64, and `end` last, so that half an answer is told from a whole one.
+# A snapshot of all watched jobs. POSIX sh, run on the login node; needs identity.sh before it. Changes nothing.
+# Arguments: ROOT, then the squeue command. Standard input: "FOLDER COMMENT", one watched job per line.
+# Answers lines of words, with texts in base64, and `end` last: without it the answer was cut off.
 set -u
 export SLURM_TIME_FORMAT=%s
 root=$1
 shift
 watched=$(cat)
-IN_DOUBT_S=5 # after which sbatch has answered, where it does
+IN_DOUBT_S=5 # a younger intent may still get its answer from sbatch
 
-# ids_of_all: standard input's lines that are ids.
+# ids_of_all: the lines of standard input that are ids.
 ids_of_all() { grep -xE '[0-9]{1,10}'; }
 
-# facts: a line "job COMMENT ID TAKEN STATE UID FOLDER" for each claim of standard input; STATE is submitted, refused, or
-# reissued where another claim has the id by now.
+# facts: a line "job COMMENT ID TAKEN STATE UID FOLDER" for each claim of standard input. STATE is submitted, refused,
+# or reissued if another claim has the id by now.
 facts() {
   while read -r folder comment; do
     place=$root/jobs/$folder id='' taken='' state=submitted uid=''
@@ -30,7 +30,7 @@ facts() {
   done
 }
 
-# in_doubt PLACE FOLDER COMMENT UID: the id of a job whose sbatch never answered; the next submission records it.
+# in_doubt PLACE FOLDER COMMENT UID: the id of a job whose sbatch never answered. The next submission records it.
 in_doubt() {
   [ ! -s "$1/refused" ] || return 0
   age=$(($(date +%s) - $(cat "$1/intent")))
@@ -40,15 +40,15 @@ in_doubt() {
   printf '%s\n' "$found" | head -n 1
 }
 
-# Times in queue and spool are by this cluster's clocks, whatever the asker's says.
+# Times in queue and spool are by the cluster's clocks, so the answer contains their time.
 printf 'clock %s\n' "$(date +%s)"
-# The queue before the spool: a job that leaves the one between the two looks is in the other.
+# Read the queue before the spool: a job that leaves the queue in between is in the spool.
 rows=$(timeout 20 "$@" < /dev/null 2>&1)
 status=$?
 claims=$(printf '%s\n' "$watched" | facts)
 if [ "$status" -eq 0 ]; then
   echo "held $(printf '%s\n' "$rows" | grep -c .)"
-  # Of all jobs of the site only those whose ids are wanted.
+  # Keep only the rows of the wanted ids, out of all jobs of the site.
   rows=$({
     printf '%s\n' "$claims" | cut -d ' ' -f 3 | ids_of_all
     printf '%s\n' "$rows"
@@ -57,7 +57,7 @@ fi
 printf 'queue %s %s\n' "$status" "$(printf '%s\n' "$rows" | base64 -w0)"
 
 if [ -n "$watched" ]; then
-  # A disk that takes no list of comments would make the spool look empty, and so would one that is away.
+  # If the list of comments cannot be written, or the spool is not mounted, the spool would look empty.
   comments=$(mktemp) || exit 1
   if ! printf '%s\n' "$watched" | sed 's/^[^ ]* /comment=/' > "$comments"; then
     rm -f "$comments"
@@ -67,7 +67,7 @@ if [ -n "$watched" ]; then
   printf 'spool %s\n' "$(find "$root/spool" -maxdepth 1 -name '[0-9]*' \
     -exec grep -lxF -f "$comments" {} + 2> /dev/null | while read -r file; do cat "$file"; echo; done | base64 -w0)"
   rm -f "$comments"
-  # When they changed last, of all claims by one process: this is done each second, for as many as there are.
+  # One process reads the times of all claims, as this runs each second with many claims.
   marks=$(printf '%s\n' "$watched" | while read -r folder _; do
     echo "$root/jobs/$folder/run/started $root/jobs/$folder/tombstone"
   done | xargs stat -c '%Z %n' 2> /dev/null)

@@ -1,6 +1,6 @@
-"""What is wrong with the accounts that jobs get, found by one command on the login node: `dps provider doctor`.
+"""Checks the Unix accounts of jobs for `dps provider doctor`, with one command on the login node.
 
-`examine_accounts` asks, `judge_accounts` is pure.
+`examine_accounts` queries the login node, `judge_accounts` is pure.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from deepgrid.slurm.ssh.accounts import Become, as_expression
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
-NAMED_AT_MOST = 5
+MAX_LISTED_NAMES = 5
 
 _CHECKS = read_script("account_checks.sh")
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An account of the login node. `by_sudo` is None where sudo is not needed."""
+    """An account of the login node. `by_sudo` says whether sudo works for it; None if sudo is not needed."""
 
     uid: int
     by_sudo: bool | None = None
@@ -30,14 +30,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class AccountFacts:
-    """What the login node said of itself, by name, and of those accounts that it has."""
+    """Facts about the login node by name, and about the accounts that exist there."""
 
     values: Mapping[str, str]
     accounts: Mapping[str, Known]
 
 
 async def examine_accounts(login: Runner, settings: LoginSettings) -> list[Finding]:
-    """All findings on accounts; one where the login node does not answer."""
+    """All findings on accounts; a single one if the login node does not answer."""
     try:
         return judge_accounts(await ask_accounts(login, settings), settings)
     except GridError as error:
@@ -45,7 +45,7 @@ async def examine_accounts(login: Runner, settings: LoginSettings) -> list[Findi
 
 
 async def ask_accounts(login: Runner, settings: LoginSettings) -> AccountFacts:
-    """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
+    """Query the facts. Raises SlurmUnreachable when the answer was cut off, and what `Runner.run` raises."""
     pattern = as_expression(settings.accounts.pattern)
     command = call(_CHECKS, settings.become.value, pattern)
     done = await login.run(command, stdin="".join(f"{name}\n" for name in named(settings)).encode())
@@ -60,13 +60,13 @@ async def ask_accounts(login: Runner, settings: LoginSettings) -> AccountFacts:
 
 
 def named(settings: LoginSettings) -> list[str]:
-    """The accounts that the settings name, each once."""
+    """The accounts that the settings name, sorted and without duplicates."""
     others = (settings.job_account, settings.own_account)
     return sorted({*settings.accounts.table.values(), *(name for name in others if name)})
 
 
 def judge_accounts(facts: AccountFacts, settings: LoginSettings) -> list[Finding]:
-    """What the facts mean for a provider."""
+    """Turn the facts into findings."""
     faults = [*_missing(facts, settings), *_becoming(facts, settings), *_rights(facts)]
     if any(fault.subject == "accounts" for fault in faults):
         return faults
@@ -74,19 +74,19 @@ def judge_accounts(facts: AccountFacts, settings: LoginSettings) -> list[Finding
 
 
 def _separation(facts: AccountFacts, settings: LoginSettings) -> Finding:
-    """Whom the jobs of one customer are apart from."""
+    """Whether customers have separate accounts."""
     login, accounts, shared = facts.values["login"], settings.accounts, settings.job_account
     step = "Give each customer an account of its own in the Slurm login block (account_table, account_pattern)."
     if not accounts:
-        whose = f"the account {shared}" if shared and shared != login else "the supervisor's own account"
-        words = f"All jobs run under {whose}: they can read, cancel and forge each other."
+        account = f"the account {shared}" if shared and shared != login else "the supervisor's own account"
+        words = f"All jobs run under {account}: they can read, cancel and forge each other."
         return Finding("accounts", Level.WARNING, words, step)
     if accounts.pattern:
         like = int(facts.values.get("like") or 0)
         words = f"Customers have accounts like {accounts.pattern}, {like} of which the login node lists."
         if like:
             return Finding("accounts", Level.GOOD, words)
-        return Finding("accounts", Level.WARNING, words, "Create them; a customer without one is refused.")
+        return Finding("accounts", Level.WARNING, words, "Create the accounts; a customer without one is refused.")
     words = f"{len(accounts.table)} customers have accounts of their own, all others "
     if shared:
         return Finding("accounts", Level.WARNING, f"{words}share {shared}.", step)
@@ -97,7 +97,7 @@ def _missing(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]:
     missing = [name for name in named(settings) if name not in facts.accounts]
     if missing:
         words = f"The login node has no account {_listed(missing)}: their jobs are refused."
-        yield Finding("accounts", Level.BAD, words, "Create it there and on the nodes, or correct the login block.")
+        yield Finding("accounts", Level.BAD, words, "Create it there and on the nodes, or fix the login block.")
     roots = [name for name, known in facts.accounts.items() if known.uid == 0]
     if roots:
         words = f"{_listed(roots)} is root: such jobs are refused."
@@ -105,19 +105,19 @@ def _missing(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]:
 
 
 def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]:
-    """Whether the login can submit for the accounts."""
+    """Whether the login can submit jobs for the accounts."""
     login, uid = facts.values["login"], int(facts.values["uid"])
     foreign = [name for name, known in facts.accounts.items() if known.uid != uid]
     if settings.become is Become.UID:
         if uid and (foreign or settings.accounts):
-            words = f"{login} is not root, and cannot submit for others by sbatch --uid."
+            words = f"{login} is not root, so it cannot submit for other accounts by sbatch --uid."
             yield Finding("become", Level.BAD, words, "Log in as root, or set become to sudo in the Slurm login block.")
         return
     refused = [name for name in foreign if facts.accounts[name].by_sudo is False]
     if refused:
-        rule = f"{login} ALL=({','.join(refused[:NAMED_AT_MOST])}) NOPASSWD: ALL"
+        rule = f"{login} ALL=({','.join(refused[:MAX_LISTED_NAMES])}) NOPASSWD: ALL"
         words = f"{login} cannot become {_listed(refused)} by sudo without a password: their jobs are refused."
-        yield Finding("become", Level.BAD, words, f"Put into sudoers: {rule}")
+        yield Finding("become", Level.BAD, words, f"Add to sudoers: {rule}")
     elif foreign:
         yield Finding("become", Level.GOOD, f"{login} can become the accounts of jobs by sudo.")
     shared = [name for name in foreign if facts.accounts[name].in_our_group]
@@ -127,19 +127,19 @@ def _becoming(facts: AccountFacts, settings: LoginSettings) -> Iterator[Finding]
 
 
 def _rights(facts: AccountFacts) -> Iterator[Finding]:
-    """What Slurm lets the login do to jobs of others."""
+    """Whether Slurm lets the login see and change jobs of other accounts."""
     values = facts.values
     login, level = values["login"], values.get("level", "")
     if values["uid"] == "0" or login == values.get("slurm_user") or level in ("Operator", "Administrator"):
         return
     step = f"Run sacctmgr add user {login} account=root adminlevel=operator, or modify it."
     if "jobs" in values.get("private", "").split(","):
-        yield Finding("rights", Level.BAD, f"Slurm hides the jobs of others from {login} (PrivateData).", step)
+        yield Finding("rights", Level.BAD, f"Slurm hides the jobs of other accounts from {login} (PrivateData).", step)
     else:
-        words = f"{login} is no operator of Slurm: jobs that are topped up go on to the limit they have."
+        words = f"{login} is no operator of Slurm: a job that is topped up keeps its time limit."
         yield Finding("rights", Level.WARNING, words, step)
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
-    return ", ".join(names[:NAMED_AT_MOST]) + more
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return ", ".join(names[:MAX_LISTED_NAMES]) + more

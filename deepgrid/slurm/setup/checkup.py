@@ -1,6 +1,7 @@
-"""What is wrong with a cluster's set-up, found by one command on its login node: `dps provider doctor`.
+"""Checks a cluster's set-up for `dps provider doctor`, with one command on its login node.
 
-`examine` asks, `judge` is pure. Each finding is one sentence on one subject; what is not good says what to do.
+`examine` queries the login node, `judge` is pure. Each finding is one sentence about one subject. A finding that is not
+good also says what to do.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
-CLOCK_SLACK_S = 5.0
-LITTLE_MIB, FULL_MIB = 1024, 64
-HOOK = "jobcomp/lua"
+MAX_CLOCK_SKEW_S = 5.0
+LOW_DISK_MIB, FULL_DISK_MIB = 1024, 64
+COMPLETION_PLUGIN = "jobcomp/lua"
 
 _CHECKUP = read_script("checkup.sh")
 
 
 class Level(Enum):
-    """How a subject stands: works, works with a loss, or keeps the provider from working."""
+    """The state of a subject: it works, it works with a loss, or it keeps the provider from working."""
 
     GOOD = "good"
     WARNING = "warning"
@@ -32,7 +33,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence on one subject; `next_step` is empty when there is nothing to do."""
+    """One sentence about one subject. `next_step` is empty when there is nothing to do."""
 
     subject: str
     level: Level
@@ -41,20 +42,20 @@ class Finding:
 
     @classmethod
     def of(cls, subject: str, error: GridError) -> Finding:
-        """A subject that could not be looked at, or is broken."""
+        """The finding for a subject that could not be checked, or that is broken."""
         return cls(subject, Level.BAD, error.message, error.next_step)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the login node said, by name, and how far its clock was from ours (s, positive: it is ahead)."""
+    """Facts about the login node by name, and the difference of its clock to ours (s, positive if it is ahead)."""
 
     values: Mapping[str, str]
     clock_ahead_s: float
 
 
 async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
-    """All findings on a cluster. An unreachable one has one finding, which says so."""
+    """All findings on a cluster; a single one if it is unreachable."""
     try:
         facts = await ask(login, cluster.settings)
     except GridError as error:
@@ -73,16 +74,16 @@ async def examine(login: Runner, cluster: Cluster) -> list[Finding]:
 
 
 async def ask(login: Runner, settings: LoginSettings) -> Facts:
-    """The facts. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
+    """Query the facts. Raises SlurmUnreachable when the answer was cut off, and what `Runner.run` raises."""
     before = time.time()
     values = _values(whole_answer(await login.run(call(_CHECKUP, settings.grid_root))))
     after, clock = time.time(), float(values["clock"])
-    # It was read at some moment between, after a login that may take its time.
+    # The clock was read between `before` and `after`; the login may take most of that time.
     return Facts(values, max(0.0, clock - after) or min(0.0, clock - before))
 
 
 def judge(facts: Facts, settings: LoginSettings) -> list[Finding]:
-    """What the facts mean for a provider."""
+    """Turn the facts into findings."""
     return [
         _clock(facts.clock_ahead_s),
         *_folders(facts.values, settings),
@@ -105,7 +106,7 @@ def _values(lines: list[str]) -> dict[str, str]:
 
 def _clock(ahead_s: float) -> Finding:
     away = f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
-    if abs(ahead_s) <= CLOCK_SLACK_S:
+    if abs(ahead_s) <= MAX_CLOCK_SKEW_S:
         return Finding("clock", Level.GOOD, "The login node's clock agrees with this machine's.")
     return Finding("clock", Level.WARNING, f"The login node's clock is {away}.", "Run an NTP client on both.")
 
@@ -114,7 +115,7 @@ def _folders(values: Mapping[str, str], settings: LoginSettings) -> Iterator[Fin
     for name in ("", "jobs"):
         state = values.get(f"folder {'/' + name if name else '/'}", "missing")
         path = f"{settings.grid_root}/{name}".rstrip("/")
-        if state == "writable" or (name and state == "missing"):  # the first job makes it
+        if state == "writable" or (name and state == "missing"):  # the first job makes the folder
             continue
         yield Finding(
             "folder", Level.BAD, f"{path} is {state} for {values['account']}.",
@@ -125,14 +126,14 @@ def _folders(values: Mapping[str, str], settings: LoginSettings) -> Iterator[Fin
 def _disk(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     free = int(values.get("free_mib") or 0)
     words = f"{free} MiB are free for {settings.grid_root} ({values.get('filesystem') or 'unknown file system'})."
-    if free < FULL_MIB:
+    if free < FULL_DISK_MIB:
         return Finding("disk", Level.BAD, words, "Make room: jobs cannot be submitted, ends cannot be recorded.")
-    return Finding("disk", Level.WARNING if free < LITTLE_MIB else Level.GOOD, words)
+    return Finding("disk", Level.WARNING if free < LOW_DISK_MIB else Level.GOOD, words)
 
 
 def _locks(values: Mapping[str, str], settings: LoginSettings) -> Finding:
     if values.get("locks") == "yes":
-        return Finding("locks", Level.GOOD, f"flock keeps a second holder out on {settings.grid_root}.")
+        return Finding("locks", Level.GOOD, f"flock works on {settings.grid_root}.")
     return Finding(
         "locks", Level.BAD, f"flock does not work on {settings.grid_root}: a job could be submitted twice.",
         "Mount the file system with locks (NFS: version 4, or without nolock), or choose another folder.",
@@ -140,20 +141,22 @@ def _locks(values: Mapping[str, str], settings: LoginSettings) -> Finding:
 
 
 def _ends(values: Mapping[str, str], settings: LoginSettings) -> Finding:
-    """By what the supervisor learns how a job ended, and what it would lose."""
+    """Where the supervisor reads the ends of jobs, and which ends it could miss."""
     spool = f"{settings.grid_root}/spool"
     accounting = values.get("AccountingStorageType", "") == "accounting_storage/slurmdbd"
-    if values.get("JobCompType") == HOOK and values.get("hook_spool") == spool:
+    if values.get("JobCompType") == COMPLETION_PLUGIN and values.get("hook_spool") == spool:
         if values.get("folder /spool") == "writable":
-            return Finding("ends", Level.GOOD, "The completion hook records every end; being down loses none.")
+            return Finding(
+                "ends", Level.GOOD, "The completion hook records all ends, also while the supervisor is down."
+            )
         return Finding(
             "ends", Level.BAD, f"The completion hook writes into {spool}, which {values['account']} cannot empty.",
-            f"Give the folder to {values['account']}, writable for SlurmUser.",
+            f"Make {values['account']} the owner of the folder, and let SlurmUser write to it.",
         )  # fmt: skip
     hook = f"Install the completion hook, which writes into {spool}: dps provider install-hooks."
     if accounting:
-        words = "Ends come from Slurm's accounting: those that it purges while the supervisor is down are lost."
+        words = "Ends come from Slurm's accounting. Ends that it purges while the supervisor is down are lost."
         return Finding("ends", Level.WARNING, words, hook)
     kept = values.get("MinJobAge") or "a few minutes"
-    words = f"Only the queue tells of ends: a job that ends while the supervisor is down for {kept} earns nothing."
+    words = f"Ends come only from the queue. A job that ends while the supervisor is down for {kept} earns nothing."
     return Finding("ends", Level.WARNING, words, hook)

@@ -1,7 +1,8 @@
-"""The guards that strangers' jobs need: without one a customer could compute unpaid, or reach other customers.
+"""The guards that jobs of strangers need. Without them a customer could compute unpaid, or reach other customers.
 
-`ask_guards` asks the login node in one command, `missing_guards` is pure. A guard that is missing can be accepted by
-name (`accepted_gaps` of the provider block). A provider that trusts its customers needs none (`trust_customers`).
+`ask_guards` queries the login node with one command, `missing_guards` is pure. A provider can accept a missing guard by
+its name (`accepted_gaps` of the provider block). A provider that trusts its customers needs no guard
+(`trust_customers`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
-from deepgrid.slurm.observe.commands import is_silence
+from deepgrid.slurm.observe.commands import is_outage
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
 from deepgrid.slurm.ssh.accounts import Become
@@ -27,7 +28,7 @@ _GUARDS = read_script("guards.sh")
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard. `gap` says what is wrong, and is empty if the guard is in force; `next_step` says how to add it."""
+    """One guard. `gap` returns what is wrong, empty if the guard is active. `next_step` says how to add it."""
 
     name: str
     gap: Callable[[Facts, LoginSettings], str]
@@ -47,27 +48,25 @@ def _submit_hook(facts: Facts, login: LoginSettings) -> str:
     who = Identities(facts["account"], int(facts["uid"]), int(facts["slurm_uid"] or 0))
     found = re.search(r"deepgrid hook ([0-9a-f]+)", facts["probe"])
     if found is None:
-        return "No submit hook of deepgrid runs in slurmctld: jobs can change themselves and submit others unpaid."
+        return "slurmctld runs no submit hook of deepgrid: jobs can change themselves and submit other jobs unpaid."
     if found[1] != version_of(submit_hook(login, who)):
-        return "The submit hook is of another version, or does not know the accounts of this login block."
+        return "The submit hook has another version, or does not know the accounts of this login block."
     return ""
 
 
 def _submission(facts: Facts, login: LoginSettings) -> str:
     if login.become is Become.UID:
-        return "" if facts["uid"] == "0" else "Jobs are submitted by the supervisor's own account, so they may submit."
+        return "" if facts["uid"] == "0" else "The supervisor's own account submits the jobs, so a job can submit too."
     if not login.submit_wrapper:
-        return "Customers' accounts submit their jobs themselves by sudo, so they can submit others unpaid."
+        return "Customers' accounts submit their jobs by sudo, so they can submit other jobs unpaid."
     expected = version_of(submit_wrapper(login, facts["account"], facts["conf"]))
     if facts.get("wrapper") == f"deepgrid-sbatch {expected}":
         return ""
-    return (
-        f"{login.submit_wrapper} is not installed, is of another version, or sudo does not let the supervisor run it."
-    )
+    return f"{login.submit_wrapper} is not installed, has another version, or sudo does not let the supervisor run it."
 
 
 def _setting(name: str, wanted: str, loss: str) -> Callable[[Facts, LoginSettings], str]:
-    """A setting of slurm.conf that must have this word among its words."""
+    """A setting of slurm.conf whose list must contain the word `wanted`."""
 
     def gap(facts: Facts, _: LoginSettings) -> str:
         value = facts.get(name, "")
@@ -78,11 +77,11 @@ def _setting(name: str, wanted: str, loss: str) -> Callable[[Facts, LoginSetting
 
 
 def _without(name: str, barred: str, loss: str) -> Callable[[Facts, LoginSettings], str]:
-    """A setting of slurm.conf that must not have this word among its words."""
+    """A setting of slurm.conf whose list must not contain the word `barred`."""
 
     def gap(facts: Facts, _: LoginSettings) -> str:
         words = {word.strip().casefold() for word in facts.get(name, "").split(",")}
-        return f"{name} has {barred}: {loss}" if barred in words else ""
+        return f"{name} contains {barred}: {loss}" if barred in words else ""
 
     return gap
 
@@ -108,7 +107,7 @@ GUARDS = (
         " dps provider install-hooks --print.",
     ),
     Guard(
-        "proctrack", _setting("ProctrackType", "proctrack/cgroup", "daemons of a job outlive it."),
+        "proctrack", _setting("ProctrackType", "proctrack/cgroup", "daemons of a job outlive the job."),
         "Set ProctrackType=proctrack/cgroup in slurm.conf.",
     ),
     Guard(
@@ -117,7 +116,7 @@ GUARDS = (
         " ConstrainDevices=yes in cgroup.conf.",
     ),
     Guard(
-        "contain", _setting("PrologFlags", "contain", "what comes by SSH to a node belongs to no job."),
+        "contain", _setting("PrologFlags", "contain", "processes that start by SSH on a node belong to no job."),
         "Set PrologFlags=Contain in slurm.conf, and use pam_slurm_adopt on the nodes.",
     ),
     Guard(
@@ -137,7 +136,8 @@ GUARDS = (
         "Take enable out of ScronParameters in slurm.conf.",
     ),
     Guard(
-        "triggers", _without("SlurmctldParameters", "allow_user_triggers", "customers could run programs there."),
+        "triggers",
+        _without("SlurmctldParameters", "allow_user_triggers", "customers could run programs on the controller."),
         "Take allow_user_triggers out of SlurmctldParameters in slurm.conf.",
     ),
 )  # fmt: skip
@@ -145,7 +145,7 @@ NAMES = tuple(guard.name for guard in GUARDS)
 
 
 def check_gaps(names: Collection[str]) -> tuple[str, ...]:
-    """These names of guards, if all are. Raises ConfigurationError."""
+    """Return these names if all of them are guards. Raises ConfigurationError."""
     unknown = sorted(set(names) - set(NAMES))
     if unknown:
         raise ConfigurationError(
@@ -156,17 +156,17 @@ def check_gaps(names: Collection[str]) -> tuple[str, ...]:
 
 
 async def ask_guards(login: Runner, settings: LoginSettings) -> Facts:
-    """The facts. Raises SlurmUnreachable when Slurm is silent, and what `Runner.run` raises."""
+    """Query the facts. Raises SlurmUnreachable when Slurm does not answer, and what `Runner.run` raises."""
     wrapper = settings.submit_wrapper if settings.become is Become.SUDO else ""
     done = await login.run(call(_GUARDS, settings.partition, PROBE, wrapper))
     facts = {name: value.strip() for name, _, value in (line.partition(" ") for line in whole_answer(done))}
-    if "silent" in facts or is_silence(facts["probe"]):
+    if "silent" in facts or is_outage(facts["probe"]):
         raise SlurmUnreachable(f"Slurm does not answer: {facts.get('silent') or facts['probe']}.")
     return facts
 
 
 def missing_guards(facts: Facts, settings: LoginSettings) -> dict[Guard, str]:
-    """The guards that a cluster lacks, each with what is wrong."""
+    """The guards that a cluster lacks, each with a sentence on what is wrong."""
     found = {guard: guard.gap(facts, settings) for guard in GUARDS}
     return {guard: gap for guard, gap in found.items() if gap}
 
@@ -174,7 +174,7 @@ def missing_guards(facts: Facts, settings: LoginSettings) -> dict[Guard, str]:
 def judge_guards(missing: Mapping[Guard, str], accepted: Collection[str], *, trust_customers: bool) -> list[Finding]:
     """A finding for each missing guard: BAD, unless it is accepted or customers are trusted."""
     if not missing:
-        return [Finding("guards", Level.GOOD, f"All {len(GUARDS)} guards against customers' jobs are in force.")]
+        return [Finding("guards", Level.GOOD, f"All {len(GUARDS)} guards against customers' jobs are active.")]
     findings = []
     for guard, gap in missing.items():
         allowed = trust_customers or guard.name in accepted
@@ -185,9 +185,9 @@ def judge_guards(missing: Mapping[Guard, str], accepted: Collection[str], *, tru
 
 
 class Gate:
-    """Decides whether strangers' jobs may be claimed.
+    """Decides whether jobs of strangers may be claimed.
 
-    Asks the cluster again after `fresh_s`, or after `closed_fresh_s` while a guard is missing.
+    The answer is cached for `fresh_s`, or for `closed_fresh_s` while a guard is missing.
     """
 
     def __init__(
@@ -205,25 +205,25 @@ class Gate:
         self._accepted = frozenset(accepted)
         self._trusts = trust_customers
         self._fresh_s, self._closed_fresh_s = fresh_s, closed_fresh_s
-        self._said = ""
-        self._ask_at = 0.0
+        self._reason = ""
+        self._query_at = 0.0
 
     async def why_closed(self) -> str:
         """What the cluster lacks, in one sentence; empty when jobs may be claimed.
 
-        Raises SlurmUnreachable when that cannot be known: then nothing may be claimed either.
+        Raises SlurmUnreachable when this is unknown: then nothing may be claimed either.
         """
         if self._trusts:
             return ""
-        if time.monotonic() >= self._ask_at:
+        if time.monotonic() >= self._query_at:
             missing = missing_guards(await ask_guards(self._login, self._settings), self._settings)
             names = [guard.name for guard in missing if guard.name not in self._accepted]
-            self._said = _closed(names) if names else ""
-            self._ask_at = time.monotonic() + (self._closed_fresh_s if names else self._fresh_s)
-        return self._said
+            self._reason = _why_closed(names) if names else ""
+            self._query_at = time.monotonic() + (self._closed_fresh_s if names else self._fresh_s)
+        return self._reason
 
 
-def _closed(names: Sequence[str]) -> str:
+def _why_closed(names: Sequence[str]) -> str:
     return (
         f"The cluster lacks guards that strangers' jobs need ({', '.join(names)}): see dps provider doctor, or set"
         " accepted_gaps or trust_customers in the provider block"

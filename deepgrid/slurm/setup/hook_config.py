@@ -1,7 +1,7 @@
-"""What is to be done so that a site's Slurm records the ends of jobs and guards their names. Pure: facts in, plan out.
+"""Plans the changes by which a site's Slurm records the ends of jobs and guards their names. Pure: facts in, plan out.
 
-What the site made itself is never overwritten: a completion plugin or a Lua file of its own is left, and the
-administrator is told what to add by hand.
+The plan never overwrites the site's own completion plugin or Lua files. It lists what the administrator has to add by
+hand instead.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from deepgrid.slurm.setup.hook_text import Identities, completion_hook, submit_h
 from deepgrid.slurm.ssh.accounts import Become
 from deepgrid.slurm.ssh.login import LoginSettings
 
-OURS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit")
-COMPLETION = "jobcomp/lua"
-_RULE = "deepgrid-sbatch"
-NOTHING = ("", "(null)", "none", "jobcomp/none")
+HOOK_HEADERS = ("-- Completion hook (JobComp", "-- Identity hook (JobSubmit")
+COMPLETION_PLUGIN = "jobcomp/lua"
+_SUDOERS_FILE = "deepgrid-sbatch"
+UNSET = ("", "(null)", "none", "jobcomp/none")
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """How a site stands: facts by name, and texts of files by name: slurm.conf, those beside it, the wrapper."""
+    """The present state of a site: facts by name, and texts of files by name (slurm.conf, the hooks, the wrapper)."""
 
     facts: Mapping[str, str]
     files: Mapping[str, str]
@@ -38,18 +38,18 @@ class Site:
         return Identities(self.facts["account"], int(self.facts["uid"]), int(self.facts["slurm_uid"]))
 
     def path(self, name: str) -> str:
-        """Where a file of this name belongs."""
+        """The path for a file of this name."""
         return self.facts["conf"] if name == "slurm.conf" else f"{self.facts['folder']}/{name}"
 
     @property
     def writable(self) -> bool:
-        """Whether the login account may change slurm.conf and what is beside it."""
+        """Whether the login account may change slurm.conf and its folder."""
         return self.facts.get("writable") == "yes"
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file's text before (None: there is none) and after."""
+    """The text of a file before (None: the file does not exist) and after the change."""
 
     path: str
     before: str | None
@@ -65,11 +65,11 @@ class FileChange:
 class Plan:
     """What to do, in this order: the spool folder, files (slurm.conf last), then a restart of slurmctld.
 
-    `wrapper` is the submission wrapper, which only root can install. `by_hand` holds what only an administrator can
-    decide; `lines` what slurm.conf has to say in the end.
+    `wrapper` is the submission wrapper, which only root can install. `by_hand` lists what only an administrator can
+    decide. `lines` are the lines that slurm.conf must contain afterwards.
     """
 
-    owner: str = ""  # of the spool folder; empty when that is as it should be
+    owner: str = ""  # of the spool folder; empty if it is already correct
     spool_mode: int = 0o700
     files: list[FileChange] = field(default_factory=list)
     wrapper: FileChange | None = None
@@ -79,12 +79,12 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to do, by us or by hand."""
+        """Whether there is nothing to do, neither by this program nor by hand."""
         return not (self.owner or self.files or self.wrapper or self.restart or self.by_hand)
 
     def as_script(self, site: Site) -> str:
-        """All of it as a shell script for root on the controller; what slurm.conf has to say is a comment there."""
-        lines = ["#!/bin/sh", "# deepgrid: records of ended jobs, and names that nobody forges.", "set -eu"]
+        """The plan as a shell script for root on the controller. The lines for slurm.conf are comments in it."""
+        lines = ["#!/bin/sh", "# deepgrid: records of ended jobs, and protection of the names of jobs.", "set -eu"]
         lines += [f"# BY HAND: {sentence}" for sentence in self.by_hand]
         if self.owner:
             lines += [
@@ -96,21 +96,21 @@ class Plan:
             if change.path != site.path("slurm.conf"):
                 lines += _writing(change)
         if self.wrapper:
-            rule = FileChange(f"/etc/sudoers.d/{_RULE}", None, sudo_rule(site), 0o440)
+            rule = FileChange(f"/etc/sudoers.d/{_SUDOERS_FILE}", None, sudo_rule(site), 0o440)
             lines += [*_writing(self.wrapper), f"chown root:root {self.wrapper.path}", *_writing(rule)]
-        lines.append(f"# {site.path('slurm.conf')} must say:")
+        lines.append(f"# {site.path('slurm.conf')} must contain:")
         lines += [f"#   {line}" for line in self.lines]
-        lines.append("# then restart slurmctld; jobs go on meanwhile.")
+        lines.append("# Then restart slurmctld. Jobs continue meanwhile.")
         return "\n".join(lines)
 
 
 def sudo_rule(site: Site) -> str:
-    """The line of sudoers that lets the supervisor use the wrapper."""
+    """The line in sudoers that lets the supervisor run the wrapper."""
     return f"{site.facts['account']} ALL=(root) NOPASSWD: {site.login.submit_wrapper}\n"
 
 
 def plan(site: Site) -> Plan:
-    """What is missing on a site; nothing when it was done already."""
+    """The plan for a site. It is empty if everything is installed."""
     made = Plan()
     _plan_spool(site, made)
     _plan_wrapper(site, made)
@@ -129,27 +129,27 @@ def plan(site: Site) -> Plan:
 
 
 def hook(site: Site, name: str) -> str:
-    """Text of one of our hooks for this site."""
+    """The text of one of our hooks for this site."""
     return submit_hook(site.login, site.who) if name == "job_submit.lua" else completion_hook(site.spool)
 
 
 def option(conf: str, name: str) -> str:
-    """The value of an option in slurm.conf's text, empty when it does not stand there; the last one counts."""
+    """The value of an option in the text of slurm.conf; empty if it is missing. The last occurrence counts."""
     found = re.findall(rf"^[ \t]*{name}[ \t]*=[ \t]*([^\s#]*)", conf, re.MULTILINE | re.IGNORECASE)
     return str(found[-1]) if found else ""
 
 
 def with_option(conf: str, name: str, value: str) -> str:
-    """slurm.conf's text with the option set: where it stands, else at the end."""
+    """The text of slurm.conf with the option set: replaced where it exists, else added at the end."""
     line = f"{name}={value}"
-    standing = rf"^[ \t]*{name}[ \t]*=[^\n]*"
-    if re.search(standing, conf, re.MULTILINE | re.IGNORECASE):
-        return re.sub(standing, lambda _: line, conf, flags=re.MULTILINE | re.IGNORECASE)
+    present = rf"^[ \t]*{name}[ \t]*=[^\n]*"
+    if re.search(present, conf, re.MULTILINE | re.IGNORECASE):
+        return re.sub(present, lambda _: line, conf, flags=re.MULTILINE | re.IGNORECASE)
     return f"{conf}{'' if conf.endswith(chr(10)) or not conf else chr(10)}{line}\n"
 
 
 def _plan_spool(site: Site, made: Plan) -> None:
-    """The folder is the supervisor's, and slurmctld's to write into."""
+    """The supervisor must own the spool folder, and slurmctld must be able to write to it."""
     account, slurm_user = site.facts["account"], site.facts.get("slurm_user", "")
     alone = slurm_user in ("", "root", account)
     made.spool_mode = 0o700 if alone else 0o770
@@ -161,7 +161,7 @@ def _plan_spool(site: Site, made: Plan) -> None:
 
 
 def _plan_wrapper(site: Site, made: Plan) -> None:
-    """The submission wrapper, where the login block names one."""
+    """Install the submission wrapper if the login block names one."""
     path = site.login.submit_wrapper
     if not path or site.login.become is not Become.SUDO:
         return
@@ -171,57 +171,57 @@ def _plan_wrapper(site: Site, made: Plan) -> None:
 
 
 def _completion(site: Site, made: Plan) -> dict[str, str]:
-    """Options for the completion hook; none where the site has another plugin or file of its own."""
-    standing = _standing(site, "JobCompType")
-    if standing not in (*NOTHING, COMPLETION):
+    """Options for the completion hook; none if the site has another plugin or its own file."""
+    present = _present(site, "JobCompType")
+    if present not in (*UNSET, COMPLETION_PLUGIN):
         made.by_hand.append(
-            f"This cluster has JobCompType={standing} and Slurm takes one only: it is kept, and accounting tells ends;"
-            " if it can go, set JobCompType=jobcomp/none and run this again."
+            f"This cluster has JobCompType={present}, and Slurm allows only one: it is kept, and accounting reports"
+            " ends. If you do not need it, set JobCompType=jobcomp/none and run this again."
         )
         return {}
-    return {"JobCompType": COMPLETION} if _plan_file(site, "jobcomp.lua", made) else {}
+    return {"JobCompType": COMPLETION_PLUGIN} if _plan_file(site, "jobcomp.lua", made) else {}
 
 
 def _submission(site: Site, made: Plan) -> dict[str, str]:
-    """Options for the hook that guards names and comments, beside what the site has."""
-    standing = _standing(site, "JobSubmitPlugins")
-    plugins = [] if standing in NOTHING else standing.split(",")
+    """Options for the hook that guards names and comments, added to the site's own plugins."""
+    present = _present(site, "JobSubmitPlugins")
+    plugins = [] if present in UNSET else present.split(",")
     if not _plan_file(site, "job_submit.lua", made):
         return {}
     return {"JobSubmitPlugins": ",".join(plugins if "lua" in plugins else [*plugins, "lua"])}
 
 
-def _standing(site: Site, name: str) -> str:
-    """What slurm.conf says, else what slurmctld goes by, such as from a file that slurm.conf includes."""
+def _present(site: Site, name: str) -> str:
+    """The present value of an option: from slurm.conf, else from slurmctld, as slurm.conf may include other files."""
     return option(site.files.get("slurm.conf", ""), name) or site.facts.get(f"now {name}", "")
 
 
 def _plan_file(site: Site, name: str, made: Plan) -> bool:
-    """Put our file there, or a newer one in its place; False when the one that stands is not ours to replace."""
-    standing, text = site.files.get(name), hook(site, name)
-    if standing is not None and not standing.startswith(OURS):
+    """Plan to write our file, or to update it. Returns False if the present file is not ours."""
+    present, text = site.files.get(name), hook(site, name)
+    if present is not None and not present.startswith(HOOK_HEADERS):
         made.by_hand.append(
             f"{site.path(name)} is the site's own and is kept: add to it what deepgrid/slurm/remote/hooks/{name} does."
         )
         return False
-    if standing is not None and _settings(standing) not in ([], _settings(text)):
+    if present is not None and _settings(present) not in ([], _settings(text)):
         made.by_hand.append(
-            f"{site.path(name)} serves another supervisor ({', '.join(_settings(standing))}) and is kept: a cluster has"
-            " one; if that one is gone, remove the file and run this again."
+            f"{site.path(name)} serves another supervisor ({', '.join(_settings(present))}) and is kept: a cluster can"
+            " have only one. If that supervisor is gone, remove the file and run this again."
         )
         return False
-    if standing != text:
-        made.files.append(FileChange(site.path(name), standing, text))
+    if present != text:
+        made.files.append(FileChange(site.path(name), present, text))
         made.restart = True
     return True
 
 
 def _settings(text: str) -> list[str]:
-    """The lines of a hook that are each supervisor's own. Earlier hooks had no number where jobs came by sudo."""
+    """The lines of a hook that differ between supervisors. Earlier hooks had no number if jobs came by sudo."""
     return re.findall(r"^local (?:SPOOL|SUPERVISOR) = (?!nil).*$", text, re.MULTILINE)
 
 
 def _writing(change: FileChange) -> list[str]:
-    """Lines of a shell script that write the file."""
+    """Shell commands that write the file."""
     lines = [f"cat > {change.path} <<'END_OF_FILE'", change.after.rstrip("\n"), "END_OF_FILE"]
     return [*lines, f"chmod {change.mode:o} {change.path}"]

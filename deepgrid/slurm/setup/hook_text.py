@@ -1,6 +1,7 @@
 """The texts of the files that a site installs: the two Lua hooks and the submission wrapper. Pure.
 
-Each carries the settings of its site, and a version that changes with its text, by which a running one is recognised.
+Each file contains the settings of its site. The submit hook and the wrapper also contain a version, which changes with
+their text and identifies the running file.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from deepgrid.slurm.ssh.accounts import Become, as_expression
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.ssh.scripts import read_script
 
-PROBE = "deepgrid-probe"  # a job of this name is refused by the submit hook, which then tells its version
+PROBE = "deepgrid-probe"  # the submit hook refuses a job of this name and answers with its version
 _VERSION_DIGITS = 16
 _REPEATED = re.compile(r"\[0-9a-f\]\{(\d+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Who is who on the login node: the supervisor's account and its number, and the number of SlurmUser."""
+    """Accounts on the login node: the supervisor's name and user id, and the user id of SlurmUser."""
 
     account: str
     uid: int
@@ -28,13 +29,13 @@ class Identities:
 
 
 def customer_names(login: LoginSettings, account: str) -> list[str]:
-    """Accounts of customers that the login block names, but for the supervisor's own `account`."""
+    """Accounts of customers that the login block names, without the supervisor's own `account`."""
     named = {*login.accounts.table.values(), *filter(None, [login.job_account])}
     return sorted(named - {account})
 
 
 def customers_may_submit(login: LoginSettings) -> bool:
-    """Whether jobs are submitted by the customers' own accounts: by sudo without the wrapper."""
+    """Whether the customers' own accounts submit the jobs: by sudo without the wrapper."""
     return login.become is Become.SUDO and not login.submit_wrapper
 
 
@@ -52,12 +53,12 @@ def submit_hook(login: LoginSettings, who: Identities) -> str:
 
 
 def completion_hook(spool: str) -> str:
-    """`jobcomp.lua`, which writes into this folder."""
+    """`jobcomp.lua`, which writes its records to this folder."""
     return _filled("hooks/jobcomp.lua", {"SPOOL": spool})
 
 
 def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
-    """`deepgrid-sbatch` for this login block; the supervisor's own jobs may go through it as well."""
+    """`deepgrid-sbatch` for this login block. The supervisor's own jobs may use it too."""
     names = {*customer_names(login, account), *filter(None, [login.own_account])} - {account}
     values = {
         "ROOT": login.grid_root.rstrip("/"),
@@ -69,7 +70,7 @@ def submit_wrapper(login: LoginSettings, account: str, slurm_conf: str) -> str:
 
 
 def version_of(text: str) -> str:
-    """The version that a hook or the wrapper tells."""
+    """The version in the text of a hook or of the wrapper."""
     found = re.search(r"""(?:VERSION = "|version=')([0-9a-f]*)""", text)
     return found[1] if found else ""
 
@@ -86,7 +87,7 @@ def _with_version(text: str) -> str:
 
 
 def _as_lua(expression: str) -> str:
-    """An expression of `as_expression` as a pattern of Lua, which has other special characters and no counts."""
+    """Convert an expression of `as_expression` to a Lua pattern, which has other special characters and no counts."""
     before, count, after = _REPEATED.split(expression)
     plain = [re.sub(r"([@.-])", r"%\1", part.replace("[.]", ".")) for part in (before, after)]
     return f"^{plain[0]}{'[0-9a-f]' * int(count)}{plain[1]}$"

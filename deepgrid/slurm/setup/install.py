@@ -1,4 +1,4 @@
-"""Brings the hooks to a site over its login: asks how it stands, and does what `hooking.plan` found missing."""
+"""Installs the hooks over the site's login: reads the site's present state, and applies the plan of `hook_config`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPOOL = 'mkdir -p "$1" && chown "$2" "$1" && chmod "$3" "$1"'
 
 
 async def read_site(login: Runner, settings: LoginSettings) -> Site:
-    """How the site stands. Raises SlurmUnreachable for half an answer, and what `Runner.run` raises."""
+    """Read the site's present state. Raises SlurmUnreachable when the answer was cut off, and as `Runner.run` does."""
     facts: dict[str, str] = {}
     texts: dict[str, str] = {}
     for line in whole_answer(await login.run(call(_SITE, settings.grid_root, settings.submit_wrapper))):
@@ -36,14 +36,14 @@ async def read_site(login: Runner, settings: LoginSettings) -> Site:
 
 
 async def apply(login: Runner, site: Site, plan: Plan) -> str:
-    """Do all of it but the restart; returns where slurm.conf's copy is, empty when it did not change.
+    """Apply the plan without the restart. Returns the path of slurm.conf's backup; empty if slurm.conf did not change.
 
-    Safe to repeat. Raises ConfigurationError for what cannot be written or was changed meanwhile.
+    Safe to repeat. Raises ConfigurationError for a file that cannot be written or was changed meanwhile.
     """
     if plan.owner:
         done = await login.run(call(_SPOOL, site.spool, plan.owner, f"{plan.spool_mode:o}"))
         if done.exit_status:
-            raise _refused(f"{site.spool} could not be given to {plan.owner}")
+            raise _refused(f"The owner of {site.spool} could not be changed to {plan.owner}")
     copy = ""
     for change in [*filter(None, [plan.wrapper]), *plan.files]:
         kept = ""
@@ -54,11 +54,11 @@ async def apply(login: Runner, site: Site, plan: Plan) -> str:
 
 
 async def restart(login: Runner, command: str) -> None:
-    """Run the site's own command that restarts slurmctld. Raises ConfigurationError when it fails."""
+    """Run the site's own command that restarts slurmctld. Raises ConfigurationError when the command fails."""
     done = await login.run(["sh", "-c", command])
     if done.exit_status:
-        said = (done.complaint or done.text).strip().splitlines()
-        raise ConfigurationError(f"The restart failed: {said[-1] if said else f'status {done.exit_status}'}.")
+        lines = (done.complaint or done.text).strip().splitlines()
+        raise ConfigurationError(f"The restart failed: {lines[-1] if lines else f'status {done.exit_status}'}.")
 
 
 async def _put(login: Runner, change: FileChange, copy: str) -> None:

@@ -1,4 +1,4 @@
-"""Which Unix account a customer's jobs run under, and how the login becomes it. Pure."""
+"""The Unix account that a customer's jobs run under, and how the login submits for it. Pure."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from enum import Enum
 
 from deepgrid.errors import ConfigurationError, SlurmError
 
-FEWEST_DIGITS = 16  # of 40: fewer could be met by somebody else's address on purpose
+FEWEST_DIGITS = 16  # of 40: with fewer, a stranger could search for an address with the same digits
 _NAME = re.compile(r"(?=.*[A-Za-z_])[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
-_GAP = re.compile(r"\{(address|digits)(?::(\d{1,2}))?\}", re.ASCII)
+_PLACEHOLDER = re.compile(r"\{(address|digits)(?::(\d{1,2}))?\}", re.ASCII)
 
 
 class Become(Enum):
-    """How the login submits for an account that is not its own."""
+    """How the login submits for another account."""
 
-    UID = "uid"  # by `sbatch --uid`, as root
-    SUDO = "sudo"  # by `sudo -n -u ACCOUNT`, as anybody
+    UID = "uid"  # `sbatch --uid`, which needs root
+    SUDO = "sudo"  # `sudo -n -u ACCOUNT`, which needs a rule in sudoers
 
 
 @dataclass(frozen=True, slots=True)
 class CustomerAccounts:
-    """Accounts of customers: `table` by wallet address, `pattern` for everybody else.
+    """Accounts of customers: `table` by wallet address, `pattern` for all other customers.
 
-    A pattern holds `{address}` (0x and 40 hex digits in lower case), `{digits}` (the same without 0x), or the first
-    of these digits, such as `{digits:24}`. Raises ConfigurationError for what cannot be an address or an account.
+    A pattern contains `{address}` (0x and 40 hex digits in lower case), `{digits}` (the same without 0x), or the first
+    of these digits, such as `{digits:24}`. Raises ConfigurationError for an invalid address or account name.
     """
 
     table: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -42,7 +42,7 @@ class CustomerAccounts:
         return bool(self.table or self.pattern)
 
     def of(self, customer: str) -> str | None:
-        """The customer's own account; None where there is none."""
+        """The customer's own account; None if the customer has none."""
         address = customer.lower()
         if not _ADDRESS.fullmatch(address):
             return None
@@ -50,7 +50,7 @@ class CustomerAccounts:
 
 
 def check_name(name: str) -> str:
-    """`name`, if a Unix account can be called so; numbers cannot, as commands take them for ids."""
+    """Return `name` if it is valid for a Unix account. Plain numbers are not: commands read them as ids."""
     if not _NAME.fullmatch(name) or name == "root":
         raise ConfigurationError(
             f"{name[:80]!r} cannot be the Unix account of jobs.",
@@ -60,18 +60,18 @@ def check_name(name: str) -> str:
 
 
 def as_expression(pattern: str) -> str:
-    """The names that a pattern can give, as an extended regular expression; empty for none."""
-    before, *gap = re.split(_GAP, pattern, maxsplit=1)
-    if not gap:
+    """An extended regular expression for the names that a pattern can give; empty without a pattern."""
+    before, *rest = re.split(_PLACEHOLDER, pattern, maxsplit=1)
+    if not rest:
         return ""
-    kind, digits, after = gap
+    kind, digits, after = rest
     prefix = "0x" if kind == "address" else ""
     text = f"{before}{prefix}[0-9a-f]{{{digits or 40}}}{after}"
-    return text.replace(".", "[.]")  # the only one of a name's characters that means something else
+    return text.replace(".", "[.]")  # of the characters of a name only the dot is special
 
 
 def no_account(customer: str) -> SlurmError:
-    """The refusal of a customer whom this cluster has no account for."""
+    """The error for a customer without an account on this cluster."""
     return SlurmError(f"This cluster has no Unix account for the customer {customer}.")
 
 
@@ -79,7 +79,7 @@ def _checked_table(table: Mapping[str, str]) -> dict[str, str]:
     checked: dict[str, str] = {}
     for address, name in table.items():
         if not _ADDRESS.fullmatch(address):
-            raise ConfigurationError(f"{address[:80]!r} in the table of accounts is no wallet address.")
+            raise ConfigurationError(f"{address[:80]!r} in the table of accounts is not a wallet address.")
         if address.lower() in checked:
             raise ConfigurationError(f"{address} is in the table of accounts twice.")
         checked[address.lower()] = check_name(name)
@@ -87,17 +87,17 @@ def _checked_table(table: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_pattern(pattern: str) -> None:
-    gap = _GAP.search(pattern)
-    if gap is None or (gap[2] and (gap[1] != "digits" or not FEWEST_DIGITS <= int(gap[2]) <= 40)):
+    found = _PLACEHOLDER.search(pattern)
+    if found is None or (found[2] and (found[1] != "digits" or not FEWEST_DIGITS <= int(found[2]) <= 40)):
         raise ConfigurationError(
-            f"The pattern {pattern[:80]!r} names no account for each customer.",
+            f"The pattern {pattern[:80]!r} does not name one account per customer.",
             next_step=f"Put {{address}}, {{digits}} or {{digits:N}} into it, N from {FEWEST_DIGITS} to 40.",
         )
     check_name(_filled(pattern, "0x" + "a" * 40))
 
 
 def _filled(pattern: str, address: str) -> str:
-    def text(gap: re.Match[str]) -> str:
-        return address if gap[1] == "address" else address.removeprefix("0x")[: int(gap[2] or 40)]
+    def text(found: re.Match[str]) -> str:
+        return address if found[1] == "address" else address.removeprefix("0x")[: int(found[2] or 40)]
 
-    return _GAP.sub(text, pattern, count=1)
+    return _PLACEHOLDER.sub(text, pattern, count=1)

@@ -1,4 +1,4 @@
-"""One command on one channel of an SSH transport: what goes in, what comes out, within time and size."""
+"""Runs one command on one channel of an SSH transport, with a limit on time and on output."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import paramiko
 from deepgrid.errors import SlurmError, SlurmUnreachable
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
-CONFIRMED_S = 30.0
-CHUNK = 2**16
-# Said by every command before its own words: a login shell's start-up files may talk, and mean nothing by it.
+START_TIMEOUT_S = 30.0
+CHUNK_BYTES = 2**16
+# Printed before the output of every command: start-up files of the login shell may print text of their own before it.
 MARK = b"\n-- deepgrid: the answer follows --\n"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command said and how it ended; -1 stands for an exit status that never came."""
+    """Output and exit status of a command; -1 if no exit status arrived."""
 
     exit_status: int
     stdout: bytes
@@ -40,39 +40,42 @@ class CommandResult:
 
 
 def marked(argv: Sequence[str]) -> str:
-    """A command line for the login node that says MARK on both its streams, and then is the command."""
+    """A command line for the login node that prints MARK on both output streams, then executes the command."""
     script = f'printf %s {shlex.quote(MARK.decode())}; printf %s {shlex.quote(MARK.decode())} >&2; exec "$@"'
     return shlex.join(["sh", "-c", script, "sh", *argv])
 
 
-def perform(
+def run_command(
     channel: paramiko.Channel, command: str, stdin: bytes, deadline: float, given_up: threading.Event
 ) -> CommandResult:
-    """Run one line of `marked` to its end; raises TimeoutError, SlurmUnreachable, SlurmError for too much output."""
-    channel.settimeout(_left(deadline))
-    execute(channel, command)
-    with suppress(TimeoutError, OSError):  # a command may end without reading all
+    """Run a command line of `marked` to its end.
+
+    Raises TimeoutError, SlurmUnreachable, and SlurmError for too much output.
+    """
+    channel.settimeout(_seconds_left(deadline))
+    start_command(channel, command)
+    with suppress(TimeoutError, OSError):  # a command may end without reading all its input
         channel.sendall(stdin)
     with suppress(OSError):
         channel.shutdown_write()
-    out = _drain(channel.recv, channel, deadline, given_up)
-    err = _drain(channel.recv_stderr, channel, deadline, given_up)
-    if not channel.status_event.wait(_left(deadline)):
+    out = _read_stream(channel.recv, channel, deadline, given_up)
+    err = _read_stream(channel.recv_stderr, channel, deadline, given_up)
+    if not channel.status_event.wait(_seconds_left(deadline)):
         raise TimeoutError
-    return CommandResult(channel.exit_status, _unmarked(out), _unmarked(err))
+    return CommandResult(channel.exit_status, _after_mark(out), _after_mark(err))
 
 
-def _unmarked(stream: bytes) -> bytes:
-    """What the command itself said."""
-    _, mark, said = stream.partition(MARK)
+def _after_mark(stream: bytes) -> bytes:
+    """The output of the command itself."""
+    _, mark, output = stream.partition(MARK)
     if not mark:
         raise SlurmUnreachable("The login node ended the session before it ran the command.")
-    return said
+    return output
 
 
-def execute(channel: paramiko.Channel, command: str) -> None:
-    """Start the command. A transport that does not confirm it is dead, which paramiko would not notice."""
-    watchdog = threading.Timer(CONFIRMED_S, channel.get_transport().close)
+def start_command(channel: paramiko.Channel, command: str) -> None:
+    """Start the command. Closes a transport that does not confirm it: paramiko does not notice that it is dead."""
+    watchdog = threading.Timer(START_TIMEOUT_S, channel.get_transport().close)
     watchdog.start()
     try:
         channel.exec_command(command)
@@ -80,16 +83,16 @@ def execute(channel: paramiko.Channel, command: str) -> None:
         watchdog.cancel()
 
 
-def _drain(
+def _read_stream(
     receive: Callable[[int], bytes], channel: paramiko.Channel, deadline: float, given_up: threading.Event
 ) -> bytes:
-    """All bytes of one stream up to its end."""
+    """Read one stream to its end."""
     pieces: list[bytes] = []
     size = 0
     while True:
-        channel.settimeout(min(_left(deadline), 1.0))
+        channel.settimeout(min(_seconds_left(deadline), 1.0))
         try:
-            piece = receive(CHUNK)
+            piece = receive(CHUNK_BYTES)
         except TimeoutError:
             if given_up.is_set():
                 raise
@@ -100,11 +103,11 @@ def _drain(
         size += len(piece)
         if size > OUTPUT_LIMIT_BYTES:
             if MARK not in b"".join(pieces):
-                raise SlurmUnreachable("The login shell says too much before it runs a command.")
-            raise SlurmError(f"A command on the login node said more than {OUTPUT_LIMIT_BYTES} bytes.")
+                raise SlurmUnreachable("The login shell prints too much before it runs a command.")
+            raise SlurmError(f"A command on the login node printed more than {OUTPUT_LIMIT_BYTES} bytes.")
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError

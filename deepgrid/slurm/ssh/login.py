@@ -1,9 +1,9 @@
 """One SSH transport to a cluster's login node; a supervisor that runs there connects to its own machine.
 
-It runs commands given as lists of arguments, with bytes on standard input, bounded in time and
-in output. A fault of the network is SlurmUnreachable (nothing may be concluded); a host key that is not
-the expected one, or a refused key, is ConfigurationError and stops the work. Neither arguments nor
-standard input ever appear in an error: they may hold a customer's script.
+It runs commands given as lists of arguments, with bytes on standard input, and limits their time and output. A network
+fault is SlurmUnreachable: the caller must not draw a conclusion. An unexpected host key or a refused key is
+ConfigurationError and stops the work. Errors never contain arguments or standard input: they may hold a customer's
+script.
 """
 
 from __future__ import annotations
@@ -25,28 +25,32 @@ import paramiko
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, check_name, no_account
-from deepgrid.slurm.ssh.channel import CommandResult, execute, marked, perform
+from deepgrid.slurm.ssh.channel import CommandResult, marked, run_command, start_command
+from deepgrid.slurm.ssh.keys import read_private_key
 from deepgrid.slurm.ssh.line_channel import LineChannel
 
 KEEP_ALIVE_S = 15
 PARAMIKO_LOG = f"{__name__}.paramiko"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
-BROKEN_OFF = ("Authentication timeout", "saw EOF")  # of what paramiko calls a failed authentication
-OVERTIME_S = 5.0  # after which a command that ought to have been given up is given up from outside
+FIRST_RECONNECT_PAUSE_S, LONGEST_RECONNECT_PAUSE_S = 0.5, 15.0
+# In texts of paramiko's AuthenticationException for a connection that broke: the key was not refused.
+CONNECTION_LOST = ("Authentication timeout", "saw EOF")
 
-# It logs a stack trace for each connection that breaks; our errors say the same in a sentence.
+# paramiko logs a stack trace for each broken connection; our errors say the same in a sentence.
 logging.getLogger(PARAMIKO_LOG).setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True)
 class LoginSettings:
-    """How to reach a cluster's login node and where the grid's files are there.
+    """How to reach a cluster's login node, and where the grid's files are on it.
 
-    `grid_root` is a folder on the login node, shared with the compute nodes; `job_account` is the Unix account of
-    jobs whose customers have none in `accounts`, None for the login's own, or for a refusal where `accounts` says
-    anything; `own_account` that of the supervisor's own jobs, None for `job_account`. `submit_wrapper` is the path of
-    the root-owned program that submits where `become` is sudo; without it customers' accounts submit themselves. Key
-    files are paths, never keys.
+    `grid_root` is a folder on the login node that is shared with the compute nodes. `job_account` is the Unix account
+    for jobs of customers without an account in `accounts`. If it is None and `accounts` is empty, jobs run under the
+    login's own account; if it is None and `accounts` is set, such customers are refused. `own_account` is for the
+    supervisor's own jobs, None for `job_account`. `submit_wrapper` is the path of the root-owned program that submits
+    where `become` is sudo; without it the customers' accounts submit their jobs themselves. `key_file` and
+    `known_hosts_file` are paths, never keys.
+
+    `timeout_grace_s` is how long `Login.run` waits beyond a command's timeout before it drops the connection.
     """
 
     host: str
@@ -63,10 +67,11 @@ class LoginSettings:
     submit_wrapper: str = ""
     connect_timeout_s: float = 10.0
     command_timeout_s: float = 60.0
+    timeout_grace_s: float = 5.0
     max_channels: int = 8
 
     def __post_init__(self) -> None:
-        # Slurm expands `%` in file names, and the path stands in scripts and in listings.
+        # Slurm expands `%` in file names, and the path appears in scripts and in listings.
         if not re.fullmatch(r"/[\w/.+@-]*", self.grid_root, re.ASCII):
             raise ConfigurationError(
                 f"The grid's folder {self.grid_root!r} must be an absolute path of plain characters."
@@ -80,7 +85,7 @@ class LoginSettings:
 
     @property
     def submits_by(self) -> str:
-        """How the login node's scripts submit for others: `uid`, `sudo`, or `sudo:` and the wrapper's path."""
+        """How our scripts submit for other accounts: `uid`, `sudo`, or `sudo:` and the wrapper's path."""
         if self.become is Become.SUDO and self.submit_wrapper:
             return f"{self.become.value}:{self.submit_wrapper}"
         return self.become.value
@@ -88,7 +93,7 @@ class LoginSettings:
     def account_of(self, customer: str) -> str:
         """The account for a job of this customer (a wallet address); empty for the login's own.
 
-        Raises SlurmError where the customer is not served.
+        Raises SlurmError when this cluster does not serve the customer.
         """
         account = self.accounts.of(customer) or self.job_account
         if account is None and self.accounts:
@@ -97,7 +102,7 @@ class LoginSettings:
 
 
 class Runner(Protocol):
-    """Something that runs commands on a login node."""
+    """Runs commands on a login node."""
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None
@@ -107,7 +112,7 @@ class Runner(Protocol):
 
 
 class Login:
-    """Commands over one transport, opened at first use and again, after a growing pause, when it broke."""
+    """Commands over one transport. It opens at first use, and again after a growing pause when it broke."""
 
     def __init__(self, settings: LoginSettings) -> None:
         self.settings = settings
@@ -119,11 +124,11 @@ class Login:
         self._threads = ThreadPoolExecutor(settings.max_channels, thread_name_prefix=f"ssh-{settings.host}")
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
-        """Run one command; its exit status is the caller's to judge.
+        """Run one command and return its result, with any exit status.
 
-        Raises SlurmUnreachable when no answer came in `timeout_s` (default: the settings'),
-        ConfigurationError when the login node is not the one expected or refuses us, SlurmError when the
-        answer was too large. What the login shell says before the command is left out.
+        Raises SlurmUnreachable when no answer came within `timeout_s` (default: `command_timeout_s` of the settings),
+        ConfigurationError when the login node has another host key or refuses ours, SlurmError when the answer was too
+        large. The result does not contain what the login shell prints before the command.
         """
         limit_s = timeout_s or self.settings.command_timeout_s
         deadline = time.monotonic() + limit_s
@@ -132,44 +137,45 @@ class Login:
             self._threads, self._run, marked(argv), stdin, deadline, given_up
         )
         try:
-            async with asyncio.timeout(limit_s + OVERTIME_S):
+            async with asyncio.timeout(limit_s + self.settings.timeout_grace_s):
                 return await asyncio.shield(work)
         except (asyncio.CancelledError, TimeoutError) as fault:
             given_up.set()
-            work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else will look
+            # Retrieve the exception, or asyncio logs that it was never retrieved.
+            work.add_done_callback(lambda done: done.cancelled() or done.exception())
             if isinstance(fault, asyncio.CancelledError):
                 raise
-            # paramiko counts by the wall clock: when that is set back, its waits last as much longer.
+            # paramiko measures timeouts by the wall clock: when the clock is set back, its waits take that much longer.
             self._drop(self._client)
             raise self._unreachable("did not answer in time") from None
 
-    async def converse(self, argv: Sequence[str]) -> LineChannel:
-        """Start a command that is talked to line by line, on a channel beside the bounded ones of `run`.
+    async def open_line_channel(self, argv: Sequence[str]) -> LineChannel:
+        """Start a command that exchanges lines with the caller. Its channel does not count towards `max_channels`.
 
-        Raises SlurmUnreachable and ConfigurationError as `run` does. Close it before the login.
+        Raises SlurmUnreachable and ConfigurationError as `run` does. Close the channel before the login.
         """
-        return await LineChannel.begin(partial(self._start, marked(argv)))
+        return await LineChannel.open(partial(self._start, marked(argv)))
 
     async def close(self) -> None:
-        """Close the transport; commands under way fail as unreachable."""
+        """Close the transport. Running commands fail with SlurmUnreachable."""
         self._drop(self._client)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, command: str, stdin: bytes, deadline: float, given_up: threading.Event) -> CommandResult:
         with self._channel() as channel:
             try:
-                return perform(channel, command, stdin, deadline, given_up)
+                return run_command(channel, command, stdin, deadline, given_up)
             finally:
                 channel.close()
 
     def _start(self, command: str) -> paramiko.Channel:
         with self._channel() as channel:
-            execute(channel, command)
+            start_command(channel, command)
             return channel
 
     @contextmanager
     def _channel(self) -> Iterator[paramiko.Channel]:
-        """A channel, and our errors for what goes wrong with it."""
+        """Open a channel. Its faults become our errors."""
         client = self._open()
         try:
             transport = client.get_transport()
@@ -195,7 +201,7 @@ class Login:
                 self._client = self._connect()
             except Exception as fault:
                 self._fault = fault
-                self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+                self._pause_s = min(max(2 * self._pause_s, FIRST_RECONNECT_PAUSE_S), LONGEST_RECONNECT_PAUSE_S)
                 self._not_before = time.monotonic() + self._pause_s
                 raise
             self._pause_s = 0.0
@@ -209,7 +215,7 @@ class Login:
         try:
             client.load_host_keys(str(settings.known_hosts_file))
             client.connect(
-                settings.host, settings.port, settings.user, pkey=read_key(settings.key_file), timeout=limit,
+                settings.host, settings.port, settings.user, pkey=read_private_key(settings.key_file), timeout=limit,
                 banner_timeout=limit, auth_timeout=limit, allow_agent=False, look_for_keys=False,
             )  # fmt: skip
         except BaseException as fault:
@@ -221,7 +227,7 @@ class Login:
         return client
 
     def _explain(self, fault: BaseException) -> BaseException:
-        """Our error for what went wrong while connecting."""
+        """Translate a fault of connecting into our error."""
         where = f"{self.settings.host}:{self.settings.port}"
         if isinstance(fault, paramiko.BadHostKeyException):
             return ConfigurationError(
@@ -236,16 +242,16 @@ class Login:
         if isinstance(fault, FileNotFoundError):
             return ConfigurationError(f"{fault.filename} does not exist.")
         if isinstance(fault, paramiko.AuthenticationException):
-            return self._unreachable("broke off while it looked at the key")
+            return self._unreachable("closed the connection during authentication")
         if isinstance(fault, (OSError, EOFError, paramiko.SSHException)):
             return self._unreachable(f"cannot be reached ({type(fault).__name__})")
         return fault
 
     def _still_waiting(self) -> SlurmUnreachable | ConfigurationError:
-        """Why no connection is tried just now; what will not pass by itself is told again."""
+        """The error during the pause before the next attempt. A ConfigurationError is repeated, as it does not pass."""
         if isinstance(self._fault, ConfigurationError):
             return ConfigurationError(self._fault.message, next_step=self._fault.next_step)
-        return self._unreachable("cannot be reached; the next attempt comes in a moment")
+        return self._unreachable("cannot be reached; the next attempt follows after a pause")
 
     def _unreachable(self, what: str) -> SlurmUnreachable:
         return SlurmUnreachable(f"The login node {self.settings.host}:{self.settings.port} {what}.")
@@ -258,24 +264,14 @@ class Login:
 
 
 def _is_refusal(fault: BaseException) -> bool:
-    """Whether the login node said no. A connection that broke or timed out meanwhile has the same class."""
-    broken = any(words in str(fault) for words in BROKEN_OFF)
-    return isinstance(fault, paramiko.AuthenticationException) and not broken
-
-
-def read_key(path: Path) -> paramiko.PKey:
-    """The private key in a file that only its owner reads. Raises ConfigurationError, and OSError."""
-    if path.stat().st_mode & 0o077:
-        raise ConfigurationError(f"Others can read the key file {path}.", next_step=f"Run chmod 600 {path}.")
-    try:
-        return paramiko.PKey.from_path(path)
-    except (paramiko.SSHException, ValueError, TypeError):
-        raise ConfigurationError(f"{path} is not a private key without passphrase.") from None
+    """Whether the login node refused the key. paramiko raises the same class when the connection breaks meanwhile."""
+    lost = any(text in str(fault) for text in CONNECTION_LOST)
+    return isinstance(fault, paramiko.AuthenticationException) and not lost
 
 
 class _RefuseUnknownHost(paramiko.MissingHostKeyPolicy):
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         raise ConfigurationError(
-            f"The host key of {hostname} ({key.get_name()} {key.fingerprint}) is in no known_hosts file of ours.",
+            f"The host key of {hostname} ({key.get_name()} {key.fingerprint}) is not in the known_hosts file.",
             next_step="Compare it with the cluster's administrator, then add it.",
         )

@@ -1,4 +1,4 @@
-"""A login that tells how each of its commands went."""
+"""A login that reports the outcome of each command, for metrics."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from deepgrid.slurm.ssh.login import Runner
 
 
 class MeteredLogin:
-    """As the login behind it; `ran` is told of each command: the error, or None when an answer came."""
+    """Wraps a login. Calls `report` after each command, with the error or with None when the command answered."""
 
-    def __init__(self, login: Runner, ran: Callable[[GridError | None], None]) -> None:
+    def __init__(self, login: Runner, report: Callable[[GridError | None], None]) -> None:
         self._login = login
-        self._ran = ran
+        self._report = report
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         """As `Login.run`."""
         try:
             result = await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)
         except GridError as error:
-            self._ran(error)
+            self._report(error)
             raise
-        self._ran(None)
+        self._report(None)
         return result
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Shell scripts of ours that run on the login node: how they are called, and whole answers told from half ones."""
+"""Calls of our shell scripts on the login node. An answer that was cut off is recognised and refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deepgrid.slurm.ssh.channel import CommandResult
 
 
 def read_script(*names: str) -> str:
-    """The text of these files of this folder, as one script."""
+    """The text of these files of `deepgrid.slurm.remote`, joined to one script."""
     return "".join((files("deepgrid.slurm.remote") / name).read_text() for name in names)
 
 
@@ -19,14 +19,14 @@ def call(script: str, *arguments: object, interpreter: str = "sh") -> list[str]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines as the shell ends them. Users' text may hold what `str.splitlines` takes for more ends of lines."""
+    """Split at newlines only. Users' text may contain other characters at which `str.splitlines` would split."""
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def whole_answer(done: CommandResult) -> list[str]:
-    """The lines that a script said before `end`, its last one. Raises SlurmUnreachable when that did not come."""
+    """The lines of a script before its last line, `end`. Raises SlurmUnreachable when `end` is missing."""
     lines = lines_of(done.text)
     if not lines or lines.pop() != "end":
-        raise SlurmUnreachable("The login node gave half an answer.")
+        raise SlurmUnreachable("The answer of the login node was cut off.")
     return lines

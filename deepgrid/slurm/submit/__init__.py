@@ -1,1 +1,5 @@
-"""Side effects on a cluster, each at most once: submission, batch jobs, leftovers."""
+"""Side effects on a cluster, each at most once: submission, the supervisor's batch jobs, removal of leftovers.
+
+`protocol` guarantees one submission per claim. `batch.BatchJobs` runs one job per name, `leftovers.Leftovers` finds and
+removes folders of old claims.
+"""

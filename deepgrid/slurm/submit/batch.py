@@ -1,7 +1,7 @@
-"""Batch jobs of the supervisor itself, such as benchmarks: submit, wait for the end, fetch the output, leave nothing.
+"""Batch jobs of the supervisor itself, such as benchmarks: submit, wait for the end, fetch the output, clean up.
 
-There is one job a name: whoever submits under a name again ends the earlier job, so that a crash, a retry or a
-second supervisor leaves no stray one. The jobs run under an account of their own where the settings name one.
+There is one job per name. A submission ends the earlier job of the same name, so that a crash, a retry or a second
+supervisor leaves no stray job. The jobs run under `own_account` if the settings name one.
 """
 
 from __future__ import annotations
@@ -10,30 +10,41 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from deepgrid.errors import GridError, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.slurm_state import Phase
-from deepgrid.slurm.observe.commands import SILENCE, phase_of
+from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script
 from deepgrid.slurm.submit.protocol import parse_answer
 
 OUTPUT_LIMIT_BYTES = 4 * 2**20
-POLL_S = 1.0
-OUTPUT_WITHIN_S = 60.0  # a shared file system may show the last lines late
-LATE_S = 120.0  # Slurm ends jobs some time after their limit
-END = "deepgrid-end"
+END_MARK = "deepgrid-end"
 LAST_LINES, LAST_CHARACTERS = 4, 400
 
 _BATCH = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "batch.sh")
 
 
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """Intervals and timeouts of batch jobs, in seconds."""
+
+    poll_s: float = 1.0
+    output_timeout_s: float = 60.0  # a shared file system may show the last lines late
+    end_grace_s: float = 120.0  # Slurm ends jobs some time after their limit
+
+
+BATCH_DEFAULTS = BatchSettings()
+
+
 class BatchJobs:
     """The supervisor's own jobs on one cluster."""
 
-    def __init__(self, login: Runner, settings: LoginSettings) -> None:
+    def __init__(self, login: Runner, settings: LoginSettings, timing: BatchSettings = BATCH_DEFAULTS) -> None:
         self._login = login
         self._settings = settings
+        self._timing = timing
 
     async def run(
         self,
@@ -45,89 +56,91 @@ class BatchJobs:
         wait_minutes: int,
         partition: str = "",
     ) -> str:
-        """Run `script`, which must not `exit`, and return what it printed; the job and its files are gone then.
+        """Run `script` and return its output. Afterwards the job and its files are removed.
 
-        It may wait `wait_minutes` for its turn and run for `limit_minutes`. Raises SlurmError, with the last lines that
-        it printed, when it does not complete; SlurmUnreachable when the login node does not take it just now.
+        The script must not call `exit`. The job may wait in the queue for `wait_minutes` and run for `limit_minutes`.
+        Raises SlurmError, with the last lines of the output, when the job does not complete. Raises SlurmUnreachable
+        when the login node cannot take the job at the moment.
         """
         minutes = limit_minutes + wait_minutes
         try:
             slurm_id = await self.submit(name, script, [*options, f"--time={limit_minutes}"], partition)
             try:
-                async with asyncio.timeout(60 * minutes + LATE_S):
-                    state = await self._end(name, slurm_id)
+                async with asyncio.timeout(60 * minutes + self._timing.end_grace_s):
+                    state = await self._wait_for_end(name, slurm_id)
             except TimeoutError:
                 raise SlurmError(
                     f"The job {name} did not end within {minutes} minutes.",
-                    next_step="See whether the partition has room for it, or let it wait for longer.",
+                    next_step="Check whether the partition has room for it, or allow a longer wait.",
                 ) from None
             if state != "COMPLETED":
-                raise SlurmError(f"The job {name} ended {state}: {_last_words(await self.output(name))}.")
-            return await self._whole_output(name)
+                raise SlurmError(f"The job {name} ended {state}: {_last_lines(await self.output(name))}.")
+            return await self._complete_output(name)
         finally:
-            await self._remove_at_last(name)
+            await self._clean_up(name)
 
-    async def attempt(self, name: str, script: str, within_s: float) -> tuple[str, str]:
-        """Slurm's word for a job of a minute at most after `within_s` seconds, and all that it printed if it completed.
+    async def probe(self, name: str, script: str, within_s: float) -> tuple[str, str]:
+        """Run a job of at most a minute. Returns its Slurm state after `within_s` seconds, and its output.
 
-        What it printed is empty if that does not arrive. The job and its files are gone then. Raises as `run` does.
+        The output is empty unless the job completed and its output arrived. Afterwards the job and its files are
+        removed. Raises as `run` does.
         """
         try:
             slurm_id = await self.submit(name, f"#!/bin/sh\n{script}", ["--ntasks=1", "--time=1"])
             with suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
-                    await self._end(name, slurm_id)
-            state = (await self._ask("state", name, slurm_id))[1]
+                    await self._wait_for_end(name, slurm_id)
+            state = (await self._call("state", name, slurm_id))[1]
             try:
-                return state, (await self._whole_output(name)).strip() if state == "COMPLETED" else ""
+                return state, (await self._complete_output(name)).strip() if state == "COMPLETED" else ""
             except SlurmError:
                 return state, ""
         finally:
-            await self._remove_at_last(name)
+            await self._clean_up(name)
 
     async def submit(self, name: str, script: str, options: Sequence[str], partition: str = "") -> int:
-        """Hand the script to Slurm under this name, whose earlier job ends; returns the Slurm id."""
+        """Submit the script under this name and return the Slurm id. Ends an earlier job of this name."""
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise InputError(f"{name!r} cannot be the name of a batch job.")
-        body = f"{script}\necho {END}\n".encode()
+        body = f"{script}\necho {END_MARK}\n".encode()
         sbatch = ["sbatch", "--parsable", "--no-requeue", "--ignore-pbs", f"--job-name={name}", "--open-mode=append"]
         sbatch += [f"--partition={partition or self._settings.partition}", *options]
-        answer = await self._ask("submit", name, len(body), SILENCE, *sbatch, stdin=body)
+        answer = await self._call("submit", name, len(body), OUTAGE_MESSAGES, *sbatch, stdin=body)
         return int(answer[1])
 
     async def output(self, name: str) -> str:
-        """What the job printed so far, its end if that is long."""
+        """The output of the job so far; only its end if it is longer than OUTPUT_LIMIT_BYTES."""
         return (await self._login.run(self._command("output", name, OUTPUT_LIMIT_BYTES))).text
 
     async def remove(self, name: str) -> None:
         """End the job of this name, if there is one, and remove its files."""
-        await self._ask("remove", name)
+        await self._call("remove", name)
 
-    async def _end(self, name: str, slurm_id: int) -> str:
-        """The state in which the job ended; an outage of the login node is waited out."""
+    async def _wait_for_end(self, name: str, slurm_id: int) -> str:
+        """Wait until the job ends, also through an outage of the login node, and return its final state."""
         while True:
             try:
-                state = (await self._ask("state", name, slurm_id))[1]
+                state = (await self._call("state", name, slurm_id))[1]
             except SlurmUnreachable:
                 state = ""
             if state == "LOST" or phase_of(state) is Phase.ENDED:
                 return state
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(self._timing.poll_s)
 
-    async def _whole_output(self, name: str) -> str:
-        """The output up to the mark that a script leaves when it reached its end."""
+    async def _complete_output(self, name: str) -> str:
+        """The output up to the mark that the script prints at its end."""
         text = ""
         try:
-            async with asyncio.timeout(OUTPUT_WITHIN_S):
-                while not text.rstrip().endswith(END):
+            async with asyncio.timeout(self._timing.output_timeout_s):
+                while not text.rstrip().endswith(END_MARK):
                     text = await self.output(name)
-                    await asyncio.sleep(0 if text.rstrip().endswith(END) else POLL_S)
+                    await asyncio.sleep(0 if text.rstrip().endswith(END_MARK) else self._timing.poll_s)
         except TimeoutError:
-            raise SlurmError(f"The job {name} completed, but its output is not whole.") from None
-        return text.rstrip().removesuffix(END)
+            raise SlurmError(f"The job {name} completed, but its output is incomplete.") from None
+        return text.rstrip().removesuffix(END_MARK)
 
-    async def _remove_at_last(self, name: str) -> None:
-        """Also when the caller is cancelled; a login node that is away keeps the job until its limit, no longer."""
+    async def _clean_up(self, name: str) -> None:
+        """Remove the job, also when the caller is cancelled. Without the login node, the job ends by its time limit."""
         cleaning = asyncio.create_task(self.remove(name))
         try:
             await asyncio.shield(cleaning)
@@ -137,7 +150,7 @@ class BatchJobs:
             await asyncio.wait([cleaning])
             raise
 
-    async def _ask(self, verb: str, name: str, *arguments: object, stdin: bytes = b"") -> tuple[str, str]:
+    async def _call(self, verb: str, name: str, *arguments: object, stdin: bytes = b"") -> tuple[str, str]:
         done = await self._login.run(self._command(verb, name, *arguments), stdin=stdin)
         return parse_answer(done)
 
@@ -147,7 +160,7 @@ class BatchJobs:
         return call(_BATCH, verb, settings.grid_root, name, account, settings.submits_by, *arguments)
 
 
-def _last_words(output: str) -> str:
-    """The last lines that say something; Slurm's own and rulers do not."""
+def _last_lines(output: str) -> str:
+    """The last meaningful lines. Lines of srun and lines without letters or digits are omitted."""
     lines = [line.strip() for line in output.splitlines() if re.search(r"\w", line) and not line.startswith("srun: ")]
     return " ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:].rstrip(".") if lines else "it printed nothing"

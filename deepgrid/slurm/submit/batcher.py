@@ -1,4 +1,4 @@
-"""Does for many what each asks for alone."""
+"""Collects single requests into batches."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ T = TypeVar("T")
 
 
 class Batcher(Generic[T]):
-    """Gathers what is asked for within `gather_s` seconds, and while the last lot is done, for one call of `do`."""
+    """Collects requests for `delay_s` seconds, and while a batch runs, and passes them to one call of `do`."""
 
-    def __init__(self, do: Callable[[Sequence[T]], Awaitable[None]], gather_s: float, at_most: int) -> None:
-        self._do_all = do
-        self._gather_s = gather_s
-        self._at_most = at_most
+    def __init__(self, do: Callable[[Sequence[T]], Awaitable[None]], delay_s: float, batch_size: int) -> None:
+        self._do_batch = do
+        self._delay_s = delay_s
+        self._batch_size = batch_size
         self._waiting: list[tuple[T, asyncio.Future[None]]] = []
-        self._working: asyncio.Task[None] | None = None
+        self._worker: asyncio.Task[None] | None = None
 
-    async def do(self, one: T) -> None:
-        """Return once `one` is done. Raises what doing its lot raised."""
+    async def do(self, request: T) -> None:
+        """Return when the batch with `request` is done. Raises what the call for the batch raised."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((one, done))
-        if self._working is None or self._working.done():
-            self._working = asyncio.create_task(self._work())
+        self._waiting.append((request, done))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
         await done
 
     async def _work(self) -> None:
         while self._waiting:
-            await asyncio.sleep(self._gather_s)
-            lot, self._waiting = self._waiting[: self._at_most], self._waiting[self._at_most :]
+            await asyncio.sleep(self._delay_s)
+            batch, self._waiting = self._waiting[: self._batch_size], self._waiting[self._batch_size :]
             error: BaseException | None = None
             try:
-                await self._do_all([one for one, _ in lot])
-            except BaseException as raised:  # whoever waits must hear of it, also of the end of this task
+                await self._do_batch([request for request, _ in batch])
+            except BaseException as raised:  # every caller must get it, also the cancellation of this task
                 error = raised
-            for _, done in lot:
-                if done.done():  # who asked went away
+            for _, done in batch:
+                if done.done():  # its caller was cancelled
                     continue
                 if error is None:
                     done.set_result(None)

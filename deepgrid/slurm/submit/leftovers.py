@@ -1,6 +1,6 @@
-"""Folders that claims leave on the login node: found by one command, removed by another, however many there are.
+"""Folders that claims leave on the login node. One command finds all of them, another one removes them.
 
-Which of them may go is the caller's to say, by the chain; see `leftovers.sh` for how they are removed.
+The caller decides by the chain which folders may be removed. `leftovers.sh` explains how they are removed.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 
 REMOVE_WITHIN_S = 60
-ANSWER_WITHIN_S = REMOVE_WITHIN_S + 150.0  # the last one may take its time
+COMMAND_TIMEOUT_S = REMOVE_WITHIN_S + 150.0  # the last folder may take longer
 
 _SCRIPT = read_script("leftovers.sh")
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What is left of a claim: its own folder, or, with the name of the folder, the storage of its job."""
+    """What a claim left: its own folder, or a storage folder of its job if `storage` names one."""
 
     key: JobKey
     storage: str = ""
 
 
 class Leftovers:
-    """Those of one cluster. `storage` is the root below which jobs make their folders."""
+    """The leftovers of one cluster. `storage` is the root folder in which jobs make their storage folders."""
 
     def __init__(self, login: Runner, settings: LoginSettings) -> None:
         self._login = login
         self._settings = settings
 
     async def find(self, like: JobKey, storage: str, keep_days: int) -> list[Leftover]:
-        """Folders of claims of `like`'s grid that were untouched for `keep_days`, and all storage of its claims."""
-        done = await self._login.run(self._command("find", like, storage, keep_days), timeout_s=ANSWER_WITHIN_S)
+        """Folders of claims of `like`'s grid that did not change for `keep_days`, and all storage of its claims."""
+        done = await self._login.run(self._command("find", like, storage, keep_days), timeout_s=COMMAND_TIMEOUT_S)
         found = []
         for kind, folder, name in _lines(done):
             if (key := like.of_same_grid(folder)) and (kind == "storage") == bool(name):
@@ -44,11 +44,11 @@ class Leftovers:
         return found
 
     async def remove(self, like: JobKey, storage: str, leftovers: Iterable[Leftover]) -> list[Leftover]:
-        """Remove these, as many as there is time for; returns the removed. Another call goes on."""
+        """Remove as many of these as time allows, and return the removed ones. Call again for the rest."""
         lines = {_line(one): one for one in sorted(leftovers, key=lambda one: not one.storage)}
         command = self._command("remove", like, storage, REMOVE_WITHIN_S)
         stdin = "".join(f"{line}\n" for line in lines).encode()
-        done = await self._login.run(command, stdin=stdin, timeout_s=ANSWER_WITHIN_S)
+        done = await self._login.run(command, stdin=stdin, timeout_s=COMMAND_TIMEOUT_S)
         removed = {(kind, folder) for _, kind, folder in _lines(done)}
         return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
 

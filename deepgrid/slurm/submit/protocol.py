@@ -1,7 +1,7 @@
-"""One sbatch per claim: the request, the guarded script, and what the login node answers.
+"""One sbatch per claim: the request, the guarded script, and the login node's answer.
 
-The protocol itself is `protocol.sh`, run on the login node under the lock of the job's folder. The payload
-runs at most once per claim, whatever breaks: the guard, first in the script, stops a second start.
+`protocol.sh` is the protocol itself. It runs on the login node under the lock of the job's folder. The payload runs at
+most once per claim, whatever fails: the guard at the beginning of the script stops a second start.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Self
 
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
-from deepgrid.slurm.observe.commands import SILENCE, is_id
+from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, is_id
 from deepgrid.slurm.observe.runs import GUARD_STATUS
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script
 
-INTENT_PATIENCE_S = 60
+INTENT_PATIENCE_S = 60  # a lost sbatch must have ended so long after its intent; only then is it repeated
 WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
@@ -30,10 +30,10 @@ _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 @dataclass(frozen=True, slots=True)
 class SubmitRequest:
-    """What Slurm is asked for; `gpus` is for the whole job, 0 asks for none.
+    """The resources requested from Slurm. `gpus` is for the whole job, 0 for none.
 
-    Without `ship_output` the job's output lies where nobody reads it for the customer's log. `customer`, a wallet
-    address, says under which Unix account the job runs.
+    Without `ship_output` the job's output goes to a file that the log shipper does not read. `customer` is a wallet
+    address and selects the Unix account of the job.
     """
 
     ntasks: int
@@ -46,7 +46,7 @@ class SubmitRequest:
 
     @classmethod
     def of(cls, job: Job, *, ship_output: bool) -> Self:
-        """The on-chain resources, and the minutes that the credits buy."""
+        """A request for the job's resources on chain, and for the minutes that its credits buy."""
         wanted = job.definition
         return cls(
             ntasks=wanted.ntasks, cpus_per_task=wanted.cpus_per_task, mem_per_cpu_mb=wanted.mem_per_cpu_mb,
@@ -54,7 +54,7 @@ class SubmitRequest:
         )  # fmt: skip
 
     def arguments(self) -> list[str]:
-        """The same as options of sbatch."""
+        """The request as options of sbatch."""
         options = {"ntasks": self.ntasks, "cpus-per-task": self.cpus_per_task, "time": self.time_limit_minutes}
         if self.mem_per_cpu_mb:
             options["mem-per-cpu"] = self.mem_per_cpu_mb
@@ -65,7 +65,7 @@ class SubmitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The job at Slurm; `adopted` when an earlier attempt had submitted it."""
+    """The job at Slurm. `adopted` is True when an earlier attempt had submitted it."""
 
     slurm_id: int
     adopted: bool
@@ -73,7 +73,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """From one election of a provider's leader to the next; epochs grow by one each time."""
+    """The time between two elections of a provider's leader. Each election increases the epoch by one."""
 
     provider: str
     epoch: int
@@ -90,14 +90,14 @@ def job_folder(settings: LoginSettings, key: JobKey) -> str:
 def guarded(script: str, folder: str) -> bytes:
     """`script` with the guard after its first line, which must name a POSIX shell.
 
-    The guard's files: the tombstone, which only the supervisor can write, and `run/started`, which is for the
-    job's own protection: a job that touches it only makes more of its runs count (see `starts.py`).
-    `#SBATCH` lines below the guard have no effect.
+    The guard checks two files. Only the supervisor can write the tombstone. The job itself can change `run/started`,
+    which protects the job: changing it only makes more of its runs count (see `runs.py`). `#SBATCH` lines below the
+    guard have no effect.
     """
     body = script.encode()
     first = _SHELL.match(body)
     if first is None:
-        raise InputError("A batch script begins with `#!` and the path of a shell.")
+        raise InputError("A batch script must begin with `#!` and the path of a shell.")
     tombstone, started = shlex.quote(f"{folder}/tombstone"), shlex.quote(f"{folder}/run/started")
     guard = (
         f"if [ -e {tombstone} ]; then echo 'deepgrid: cancelled before it started' >&2; exit {GUARD_STATUS}; fi\n"
@@ -107,7 +107,7 @@ def guarded(script: str, folder: str) -> bytes:
 
 
 def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
-    """The sbatch command, which the protocol runs in the job's account; the script comes on standard input."""
+    """The sbatch command, which the protocol runs in the job's account with the script on standard input."""
     folder = job_folder(settings, key)
     output = f"{folder}/output.log" if request.ship_output else f"{folder}/run/output.log"
     return [
@@ -120,24 +120,25 @@ def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitReques
 def protocol(
     settings: LoginSettings, verb: str, key: JobKey, *arguments: object, term: Term | None = None
 ) -> list[str]:
-    """The command that runs one verb of `protocol.sh` for one claim, in a term of the provider's leader or in none."""
+    """The command that runs one verb of `protocol.sh` for one claim. `term` is the leader's term, if there is one."""
     return call(_PROTOCOL, verb, settings.grid_root, key.folder, key.name, key.comment, term or "", *arguments)
 
 
 def submit_command(
     settings: LoginSettings, key: JobKey, request: SubmitRequest, script: bytes, term: Term | None = None
 ) -> Sequence[str]:
-    """The command that submits `script`, to be given on standard input. Raises SlurmError without an account."""
+    """The command that submits `script`, which it reads on standard input. Raises SlurmError without an account."""
     sbatch = sbatch_arguments(settings, key, request)
     account = (settings.account_of(request.customer), settings.submits_by)
-    fixed = (INTENT_PATIENCE_S, len(script), SILENCE, request.time_limit_minutes, *account)
+    fixed = (INTENT_PATIENCE_S, len(script), OUTAGE_MESSAGES, request.time_limit_minutes, *account)
     return protocol(settings, "submit", key, *fixed, *sbatch, term=term)
 
 
 def parse_answer(done: CommandResult) -> tuple[str, str]:
     """Word and text of the protocol's answer.
 
-    Raises SlurmUnreachable for `later` and for no answer, SlurmError for `refused` and `tombstone`, Deposed.
+    Raises SlurmUnreachable for `later` and for a missing or unexpected answer, SlurmError for `refused` and
+    `tombstone`, Deposed for `deposed`.
     """
     lines = lines_of(done.text)
     if not lines:
@@ -146,11 +147,11 @@ def parse_answer(done: CommandResult) -> tuple[str, str]:
     if word == "later":
         raise SlurmUnreachable(f"Slurm is not available: {text or 'no reason given'}.")
     if word == "deposed":
-        raise Deposed("Another supervisor leads this provider by now.")
+        raise Deposed("Another supervisor leads this provider now.")
     if word == "refused":
         raise SlurmError(f"Slurm refused: {text}.")
     if word == "tombstone":
         raise SlurmError("This claim was cancelled or refused; it is not submitted again.")
     if word not in DONE or (word in WITH_ID and not is_id(text)):
-        raise SlurmUnreachable("The login node gave an answer that makes no sense.")
+        raise SlurmUnreachable("The login node gave an unexpected answer.")
     return word, text

@@ -1,8 +1,8 @@
-"""Slurm's side of the books: one accounting query for a whole period, jobs of all Unix accounts.
+"""Slurm's side of the books: one accounting query for a whole period, with the jobs of all Unix accounts.
 
-Whose run a row is, the ledger on the login node says, if the row's account is the one that the claim was submitted
-under. Where accounting does not know the end of a claim (it hears of jobs in its own time, or is disabled), the
-completion hook's records and the queue do.
+The ledger on the login node maps a row to its claim. The row's account must be the one that submitted the claim. If
+accounting does not know the end of a claim, the completion hook's records and the queue are read. This happens when
+accounting lags behind or is disabled.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from deepgrid.slurm.observe.runs import (
     was_requeued,
 )
 
-CLAIMS_AT_ONCE = 500
+CLAIMS_PER_QUERY = 500
 WITHOUT_ACCOUNTING = "the completion hook's records, as accounting is disabled"
 
 
 async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence[JobKey]) -> Runs:
-    """What ran over `span` for the grid of `grid`, and what became of `claims`, however old.
+    """The runs of `grid`'s grid during `span`, and the runs of `claims` of any age.
 
     Raises SlurmUnreachable when accounting or the login node does not answer.
     """
     oldest = min([span.since, *(key.claimed_at for key in claims)])
-    # The chain's clock is not the cluster's.
+    # The margin of a day covers the difference between the chain's clock and the cluster's.
     accounted = await cluster.accounting(oldest - DAY_S, span.until + DAY_S)
     rows = accounted or []
     ledger = await cluster.ledger(row.slurm_id for row in rows)
@@ -50,9 +50,9 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
     runs = [run for key, mine in ours.items() for run in _runs(key, mine, marks.get(key.comment, NO_MARKS))]
     ended = {(run.job_id, run.claimed_at) for run in runs if run.ended_at is not None}
     open_claims = [key for key in claims if (key.job_id, key.claimed_at) not in ended]
-    found = await _looked_up(cluster, open_claims, rows)
-    better = {(run.job_id, run.claimed_at) for run in found}
-    runs = [run for run in runs if (run.job_id, run.claimed_at) not in better] + found
+    found = await _query_open_claims(cluster, open_claims, rows)
+    replaced = {(run.job_id, run.claimed_at) for run in found}
+    runs = [run for run in runs if (run.job_id, run.claimed_at) not in replaced] + found
     if accounted is None:
         return Runs(tuple(runs), complete=False, source=WITHOUT_ACCOUNTING)
     foreign = [row for row in rows if ledger.is_foreign(row) and _is_in(row, span)]
@@ -60,7 +60,7 @@ async def read_runs(cluster: Cluster, span: Span, grid: JobKey, claims: Sequence
 
 
 def _is_in(row: Row, span: Span) -> bool:
-    """Whether the job ran in the period, for however short a part of it."""
+    """Whether the job ran during any part of the period."""
     if row.started_at is None or row.started_at >= span.until:
         return False
     return row.ended_at is None or row.ended_at >= span.since
@@ -71,16 +71,16 @@ def _foreign(row: Row) -> ForeignJob:
 
 
 async def _marks(cluster: Cluster, claims: Iterable[JobKey]) -> Mapping[str, Marks]:
-    """When claims were barred, by comment."""
+    """The marks of these claims, by comment."""
     keys, marks = list(claims), {}
-    for first in range(0, len(keys), CLAIMS_AT_ONCE):
-        look = await cluster.look(keys[first : first + CLAIMS_AT_ONCE])
-        marks.update(look.marks)
+    for first in range(0, len(keys), CLAIMS_PER_QUERY):
+        snapshot = await cluster.snapshot(keys[first : first + CLAIMS_PER_QUERY])
+        marks.update(snapshot.marks)
     return marks
 
 
 def _runs(key: JobKey, rows: Sequence[Row], marks: Marks) -> list[Run]:
-    """The runs of a claim, each by its first record with an end; the parts of a job that was queued again are one."""
+    """The runs of a claim, each by its first record with an end. The parts of a requeued job count as one run."""
     if was_requeued(rows) or any(row.state == "RESIZING" for row in rows):
         parts = runs_of(rows, marks)
         found = spans(parts)
@@ -117,13 +117,13 @@ def _ends_before(row: Row, other: Row) -> bool:
     return row.ended_at is not None and (other.ended_at is None or row.ended_at < other.ended_at)
 
 
-async def _looked_up(cluster: Cluster, claims: Sequence[JobKey], rows: Sequence[Row]) -> list[Run]:
+async def _query_open_claims(cluster: Cluster, claims: Sequence[JobKey], rows: Sequence[Row]) -> list[Run]:
     """The runs of these claims by completion records, by accounting, or by the queue."""
     found: list[Run] = []
-    for first in range(0, len(claims), CLAIMS_AT_ONCE):
-        some = claims[first : first + CLAIMS_AT_ONCE]
-        look = await cluster.look(some)
-        seen = {key: look.ended(key) or look.records_of(key, rows).end or look.queued(key) for key in some}
+    for first in range(0, len(claims), CLAIMS_PER_QUERY):
+        some = claims[first : first + CLAIMS_PER_QUERY]
+        snapshot = await cluster.snapshot(some)
+        seen = {key: snapshot.ended(key) or snapshot.records_of(key, rows).end or snapshot.queued(key) for key in some}
         found += [
             _run(key, job, job.started_at, job.ended_at, ran_s=job.ran_s)
             for key, job in seen.items()

@@ -1,4 +1,4 @@
-"""Asks the cluster where claims stand: no more than it takes, and concluded in `sightings.py`."""
+"""Queries the cluster for the state of claims, with as few queries as possible. `verdict.py` draws the conclusions."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from deepgrid.slurm.observe.commands import Row
 from deepgrid.slurm.observe.snapshot import Snapshot
 
 
-async def conclude(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Snapshot, dict[JobKey, SlurmJob]]:
-    """One look at the cluster and where each claim stands by it; more is asked for the missing only.
+async def query_verdicts(cluster: Cluster, keys: Sequence[JobKey]) -> tuple[Snapshot, dict[JobKey, SlurmJob]]:
+    """Take a snapshot of the cluster and return it with the state of each claim.
 
-    Raises SlurmUnreachable when the cluster, or its accounting, does not answer.
+    Further queries are made only for claims that the snapshot does not show. Raises SlurmUnreachable when the cluster
+    or its accounting does not answer.
     """
-    look = await cluster.look(keys)
-    states = cluster.sightings.by_look(look, keys, time.monotonic())
+    snapshot = await cluster.snapshot(keys)
+    states = cluster.verdicts.from_snapshot(snapshot, keys, time.monotonic())
     missing = [key for key in keys if key not in states]
-    found, silence = await conclude_missing(cluster, look, missing)
-    if silence is not None:
-        raise silence
-    return look, states | found
+    found, error = await query_missing(cluster, snapshot, missing)
+    if error is not None:
+        raise error
+    return snapshot, states | found
 
 
-async def conclude_missing(
-    cluster: Cluster, look: Snapshot, missing: Sequence[JobKey]
+async def query_missing(
+    cluster: Cluster, snapshot: Snapshot, missing: Sequence[JobKey]
 ) -> tuple[dict[JobKey, SlurmJob], SlurmError | None]:
-    """Where claims stand that the look missed, by the controller's memory and, for what has no end there, accounting.
+    """The states of claims that the snapshot does not show, by the controller's memory and then by accounting.
 
-    Neither is asked for claims that were never handed to Slurm. When one does not answer, its error is returned, and
-    the claims that it could have told of are left out.
+    Accounting is queried only for claims whose end the controller does not know. Neither is queried for claims that
+    were never handed to Slurm. When a source does not answer, its error is returned, and the claims that it could have
+    known are omitted.
     """
     remembered: list[Row] = []
     accounted: list[Row] = []
-    silence = None
-    asked = [key for key in missing if look.was_tried(key)]
+    failure = None
+    asked = [key for key in missing if snapshot.was_tried(key)]
     try:
         remembered = await cluster.remembered() if asked else []
-        asked = [key for key in asked if _leaves_open(look, key, remembered)]
-        accounted = await cluster.accounting_of({key: look.ids.get(key.comment) for key in asked})
+        asked = [key for key in asked if _needs_accounting(snapshot, key, remembered)]
+        accounted = await cluster.accounting_of({key: snapshot.ids.get(key.comment) for key in asked})
     except SlurmError as error:
-        silence, missing = error, [key for key in missing if key not in asked]
-    return cluster.sightings.by_records(look, missing, remembered, accounted, time.monotonic()), silence
+        failure, missing = error, [key for key in missing if key not in asked]
+    return cluster.verdicts.from_records(snapshot, missing, remembered, accounted, time.monotonic()), failure
 
 
-def _leaves_open(look: Snapshot, key: JobKey, remembered: Sequence[Row]) -> bool:
-    """Whether accounting may know more: no end is known, or only that of the last of several runs."""
-    end = look.records_of(key, remembered).end
-    return end is None or end.requeued or look.is_unclear(key, end)
+def _needs_accounting(snapshot: Snapshot, key: JobKey, remembered: Sequence[Row]) -> bool:
+    """Whether accounting may know more: no end is known, or only the end of the last of several runs."""
+    end = snapshot.records_of(key, remembered).end
+    return end is None or end.requeued or snapshot.is_unclear(key, end)

@@ -1,14 +1,14 @@
--- Identity hook (JobSubmitPlugins=lua, beside slurm.conf): guards the grid's jobs, which are known by their comment.
--- Trusted are root, SlurmUser (SLURM_USER) and the supervisor (SUPERVISOR), by user id. Everybody else may neither
--- change a job of the grid in any way, nor submit a job with such a comment, nor write control characters into what
--- others read. Accounts of the grid's customers submit nothing at all: their jobs come from the supervisor.
--- `srun` steps within a job are no submissions. VERSION is told to whoever submits a job with the name PROBE.
+-- Identity hook (JobSubmitPlugins=lua, beside slurm.conf): guards the grid's jobs, which it recognises by their
+-- comment. It trusts root, SlurmUser (SLURM_USER) and the supervisor (SUPERVISOR), by user id. All other users can
+-- neither change a job of the grid, nor submit a job with such a comment, nor write control characters into text that
+-- others read. Accounts of the grid's customers cannot submit at all: the supervisor submits their jobs. `srun` steps
+-- in a job are no submissions. The hook refuses a job with the name PROBE and answers with VERSION.
 
 local SUPERVISOR = @SUPERVISOR@
 local SLURM_USER = @SLURM_USER@
 local CUSTOMERS_MAY_SUBMIT = @CUSTOMERS_MAY_SUBMIT@
 local CUSTOMERS = { @CUSTOMERS@ } -- by the account's name
-local PATTERN = @PATTERN@ -- of further customers' accounts, for string.match; nil for none
+local PATTERN = @PATTERN@ -- names of further customers' accounts, for string.match; nil for none
 local VERSION = "@VERSION@"
 local PROBE = "deepgrid-probe"
 
@@ -31,7 +31,7 @@ local function refuse(sentence)
   return slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
 end
 
--- The name of a text with a control character; nil if there is none.
+-- The first field that contains a control character; nil if there is none.
 local function unclean(job)
   for _, field in ipairs(TEXTS) do
     local text = job[field]
@@ -42,7 +42,7 @@ local function unclean(job)
   return nil
 end
 
--- An account without a name cannot be told from a customer's.
+-- An account without a name may be a customer's account.
 local function is_customer(name)
   return name == nil or CUSTOMERS[name] == true or (PATTERN ~= nil and string.match(name, PATTERN) ~= nil)
 end

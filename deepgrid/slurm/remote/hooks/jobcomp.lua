@@ -1,10 +1,10 @@
 -- Completion hook (JobCompType=jobcomp/lua, beside slurm.conf): one record in SPOOL per completion of a job.
--- A job that is requeued completes several times: each of these segments gets its record, with the flag JOB_REQUEUE in
--- `job_state`, or with the restart count. A record is never overwritten.
--- It runs inside slurmctld, before the job leaves its memory, so a record outlives a kill of slurmctld.
--- Renamed into place, so a reader sees whole records only; named ID.END.RESTARTS, by Slurm id, end time and restart
--- count. Jobs without the grid's comment are left alone. Each value is one line: control characters become spaces.
--- A record that cannot be written whole (a full disk) is not there at all, and slurmctld's log says so.
+-- A requeued job completes several times. Each segment gets its own record, with the flag JOB_REQUEUE in `job_state`,
+-- or with the restart count. A record is never overwritten.
+-- The hook runs inside slurmctld before the job leaves its memory, so a record survives a kill of slurmctld.
+-- A record is renamed into place, so a reader sees complete records only. Its name is ID.END.RESTARTS: Slurm id, end
+-- time and restart count. Jobs without the grid's comment get no record. Control characters in values become spaces.
+-- If a record cannot be written completely (a full disk), no part of it stays, and slurmctld's log reports it.
 
 local SPOOL = "@SPOOL@"
 local FIELDS = {
@@ -12,14 +12,14 @@ local FIELDS = {
   "restart_cnt", "comment",
 }
 
--- Whole under its name, or not at all; returns what went wrong.
+-- Writes the file completely or not at all. Returns the fault, or nil.
 local function put(path, temporary, text)
   local file, fault = io.open(temporary, "w")
   if file == nil then
     return fault
   end
   local written, refused = file:write(text)
-  local closed, lost = file:close() -- what was buffered is written here
+  local closed, lost = file:close() -- this writes the buffer
   local done = written and closed
   fault = refused or lost
   if done then
@@ -40,7 +40,7 @@ local function exists(path)
   return file ~= nil
 end
 
--- A name that no record in the spool has.
+-- A file name that no record in the spool has.
 local function free_name(job)
   local name = string.format("%d.%d.%d", job.job_id, job.end_time, job.restart_cnt or 0)
   local free, number = name, 1

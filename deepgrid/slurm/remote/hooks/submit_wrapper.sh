@@ -1,9 +1,9 @@
 #!/usr/bin/env -S -i PATH=/usr/bin:/bin LC_ALL=C sh
 # shellcheck shell=sh
-# Submission wrapper, owned by root: a supervisor that is not root submits its customers' jobs through it.
+# Submission wrapper, owned by root. A supervisor that is not root submits its customers' jobs with it.
 # Usage: deepgrid-sbatch ACCOUNT OPTION..., with the batch script on standard input. sudoers lets the supervisor's
-# account run it as root, so nothing that it is given is trusted: ACCOUNT must be one of the grid's, each OPTION one of
-# those below, files must lie below ROOT, and no line of the script is read as an option.
+# account run it as root, so it trusts no input: ACCOUNT must be an account of the grid, each OPTION must be listed
+# below, files must be below ROOT, and no line of the script is read as an option.
 set -uf
 umask 077
 root='@ROOT@' conf='@CONF@' accounts=' @ACCOUNTS@ ' pattern='@PATTERN@' version='@VERSION@'
@@ -13,14 +13,14 @@ refuse() {
   exit 1
 }
 
-# is CHARACTERS LENGTH TEXT: whether the text has only such characters, that many at most, and is no option. Without
-# another program, as this runs for each job.
+# is CHARACTERS LENGTH TEXT: whether the text has only these characters, is at most LENGTH long, and is no option. It
+# starts no other program, as this runs for each job.
 is() {
   case $3 in '' | -* | *[!$1]*) return 1 ;; esac
   [ "${#3}" -le "$2" ]
 }
 
-# below PATH: whether it is a path of a job's folder.
+# below PATH: whether the path is in the folder of a job.
 below() {
   is 'A-Za-z0-9_.+@/-' 1000 "$1" || return 1
   case $1 in *//* | */./* | */../* | */. | */.. | */) return 1 ;; esac
@@ -70,7 +70,7 @@ if [ -z "$chdir" ] || [ -z "$output" ]; then refuse 'output and working folder m
 IFS= read -r first || refuse 'there is no script'
 case $first in '#!/'* | '#! /'*) ;; *) refuse 'a script begins with #!/' ;; esac
 cd / || refuse 'the root folder cannot be entered'
-# sbatch reads options from comments up to the first command, and those of PBS and LSF from everywhere.
+# sbatch reads options from comments before the first command, and options of PBS and LSF from the whole script.
 {
   printf '%s\n:\n' "$first"
   exec cat

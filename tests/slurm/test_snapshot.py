@@ -19,10 +19,7 @@ from deepgrid.slurm.observe.runs import Marks
 from deepgrid.slurm.observe.snapshot import Records, Snapshot, parse_snapshot, snapshot_input
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.scripts import read_script
-
-KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
-OURS = Row(42, "999", "COMPLETED", 100, 160)
-RECORDED = replace(OURS, name=KEY.name, comment=KEY.comment)
+from tests.slurm.rows import KEY, OURS, RECORDED
 
 
 def look(

@@ -14,12 +14,12 @@ import pytest
 
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import Finding, Level, ask
-from deepgrid.slurm.setup.selftest import rehearse
+from deepgrid.slurm.setup.selftest import SELFTEST_DEFAULTS, SelfTestSettings, run_selftest
 from deepgrid.slurm.ssh.line_channel import LineChannel
 from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
+from tests.slurm.leaders import leading
 from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
-from tests.slurm.test_leader import leading
 
 
 class LoginOn(Login):
@@ -32,13 +32,14 @@ class LoginOn(Login):
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         return await super().run([*self._env, *argv], stdin=stdin, timeout_s=timeout_s)
 
-    async def converse(self, argv: Sequence[str]) -> LineChannel:
-        return await super().converse([*self._env, *argv])
+    async def open_line_channel(self, argv: Sequence[str]) -> LineChannel:
+        return await super().open_line_channel([*self._env, *argv])
 
 
-async def tried(login: Login) -> dict[str, Finding]:
+async def tried(login: Login, settings: SelfTestSettings = SELFTEST_DEFAULTS) -> dict[str, Finding]:
     try:
-        return {finding.subject: finding for finding in await rehearse(login, Cluster(login, login.settings))}
+        findings = await run_selftest(login, Cluster(login, login.settings), settings)
+        return {finding.subject: finding for finding in findings}
     finally:
         await login.close()
 
@@ -82,11 +83,8 @@ async def test_nodes_that_do_not_see_the_folder_are_told(box: Box, tmp_path: Pat
     assert (nodes.level, "do not see" in nodes.words) == (Level.BAD, True)
 
 
-async def test_a_partition_without_a_free_node_does_not_hang_the_doctor(
-    box: Box, held: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("deepgrid.slurm.setup.selftest.NODE_WITHIN_S", 2.0)
-    nodes = (await tried(Login(box.settings)))["nodes"]
+async def test_a_partition_without_a_free_node_does_not_hang_the_doctor(box: Box, held: Callable[[], None]) -> None:
+    nodes = (await tried(Login(box.settings), SelfTestSettings(node_timeout_s=2.0)))["nodes"]
     assert (nodes.level, "PENDING" in nodes.words) == (Level.WARNING, True), nodes
     assert box.slurm("squeue", "-h", "-a", "-o", "%j").count("doctor") == 0
 

@@ -1,0 +1,12 @@
+"""A claim and rows of its job, for tests of pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.observe.commands import Row
+
+KEY = JobKey(31337, "0x" + "ab" * 20, 5, 1000)
+OURS = Row(42, "999", "COMPLETED", 100, 160)
+RECORDED = replace(OURS, name=KEY.name, comment=KEY.comment)
