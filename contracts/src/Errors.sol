@@ -3,92 +3,163 @@ pragma solidity 0.8.37;
 
 import {JobStatus} from "./Types.sol";
 
-/// All errors, one line each on when.
+// The errors of all contracts, grouped by subject.
 
-// --- state of a job
-/// The job is already in the state asked for.
+// ---------------------------------------------------------------- state of a job
+
+/// @notice The job already has the requested state.
 error SameStatusError();
-/// The state machine has no such edge.
+
+/// @notice The state machine has no such edge.
+/// @param from State of the job.
+/// @param to Requested state.
 error InvalidTransition(JobStatus from, JobStatus to);
-/// The job has ended.
+
+/// @notice The job has ended.
+/// @param current State of the job.
 error JobHotStatusOnly(JobStatus current);
-/// Only a job that is META_SCHEDULED or SCHEDULED can be refused.
+
+/// @notice Only a META_SCHEDULED or SCHEDULED job can be refused.
+/// @param current State of the job.
 error MetaScheduledScheduledStatusOnly(JobStatus current);
-/// Only a job that is SCHEDULED or RUNNING can be topped up.
+
+/// @notice Only a SCHEDULED or RUNNING job can be topped up.
+/// @param current State of the job.
 error RunningScheduledStatusOnly(JobStatus current);
-/// A provider reports RUNNING or an end, nothing else.
+
+/// @notice A provider may only report RUNNING or a cold state.
+/// @param current State that was reported.
 error RunningColdStatusOnly(JobStatus current);
-/// The provider still has time: the job cannot be timed out before `notBefore` (unix seconds).
+
+/// @notice The provider still has time to act.
+/// @param notBefore First moment at which the job can be timed out, in unix seconds.
 error TimeoutTooEarly(uint256 notBefore);
 
-// --- who asks
-/// The caller is not the job's customer.
+// ---------------------------------------------------------------- callers
+
+/// @notice The caller is not the job's customer.
+/// @param current The caller.
+/// @param expected The job's customer.
 error CustomerOnly(address current, address expected);
-/// The caller is not the job's provider.
+
+/// @notice The caller is not the job's provider.
+/// @param current The caller.
+/// @param expected The job's provider; 0 for none.
 error JobProviderOnly(address current, address expected);
-/// The caller is neither the job's customer, nor its provider, nor the meta-scheduler.
+
+/// @notice The caller is neither the job's customer, nor its provider, nor the meta-scheduler.
 error CustomerMetaSchedulerProviderOnly();
 
-// --- requests and assignment
-/// New jobs are not accepted at the moment.
+// ---------------------------------------------------------------- requests and assignment
+
+/// @notice The grid accepts no new jobs at the moment.
 error NewJobRequestDisabled();
-/// Less is locked than the minimum, or than one minute costs; or more is withdrawn than is there.
+
+/// @notice The amount is too small, or more is withdrawn than is available.
+/// @dev Too small: a deposit below the minimum or below the rate per minute, or a top-up below its own minimum.
+/// @param available Amount in wei.
+/// @param required Amount in wei that the call needs.
 error InsufficientFunds(uint256 available, uint256 required);
-/// One job cannot hold that much.
+
+/// @notice One job cannot hold that much.
+/// @param amount Amount in wei that the call would add.
+/// @param most Most that a job can hold, in wei.
 error TooMuchLocked(uint256 amount, uint256 most);
-/// Tasks, CPUs per task or memory per CPU is zero.
+
+/// @notice The job has no tasks, no CPUs per task or no memory per CPU.
 error InvalidJobDefinition();
-/// A job or a provider names more labels than others would have to read.
+
+/// @notice A job or a provider has more labels than others should have to read.
+/// @param count Number of labels.
+/// @param most Maximum number of labels.
 error TooManyLabels(uint256 count, uint256 most);
-/// A job's definition, or a whole request, is longer than one contract's code can keep.
+
+/// @notice A job's definition, or a whole request, is longer than the code of one contract can be.
+/// @param length Length in bytes.
+/// @param most Maximum length in bytes.
 error BlobTooLong(uint256 length, uint256 most);
-/// No job has this id.
+
+/// @notice No job has this id.
 error InvalidJob();
-/// The provider is not approved, or banned.
+
+/// @notice The provider is not approved, or it is banned.
 error ProviderNotJoined();
-/// The provider's nodes together have less than the job asks for.
+
+/// @notice All nodes of the provider together have less than the job needs.
+/// @param provider Provider of the assignment.
 error InsufficientHardware(address provider);
 
-// --- top-ups
-/// The customer gave no spending authority.
+// ---------------------------------------------------------------- top-ups
+
+/// @notice The customer gave no spending authority.
 error NoSpendingAuthority();
-/// More time is left than one slice: nothing to top up yet.
+
+/// @notice More than one slice of time remains, so an automatic top-up is too early.
+/// @param remaining Minutes that remain.
+/// @param limit Minutes of one slice.
 error RemainingTimeAboveLimit(uint256 remaining, uint256 limit);
 
-// --- queues and lists
-/// The queue is empty.
+// ---------------------------------------------------------------- queues and lists
+
+/// @notice The queue is empty.
 error NoJob();
-/// The cursor is not in the list (any more): start again at 0.
+
+/// @notice The list does not contain the cursor (any more). Start again at 0.
 error OutOfBounds();
 
-// --- providers
-/// The provider has more nodes than others would have to read.
+// ---------------------------------------------------------------- providers
+
+/// @notice The provider has more nodes than others should have to read.
+/// @param count Number of nodes.
+/// @param most Maximum number of nodes.
 error TooManyNodes(uint256 count, uint256 most);
-/// A key or a value of a provider's label has more bytes than others would have to read.
+
+/// @notice A key or a value of a provider's label is longer than others should have to read.
+/// @param length Length in bytes.
+/// @param most Maximum length in bytes.
 error LabelTooLong(uint256 length, uint256 most);
-/// Another proposal waits than the one that was looked at.
+
+/// @notice The waiting proposal is not the one that the caller read.
+/// @param waiting Hash of the waiting proposal.
+/// @param expected Hash that the caller sent.
 error ProposalChanged(bytes32 waiting, bytes32 expected);
-/// The proposal changed lately: it cannot be approved by its address alone before `notBefore` (unix seconds).
+
+/// @notice The proposal changed too recently for `approve`, which names no hash.
+/// @param notBefore First moment at which `approve` takes it, in unix seconds.
 error ProposalTooRecent(uint256 notBefore);
-/// No nodes.
+
+/// @notice The hardware has no nodes.
 error InvalidNodesCount();
-/// The arrays of the hardware differ in length.
+
+/// @notice The arrays of the hardware differ in length.
 error ArrayLengthMismatch();
-/// All nodes together have no CPU.
+
+/// @notice All nodes together have no CPU.
 error InvalidTotalCpus();
-/// All nodes together have no memory.
+
+/// @notice All nodes together have no memory.
 error InvalidTotalMem();
-/// The address neither joined nor proposed.
+
+/// @notice The address never registered, or it was removed.
 error NoProvider();
-/// Nothing waits for approval.
+
+/// @notice No proposal of this provider waits for approval.
 error WaitingApprovalOnly();
-/// The provider is banned.
+
+/// @notice The provider is banned.
 error Banned();
-/// The provider is already banned, or already not banned.
+
+/// @notice The provider already is banned, or already is not banned.
 error AlreadyDone();
 
-// --- constants
-/// The value is outside of what this constant may be.
+// ---------------------------------------------------------------- settings
+
+/// @notice The value is outside of the setting's range.
+/// @param value Value of the call.
+/// @param least Lowest value.
+/// @param most Highest value.
 error InvalidConstant(uint256 value, uint256 least, uint256 most);
-/// The new cut cannot take effect before `notBefore` (unix seconds); 0 when no notice was given.
+
+/// @notice The new cut cannot take effect yet.
+/// @param notBefore First moment at which it can, in unix seconds; 0 when no notice is open.
 error CutNotDue(uint256 notBefore);

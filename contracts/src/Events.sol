@@ -3,39 +3,71 @@ pragma solidity 0.8.37;
 
 import {JobStatus} from "./Types.sol";
 
-/// All events of jobs but ClaimJobEvent, which the MetaScheduler declares. None is indexed, as existing clients expect.
+// The events of jobs and of the platform's cut, except ClaimJobEvent, which IUsualCalls declares. No field is indexed,
+// as existing clients expect.
 
-/// A job was asked for.
+/// @notice A job was requested.
+/// @param jobId Id of the new job.
 event JobCreated(bytes32 jobId);
 
-/// The same, with who asked.
+/// @notice A job was requested; names its customer.
+/// @param jobId Id of the new job.
+/// @param customer Account that requested it.
 event NewJobRequestEvent(bytes32 jobId, address customer);
 
-/// Every change of state.
+/// @notice A job changed its state. Emitted at each change.
+/// @param jobId Id of the job.
+/// @param from State before.
+/// @param to State from now on.
 event JobTransitionEvent(bytes32 jobId, JobStatus from, JobStatus to);
 
-/// The provider has heard of a cancel request.
+/// @notice The provider took a cancel request off its queue.
+/// @param customer Customer of the job.
+/// @param provider Provider of the job.
+/// @param jobId Id of the job.
 event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jobId);
 
-/// `maxDurationMinute` is the job's whole limit now, counted from its start.
+/// @notice The provider took a top-up off its queue.
+/// @param jobId Id of the job.
+/// @param provider Provider of the job.
+/// @param maxDurationMinute Minutes that the job may run in all, counted from its start.
 event ClaimNextTopUpJobEvent(bytes32 jobId, address provider, uint64 maxDurationMinute);
 
-/// The job is PENDING again: refused, or not claimed in time.
+/// @notice The job is PENDING again: its provider refused it, or it timed out.
+/// @param jobId Id of the job.
+/// @param provider Provider that had the job.
+/// @param customer Customer of the job.
 event JobRefusedEvent(bytes32 jobId, address provider, address customer);
 
-/// The provider reported (here: in minutes) clearly more than it can have run. It was not billed.
+/// @notice The provider reported clearly more time than can have passed. The excess was not billed.
+/// @param jobId Id of the job.
+/// @param provider Provider of the job.
+/// @param billingAmount Minutes that the provider reported.
 event BilledTooMuchEvent(bytes32 jobId, address provider, uint256 billingAmount);
 
-/// The job's end: paid to the provider, kept as cut, refunded to the customer; together all that was locked.
+/// @notice The job ended. The three amounts in wei together are the whole deposit.
+/// @param jobId Id of the job.
+/// @param provider Provider of the job; 0 for none.
+/// @param customer Customer of the job.
+/// @param billedMinutes Minutes that were billed.
+/// @param paid Paid to the provider.
+/// @param cut Kept as the platform's cut.
+/// @param refunded Returned to the customer.
 event JobSettledEvent(
     bytes32 jobId, address provider, address customer, uint64 billedMinutes, uint256 paid, uint256 cut, uint256 refunded
 );
 
-/// The owner gave notice of another cut (in percent), which can take effect from `notBefore` (unix seconds) on.
+/// @notice The owner gave notice of another cut.
+/// @param percent The new cut in percent.
+/// @param notBefore First moment at which it can take effect, in unix seconds.
 event CutNotedEvent(uint256 percent, uint256 notBefore);
 
-/// Another cut (in percent) is in force for assignments from now on.
+/// @notice Another cut is in force for assignments from now on.
+/// @param percent The new cut in percent.
 event CutChangedEvent(uint256 percent);
 
-/// An item of a batch lost a race and was skipped: its index in the call, its job, and the error of the single call.
+/// @notice An item of a batch lost a race and was skipped.
+/// @param index Index of the item in the call.
+/// @param jobId Id of the item's job.
+/// @param reason Error with which the single call would have reverted, ABI-encoded.
 event BatchItemSkippedEvent(uint256 index, bytes32 jobId, bytes reason);

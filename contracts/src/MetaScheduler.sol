@@ -16,10 +16,11 @@ import {
     RunningColdStatusOnly
 } from "./Errors.sol";
 import {BatchItemSkippedEvent, BilledTooMuchEvent, NewJobRequestEvent} from "./Events.sol";
-import {IProviderManager} from "./IProviderManager.sol";
 import {RareCalls} from "./RareCalls.sol";
 import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
+import {IProviderManager} from "./interfaces/IProviderManager.sol";
+import {IUsualCalls} from "./interfaces/IUsualCalls.sol";
 import {Billing} from "./libraries/Billing.sol";
 import {JobRecord} from "./libraries/JobRecord.sol";
 import {JobWord} from "./libraries/JobWord.sol";
@@ -28,34 +29,35 @@ import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 import {Terms} from "./libraries/Terms.sol";
 
-/// The market of jobs: takes a customer's job and credits, lets the meta-scheduler assign it to a provider, the
-/// provider claim it, report it and be paid for what ran. Also serves as the job repository, the provider queues
-/// and the constants of the grid, which clients find from here.
-contract MetaScheduler is Endings {
+/// @notice The market of jobs. A customer requests jobs and locks credits for them. The meta-scheduler assigns each
+/// job to a provider. The provider claims it, reports on it and is paid for the minutes that it ran.
+/// @dev IMetaScheduler shows everything that clients can call here.
+contract MetaScheduler is Endings, IUsualCalls {
     using Address for address;
 
-    /// The provider has taken the job; it may run `maxDurationMinute`. Written by JobRecord, straight from the record.
-    event ClaimJobEvent(
-        address customer, address provider, bytes32 jobId, uint64 maxDurationMinute, JobDefinition definition
-    );
-
+    /// Address of RareCalls.
     address private immutable _rare;
 
-    /// The deployer is admin and owner; METASCHEDULER_ROLE is to be granted. This contract must be given
-    /// METASCHEDULER_CONTRACT_ROLE at `providerManager_`.
+    /// @notice Makes the deployer admin and owner, and deploys RareCalls.
+    /// @dev An admin must then grant METASCHEDULER_ROLE here, and METASCHEDULER_CONTRACT_ROLE for this contract at
+    /// `providerManager_`.
+    /// @param credit_ Token that pays for jobs.
+    /// @param providerManager_ Registry of the providers.
     constructor(IERC20 credit_, IProviderManager providerManager_) Endings(credit_, providerManager_) {
         _grantRole(DEFAULT_ADMIN_ROLE, msg.sender);
         _rare = address(new RareCalls(credit_, providerManager_));
     }
 
-    /// What this contract does not do itself is done by RareCalls, on the storage of this one.
+    /// @notice Hands every other call to RareCalls, which runs on the storage of this contract.
+    /// @param call The call as the client sent it.
+    /// @return The answer of RareCalls.
     fallback(bytes calldata call) external returns (bytes memory) {
         return _rare.functionDelegateCall(call);
     }
 
     // ---------------------------------------------------------------- customer
 
-    /// Asks for a job and locks `lockedCredits` wei for it, which this contract must be allowed to take.
+    /// @inheritdoc IUsualCalls
     function requestNewJob(
         JobDefinition calldata definition,
         uint256 lockedCredits,
@@ -69,8 +71,7 @@ contract MetaScheduler is Endings {
         emit NewJobRequestEvent(jobId, msg.sender);
     }
 
-    /// The same, by a signature instead of an allowance that was given before. Whoever sees the signature can use it
-    /// before this call; the allowance is there then all the same, so that does not matter here.
+    /// @inheritdoc IUsualCalls
     function requestNewJobWithPermit(
         JobDefinition calldata definition,
         uint256 lockedCredits,
@@ -82,7 +83,7 @@ contract MetaScheduler is Endings {
         return requestNewJob(definition, lockedCredits, jobName, delegateSpendingAuthority);
     }
 
-    /// Asks for many jobs at once, all or none; their ids follow each other.
+    /// @inheritdoc IUsualCalls
     function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds) {
         _checkOpen();
         uint256 locked;
@@ -99,12 +100,12 @@ contract MetaScheduler is Endings {
 
     // ---------------------------------------------------------------- meta-scheduler
 
-    /// Assigns a PENDING job to a provider and fixes its rate per minute and the platform's cut.
+    /// @inheritdoc IUsualCalls
     function metaSchedule(bytes32 jobId, address provider) external onlyRole(METASCHEDULER_ROLE) {
         Refusals.raise(_assign(jobId, provider));
     }
 
-    /// Assigns many jobs. One that cannot be assigned (any more) is skipped with an event; an unknown one reverts.
+    /// @inheritdoc IUsualCalls
     function metaScheduleJobs(Assignment[] calldata assignments) external onlyRole(METASCHEDULER_ROLE) {
         for (uint256 i; i < assignments.length; ++i) {
             bytes32 jobId = assignments[i].jobId;
@@ -114,12 +115,12 @@ contract MetaScheduler is Endings {
 
     // ---------------------------------------------------------------- provider
 
-    /// Takes the job that was assigned to the caller first.
+    /// @inheritdoc IUsualCalls
     function claimNextJob() external {
         claimNextJobs(1);
     }
 
-    /// Takes up to `most` jobs, in the order of their assignment; at least one.
+    /// @inheritdoc IUsualCalls
     function claimNextJobs(uint256 most) public {
         LineWord line = _lines[msg.sender];
         if (!line.valid()) revert ProviderNotJoined();
@@ -133,8 +134,7 @@ contract MetaScheduler is Endings {
         _lines[msg.sender] = line.withNextToClaim(uint256(jobId));
     }
 
-    /// Reports that a job runs (since `durationMinute` minutes) or how it ended (after `durationMinute` minutes),
-    /// with a text for the customer and Slurm's wait status. An end settles the job.
+    /// @inheritdoc IUsualCalls
     function providerSetJobStatus(
         bytes32 jobId,
         JobStatus next,
@@ -145,8 +145,7 @@ contract MetaScheduler is Endings {
         Refusals.raise(_report(jobId, next, durationMinute, lastError, exitCode));
     }
 
-    /// Reports on many jobs. A job that is not the caller's (any more) or has moved on meanwhile is skipped with an
-    /// event; an unknown one, and a state that no provider reports, revert.
+    /// @inheritdoc IUsualCalls
     function providerSetJobStatuses(StatusReport[] calldata reports) external {
         for (uint256 i; i < reports.length; ++i) {
             StatusReport calldata told = reports[i];
@@ -157,6 +156,7 @@ contract MetaScheduler is Endings {
 
     // ---------------------------------------------------------------- one item of a call or of a batch
 
+    /// Emits the event of a skipped item if there is an error.
     function _skipIf(bytes memory refusal, uint256 index, bytes32 jobId) private {
         if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
     }
@@ -173,7 +173,7 @@ contract MetaScheduler is Endings {
         _lockable(0, lockedCredits);
     }
 
-    /// Uses the permit if it can still be used; whether the allowance is there shows when it is taken.
+    /// Uses the permit if it is still unused. If the allowance is missing, the transfer of the deposit fails later.
     function _usePermit(Permit calldata permit) private {
         (uint256 value, uint256 deadline) = (permit.value, permit.deadline);
         try IERC20Permit(address(credit))
@@ -181,6 +181,7 @@ contract MetaScheduler is Endings {
             catch {}
     }
 
+    /// Assigns a job and returns an empty error, or changes nothing and returns the error.
     function _assign(bytes32 jobId, address provider) private returns (bytes memory refusal) {
         JobWord word = _word(jobId);
         refusal = States.refusal(word.status(), JobStatus.META_SCHEDULED);
@@ -203,7 +204,7 @@ contract MetaScheduler is Endings {
         (_lines[provider], _words[jobId]) = _enter(line, jobId, word);
     }
 
-    /// Claims the job that waits first, and tells the one behind it; the caller moves the mark.
+    /// Claims the first waiting job and returns the one behind it. The caller moves the mark.
     function _claim(bytes32 jobId) private returns (bytes32 nextJob) {
         JobWord word = _words[jobId];
         nextJob = _toId(word.next());
@@ -214,6 +215,7 @@ contract MetaScheduler is Endings {
         JobRecord.logDefinition(ClaimJobEvent.selector, fields, blob, word.position());
     }
 
+    /// Reports on a job and returns an empty error, or changes nothing and returns the error.
     function _report(bytes32 jobId, JobStatus next, uint64 ranMinutes, string calldata lastError, int64 exitCode)
         private
         returns (bytes memory refusal)
@@ -234,7 +236,7 @@ contract MetaScheduler is Endings {
         return States.refusal(word.status(), next);
     }
 
-    /// Keeps the text and the exit code, which most jobs do not have.
+    /// Stores the error text and the exit code, which few jobs have.
     function _noteOutcome(bytes32 jobId, JobWord word, string calldata lastError, int64 exitCode)
         private
         returns (JobWord)
@@ -243,14 +245,14 @@ contract MetaScheduler is Endings {
         return _noteError(jobId, word, bytes(lastError));
     }
 
-    /// The job runs since `ranMinutes`; that it may was checked.
+    /// Marks the job as RUNNING for `ranMinutes` so far. The caller has checked the edge.
     function _start(bytes32 jobId, JobWord word, uint64 ranMinutes) private {
         uint256 start = Billing.startOf(ranMinutes, word.claimedAt());
         _words[jobId] = _move(jobId, word, JobStatus.RUNNING).startedFrom(start);
         _lines[msg.sender] = _lines[msg.sender].withOneMoreStarted();
     }
 
-    /// The job is over after `ranMinutes`.
+    /// Ends the job after `ranMinutes`.
     function _finish(bytes32 jobId, JobWord word, JobStatus next, uint64 ranMinutes) private {
         Deal memory deal = _dealOf(jobId, word);
         if (next == JobStatus.PANICKED) return _panic(jobId, word, deal);
@@ -258,8 +260,8 @@ contract MetaScheduler is Endings {
         _end(jobId, word, deal, next, running ? _billableMinutes(jobId, word, deal, next, ranMinutes) : 0);
     }
 
-    /// min(reported, started minutes since the start), up to now or, after a cancel request, at most to the end of
-    /// the time for its answer. A job cancelled on request while RUNNING costs at least the cancellation fee.
+    /// Returns min(reported, started minutes since the start). Minutes count until now, but after a cancel request only
+    /// until the time for its answer ends. A cancel of a RUNNING job on request costs at least the cancellation fee.
     function _billableMinutes(bytes32 jobId, JobWord word, Deal memory deal, JobStatus next, uint256 reported)
         private
         returns (uint256 billed)

@@ -17,50 +17,56 @@ import {
     TooManyNodes,
     WaitingApprovalOnly
 } from "./Errors.sol";
-import {IMetaScheduler} from "./IMetaScheduler.sol";
+import {IMetaScheduler} from "./interfaces/IMetaScheduler.sol";
 import {HardwareTotals, Label, ProviderHardware, ProviderPrices} from "./Types.sol";
 import {ProviderBook} from "./base/ProviderBook.sol";
 import {IdList} from "./libraries/IdList.sol";
 
-/// Who may run jobs, on which hardware, at which prices. A provider proposes itself and is approved; a later
-/// proposal leaves the approved version in force until it is approved in turn.
+/// @notice The registry of providers, with their hardware, prices and labels. A provider proposes its offer and the
+/// meta-scheduler approves it. A later proposal leaves the approved version in force until it is approved itself.
 contract ProviderManager is AccessControl, ProviderBook {
     using IdList for IdList.List;
 
-    /// Approves, removes and bans providers.
+    /// @notice Role that approves, removes and bans providers.
     bytes32 public constant METASCHEDULER_ROLE = keccak256("METASCHEDULER_ROLE");
-    /// The MetaScheduler contract, which is told of each change; of several, the one that got the role last.
+    /// @notice Role of the MetaScheduler contract. The contract that got the role last receives each change.
     bytes32 public constant METASCHEDULER_CONTRACT_ROLE = keccak256("METASCHEDULER_CONTRACT_ROLE");
-    /// Registration is free.
+    /// @notice Price of a registration, which is free.
     uint256 public constant PROVIDER_REGISTRATION_TAX = 0;
 
-    /// A proposal waits for approval.
+    /// @notice A proposal waits for approval.
+    /// @param addr Address of the provider.
     event ProviderWaitingForApproval(address addr);
-    /// The proposal is in force.
+    /// @notice The proposal is approved and in force.
+    /// @param addr Address of the provider.
     event ProviderApproved(address addr);
-    /// The provider is off the list.
+    /// @notice The provider was removed from the list.
+    /// @param addr Address of the provider.
     event ProviderRemoved(address addr);
-    /// The provider is banned, or no longer.
+    /// @notice The provider was banned, or its ban was lifted.
+    /// @param addr Address of the provider.
+    /// @param status True if it is banned now.
     event ProviderBanChanged(address addr, bool status);
 
+    /// @notice Makes the deployer admin.
     constructor() {
         _grantRole(DEFAULT_ADMIN_ROLE, msg.sender);
     }
 
-    /// The most nodes of a provider.
+    /// @notice Maximum number of nodes of a provider.
     uint256 public constant MAX_NODES = 1024;
-    /// The most labels of a provider.
+    /// @notice Maximum number of labels of a provider.
     uint256 public constant MAX_LABELS = 64;
-    /// The most bytes of a label's key, and of its value.
+    /// @notice Maximum number of bytes of a label's key, and of its value.
     uint256 public constant MAX_LABEL_BYTES = 256;
-    /// Seconds for which a proposal must have stood unchanged before `approve` takes it.
+    /// @notice Seconds for which a proposal must stay unchanged before `approve` takes it.
     uint256 public constant UNCHANGED_PERIOD = 10 minutes;
 
-    /// Proposes the caller as a provider, or a change of what it offers. A newer proposal replaces an older one. Notes
-    /// the time, unless the same proposal waits already.
-    /// @param hardware One figure per node in each array, for at most MAX_NODES nodes.
-    /// @param prices Wei of credit per minute, of a GPU, a CPU and a MB of memory.
-    /// @param labels At most MAX_LABELS, of at most MAX_LABEL_BYTES in each key and value.
+    /// @notice Proposes the caller as a provider, or a change of its offer. A newer proposal replaces an older one.
+    /// @dev Records the time of the change, unless the same proposal already waits.
+    /// @param hardware One number per node in each array, for at most MAX_NODES nodes.
+    /// @param prices Wei of credit per minute: of a GPU, of a CPU, of a MB of memory.
+    /// @param labels At most MAX_LABELS, each key and value of at most MAX_LABEL_BYTES.
     function register(ProviderHardware calldata hardware, ProviderPrices calldata prices, Label[] calldata labels)
         external
     {
@@ -81,26 +87,30 @@ contract ProviderManager is AccessControl, ProviderBook {
         emit ProviderWaitingForApproval(msg.sender);
     }
 
-    /// Puts the provider's waiting proposal in force, provided that it is the one with this hash. Reverts with
-    /// ProposalChanged when another one waits.
-    /// @param provider Whose proposal.
-    /// @param hash keccak256(abi.encode(hardware, prices, labels)) of the proposal that the caller has looked at. Compute
-    /// it from what you have read: taking `proposalHash` unseen approves whatever waits.
+    /// @notice Approves the provider's waiting proposal if it has this hash. Needs METASCHEDULER_ROLE.
+    /// @dev Reverts with ProposalChanged if another proposal waits.
+    /// @param provider Address of the provider.
+    /// @param hash keccak256(abi.encode(hardware, prices, labels)) of the proposal that the caller has read. Compute it
+    /// from what you read: a hash taken from `proposalHash` approves any proposal that waits.
     function approveProposal(address provider, bytes32 hash) external onlyRole(METASCHEDULER_ROLE) {
         bytes32 waiting = _waiting(provider).hash;
         if (waiting != hash) revert ProposalChanged(waiting, hash);
         _approve(provider);
     }
 
-    /// Puts the provider's waiting proposal in force, for clients that know no hashes. Reverts with ProposalTooRecent
-    /// unless the proposal stands unchanged for UNCHANGED_PERIOD: nobody can replace it just before this call.
+    /// @notice Approves the provider's waiting proposal, for clients that know no hashes. Needs METASCHEDULER_ROLE.
+    /// @dev Reverts with ProposalTooRecent unless the proposal is unchanged for UNCHANGED_PERIOD. So a provider cannot
+    /// replace it just before this call.
+    /// @param provider Address of the provider.
     function approve(address provider) external onlyRole(METASCHEDULER_ROLE) {
         uint256 notBefore = _waiting(provider).changedAt + UNCHANGED_PERIOD;
         if (block.timestamp < notBefore) revert ProposalTooRecent(notBefore);
         _approve(provider);
     }
 
-    /// Takes a provider off the list, proposal and approved version alike. Its running jobs are settled as usual.
+    /// @notice Removes a provider with its proposal and its approved version. Needs METASCHEDULER_ROLE.
+    /// @dev Its running jobs are settled as usual.
+    /// @param provider Address of the provider.
     function remove(address provider) external onlyRole(METASCHEDULER_ROLE) {
         uint64 listId = _listIdOf[provider];
         if (listId == 0) revert NoProvider();
@@ -108,34 +118,37 @@ contract ProviderManager is AccessControl, ProviderBook {
         delete _addressOf[listId];
         delete _listIdOf[provider];
         Standing storage standing = _standing[provider];
-        (standing.approved, standing.waiting) = (false, false); // its version goes on, should it come back
+        (standing.approved, standing.waiting) = (false, false); // the version counts on if the provider comes back
         emit ProviderRemoved(provider);
         _tell(provider);
     }
 
-    /// Bars an address from registering, from new jobs and from claims. Its running jobs are settled as usual.
+    /// @notice Bars an address from registration, from new jobs and from claims. Needs METASCHEDULER_ROLE.
+    /// @dev Its running jobs are settled as usual.
+    /// @param provider Address of the provider.
     function ban(address provider) external onlyRole(METASCHEDULER_ROLE) {
         _setBanned(provider, true);
     }
 
-    /// Lifts a ban; what was approved before is in force again.
+    /// @notice Lifts a ban. The version that was approved before is in force again. Needs METASCHEDULER_ROLE.
+    /// @param provider Address of the provider.
     function unban(address provider) external onlyRole(METASCHEDULER_ROLE) {
         _setBanned(provider, false);
     }
 
-    /// Who gets the role of the MetaScheduler contract is told of changes from then on.
+    /// The account that gets the role of the MetaScheduler contract receives changes from then on.
     function _grantRole(bytes32 role, address account) internal override returns (bool granted) {
         granted = super._grantRole(role, account);
         if (granted && role == METASCHEDULER_CONTRACT_ROLE) metaScheduler = IMetaScheduler(account);
     }
 
-    /// Who loses it is told no longer.
+    /// The account that loses the role receives no more changes.
     function _revokeRole(bytes32 role, address account) internal override returns (bool revoked) {
         revoked = super._revokeRole(role, account);
         if (role == METASCHEDULER_CONTRACT_ROLE && account == address(metaScheduler)) delete metaScheduler;
     }
 
-    /// Notes the proposal's sums and hash, and when it changed: now, unless the same one waits already.
+    /// Stores the proposal's sums, hash and time of change. The time stays if the same proposal already waits.
     function _note(ProviderHardware calldata hardware, bytes32 hash, bool waiting) private {
         Proposal storage proposal = _proposals[msg.sender];
         HardwareTotals memory totals = _totals(hardware);
@@ -159,7 +172,7 @@ contract ProviderManager is AccessControl, ProviderBook {
         if (length > MAX_LABEL_BYTES) revert LabelTooLong(length, MAX_LABEL_BYTES);
     }
 
-    /// The proposal that waits, of a provider that may be approved.
+    /// The waiting proposal. Reverts if the provider is banned or has none.
     function _waiting(address provider) private view returns (Proposal storage) {
         Standing storage standing = _standing[provider];
         if (standing.banned) revert Banned();
@@ -169,7 +182,7 @@ contract ProviderManager is AccessControl, ProviderBook {
 
     function _approve(address provider) private {
         Proposal storage proposal = _proposals[provider];
-        proposal.side = 1 - proposal.side; // what was proposed is approved now; the next proposal overwrites the other
+        proposal.side = 1 - proposal.side; // the proposed side is approved now; the next proposal overwrites the other
         _standing[provider] = Standing({
             gpus: proposal.gpus,
             cpus: proposal.cpus,

@@ -11,7 +11,6 @@ import {
     TimeoutTooEarly
 } from "./Errors.sol";
 import {JobRefusedEvent} from "./Events.sol";
-import {IProviderManager} from "./IProviderManager.sol";
 import {JobStatus} from "./Types.sol";
 import {CutChanges} from "./base/CutChanges.sol";
 import {Endings} from "./base/Endings.sol";
@@ -19,47 +18,50 @@ import {JobViews} from "./base/JobViews.sol";
 import {ProviderQueues} from "./base/ProviderQueues.sol";
 import {Standings} from "./base/Standings.sol";
 import {TopUps} from "./base/TopUps.sol";
+import {IProviderManager} from "./interfaces/IProviderManager.sol";
+import {IRareCalls} from "./interfaces/IRareCalls.sol";
 import {IdList} from "./libraries/IdList.sol";
 import {JobWord} from "./libraries/JobWord.sol";
 import {States} from "./libraries/States.sol";
 
-/// The calls that a usual job does not need, and the views. The MetaScheduler hands over here what it does not do
-/// itself, since both together are longer than one contract may be. This code then works on the storage of the
-/// MetaScheduler: none of the two has a variable of its own, all are in the base contracts, which are the same. Called
-/// directly it has no jobs, no roles and no credits.
+/// @notice The calls that a usual job does not need, and the views.
+/// @dev One contract would be longer than the limit of EIP-170. So the MetaScheduler hands these calls over by
+/// delegatecall, and this code works on the MetaScheduler's storage. Both contracts share their base contracts, which
+/// declare all variables; neither declares one itself. A direct call to this contract finds no jobs, roles or credits.
 contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     using IdList for IdList.List;
 
-    /// After bought time and this much more, a customer may take a job back from a provider that vanished.
+    /// @inheritdoc IRareCalls
     uint256 public constant TIMEOUT_GRACE = 1 days;
 
+    /// @notice The MetaScheduler deploys this contract with its own arguments.
+    /// @param credit_ Token that pays for jobs.
+    /// @param providerManager_ Registry of the providers.
     constructor(IERC20 credit_, IProviderManager providerManager_) Endings(credit_, providerManager_) {}
 
-    // ---------------------------------------------------------------- where clients find the rest
+    // ---------------------------------------------------------------- addresses of the other parts
 
-    /// The job repository: this contract.
+    /// @inheritdoc IRareCalls
     function jobs() external view returns (address) {
         return address(this);
     }
 
-    /// The queues of the providers: this contract.
+    /// @inheritdoc IRareCalls
     function providerJobQueues() external view returns (address) {
         return address(this);
     }
 
-    /// The constants of the grid: this contract.
+    /// @inheritdoc IRareCalls
     function constants() external view returns (address) {
         return address(this);
     }
 
-    /// Opens or closes the door for new jobs; those that exist go on.
+    /// @inheritdoc IRareCalls
     function setEnableRequestNewJob(bool enabled) external onlyRole(DEFAULT_ADMIN_ROLE) {
         _closed = !enabled;
     }
 
-    /// Cancels a job. Before its claim: at once, with a full refund. From then on it is a request to the provider,
-    /// which also ends the spending authority; when it stays unanswered for `claimJobTimeout`, a further call
-    /// closes the job with a full refund. A further call before that changes nothing: the provider is told once.
+    /// @inheritdoc IRareCalls
     function cancelJob(bytes32 jobId) external {
         JobWord word = _word(jobId);
         Deal memory deal = _dealOf(jobId, word);
@@ -79,15 +81,13 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
 
     // ---------------------------------------------------------------- meta-scheduler
 
-    /// Ends a hot job with a full refund, whatever ran.
+    /// @inheritdoc IRareCalls
     function panicJob(bytes32 jobId, string calldata lastError) external onlyRole(METASCHEDULER_ROLE) {
         JobWord word = _noteError(jobId, _word(jobId), bytes(lastError));
         _panic(jobId, word, _dealOf(jobId, word));
     }
 
-    /// Takes a job from a provider that does not act. META_SCHEDULED: by anyone, after `claimJobTimeout`. Claimed:
-    /// by the meta-scheduler when the provider is banned or silent, by the customer when bought time and a long
-    /// grace have passed. A job that was RUNNING ends PANICKED, another one is PENDING again.
+    /// @inheritdoc IRareCalls
     function timeoutJob(bytes32 jobId) external {
         JobWord word = _word(jobId);
         JobStatus status = word.status();
@@ -104,12 +104,12 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
 
     // ---------------------------------------------------------------- provider
 
-    /// Whether `claimNextJob` has something for this provider.
-    function hasNextClaimableJob(address provider) external view override returns (bool) {
+    /// @inheritdoc IRareCalls
+    function hasNextClaimableJob(address provider) external view returns (bool) {
         return _lines[provider].valid() && _lines[provider].claimable() != 0;
     }
 
-    /// Gives an assigned or claimed job back, at no cost; it is PENDING again, or CANCELLED if that was asked for.
+    /// @inheritdoc IRareCalls
     function refuseJob(bytes32 jobId) external {
         JobWord word = _word(jobId);
         Deal memory deal = _dealOf(jobId, word);
@@ -124,7 +124,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
 
     // ---------------------------------------------------------------- how jobs return
 
-    /// Back to PENDING, free of its provider and terms; unless the customer asked for its end anyway.
+    /// Returns the job to PENDING, without provider and terms. If the customer requested a cancel, ends it instead.
     function _giveBack(bytes32 jobId, JobWord word, Deal memory deal) private {
         if (word.cancelRequested()) return _end(jobId, word, deal, JobStatus.CANCELLED, 0);
         _leave(deal.provider, jobId, word);
@@ -133,7 +133,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
         emit JobRefusedEvent(jobId, deal.provider, deal.customer);
     }
 
-    /// From when the caller may time this job out. Reverts if the caller never may.
+    /// The first moment at which the caller may time this job out. Reverts if the caller never may.
     function _mayTimeOutFrom(bytes32 jobId, JobWord word, Deal memory deal) private view returns (uint256) {
         if (word.status() == JobStatus.META_SCHEDULED) return word.assignedAt() + _claimTimeout();
         uint256 since = word.started() ? word.startedAt() : word.claimedAt();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// All shared types. Money is wei of credit, times are unix seconds, durations minutes, memory MB.
+// All shared types. Money is in wei of credit, times in unix seconds, durations in minutes, memory in MB.
 
-/// States of a job; the first four are hot, the rest cold and final.
+/// @notice States of a job. The first four are hot, the others cold and final.
 enum JobStatus {
     PENDING,
     META_SCHEDULED,
@@ -16,7 +16,7 @@ enum JobStatus {
     PANICKED
 }
 
-/// Where a job's output goes; informational. The fourth value is not used by any known client.
+/// @notice Where a job's output goes, for information only. No known client uses the fourth value.
 enum StorageType {
     TRANSFER,
     HTTP,
@@ -25,18 +25,20 @@ enum StorageType {
     NONE
 }
 
+/// @notice A label of a provider, or a required label of a job.
 struct Label {
     string key;
     string value;
 }
 
-/// A condition on a provider's label; `op` is ASCII, padded with zero bytes. Matched off chain.
+/// @notice A condition on a provider's label, matched off chain. `op` is ASCII, padded with zero bytes.
 struct Affinity {
     Label label;
     bytes2 op;
 }
 
-/// `gpus` is for the whole job; the rest multiplies: ntasks x cpusPerTask CPUs, memPerCpu MB each.
+/// @notice What a job runs, and on which resources. `gpus` counts for the whole job; the others multiply:
+/// ntasks x cpusPerTask CPUs with memPerCpu MB each.
 struct JobDefinition {
     uint64 gpus;
     uint64 memPerCpu;
@@ -48,7 +50,7 @@ struct JobDefinition {
     Affinity[] affinity;
 }
 
-/// What of a definition its price and its place depend on.
+/// @notice The fields of a definition that decide its price and whether a provider can hold it.
 struct Sizes {
     uint64 gpus;
     uint64 memPerCpu;
@@ -56,7 +58,7 @@ struct Sizes {
     uint64 ntasks;
 }
 
-/// `maxCost` is what the job holds locked (top-ups included), `finalCost` what it cost in the end.
+/// @notice Money of a job: `maxCost` is its deposit with all top-ups, `finalCost` what it cost in the end.
 struct JobCost {
     uint256 maxCost;
     uint256 finalCost;
@@ -64,7 +66,7 @@ struct JobCost {
     bool delegateSpendingAuthority;
 }
 
-/// A time that has not come is 0.
+/// @notice Times of a job; 0 for those that have not come.
 struct JobTime {
     uint256 submit;
     uint256 start;
@@ -74,7 +76,7 @@ struct JobTime {
     uint256 panicTimestamp;
 }
 
-/// A job as clients read it.
+/// @notice A job as clients read it.
 struct Job {
     bytes32 jobId;
     JobStatus status;
@@ -89,7 +91,7 @@ struct Job {
     int64 exitCode;
 }
 
-/// What was fixed when the job was assigned; all 0 while nobody is, but for `lastRefuser`.
+/// @notice What the assignment of a job fixed. Without one, all fields but `lastRefuser` are 0.
 struct JobTerms {
     uint256 ratePerMinute;
     uint64 limitMinutes;
@@ -99,7 +101,7 @@ struct JobTerms {
     address lastRefuser;
 }
 
-/// One figure per node in each array.
+/// @notice Hardware of a provider. Each array has one number per node.
 struct ProviderHardware {
     uint64 nodes;
     uint64[] gpusPerNode;
@@ -107,12 +109,14 @@ struct ProviderHardware {
     uint64[] memPerNode;
 }
 
+/// @notice Prices of a provider in wei per minute: of a GPU, of a CPU, of a MB of memory.
 struct ProviderPrices {
     uint256 gpuPricePerMin;
     uint256 cpuPricePerMin;
     uint256 memPricePerMin;
 }
 
+/// @notice A provider with one version of its offer.
 struct Provider {
     address addr;
     ProviderHardware providerHardware;
@@ -121,7 +125,7 @@ struct Provider {
     bool isBanned;
 }
 
-/// A provider in a page: the approved version if there is one, else the proposal.
+/// @notice A provider in a page: its approved version if it has one, else its proposal.
 struct ProviderEntry {
     Provider provider;
     bool approved;
@@ -129,7 +133,7 @@ struct ProviderEntry {
     ProviderRecord record;
 }
 
-/// What a provider did so far: jobs started, refused, panicked, timed out.
+/// @notice Numbers of jobs that one provider started, refused, panicked and let time out.
 struct ProviderRecord {
     uint64 started;
     uint64 refused;
@@ -137,14 +141,14 @@ struct ProviderRecord {
     uint64 timedOut;
 }
 
-/// Sums over a provider's nodes.
+/// @notice Sums over all nodes of a provider.
 struct HardwareTotals {
     uint64 gpus;
     uint64 cpus;
     uint64 mem;
 }
 
-/// An item of `requestNewJobs`.
+/// @notice An item of `requestNewJobs`.
 struct JobRequest {
     JobDefinition definition;
     uint256 lockedCredits;
@@ -152,13 +156,13 @@ struct JobRequest {
     bool delegateSpendingAuthority;
 }
 
-/// An item of `metaScheduleJobs`.
+/// @notice An item of `metaScheduleJobs`.
 struct Assignment {
     bytes32 jobId;
     address provider;
 }
 
-/// An item of `providerSetJobStatuses`.
+/// @notice An item of `providerSetJobStatuses`.
 struct StatusReport {
     bytes32 jobId;
     JobStatus next;
@@ -167,7 +171,7 @@ struct StatusReport {
     int64 exitCode;
 }
 
-/// The customer's signature by which the MetaScheduler may take up to `value` wei until `deadline` (EIP-2612).
+/// @notice The customer's signature by which the MetaScheduler may take `value` wei until `deadline` (EIP-2612).
 struct Permit {
     uint256 value;
     uint256 deadline;

@@ -15,7 +15,7 @@ import {
     ProviderNotJoined,
     SameStatusError
 } from "../src/Errors.sol";
-import {MetaScheduler} from "../src/MetaScheduler.sol";
+import {IUsualCalls} from "../src/interfaces/IUsualCalls.sol";
 import {JobCreated, JobRefusedEvent, JobTransitionEvent, NewJobRequestEvent} from "../src/Events.sol";
 import {Job, JobDefinition, JobStatus, JobTerms} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
@@ -139,7 +139,7 @@ contract LifecycleTest is Grid {
         vm.expectEmit(address(grid));
         emit JobTransitionEvent(second, JobStatus.META_SCHEDULED, JobStatus.SCHEDULED);
         vm.expectEmit(address(grid));
-        emit MetaScheduler.ClaimJobEvent(customer, provider, second, 20, definition());
+        emit IUsualCalls.ClaimJobEvent(customer, provider, second, 20, definition());
         grid.claimNextJob();
         vm.assertEq(rare.jobTerms(second).claimedAt, block.timestamp, "claimed");
         vm.prank(provider);

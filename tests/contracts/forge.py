@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
+COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 
 
 def places(builds: str) -> dict[str, str]:

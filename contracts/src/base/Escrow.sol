@@ -7,23 +7,26 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {InsufficientFunds, TooMuchLocked} from "../Errors.sol";
 import {JobSettledEvent} from "../Events.sol";
 import {JobStatus} from "../Types.sol";
+import {ISharedCalls} from "../interfaces/ISharedCalls.sol";
 import {Billing} from "../libraries/Billing.sol";
 import {JobWord} from "../libraries/JobWord.sol";
 import {Lines} from "./Lines.sol";
 
-/// Holds the deposits of jobs apart from the platform's cut: what a job locked goes to its provider, to the cut
-/// and back to its customer, to the last wei, and nowhere else.
+/// @notice Holds the deposits of jobs apart from the platform's cut. A deposit goes to the job's provider, to the cut
+/// and back to the job's customer, to the last wei, and nowhere else.
 abstract contract Escrow is Lines, AccessControl {
     using SafeERC20 for IERC20;
 
-    /// The token that jobs are paid in.
+    /// @inheritdoc ISharedCalls
     IERC20 public immutable credit;
 
+    /// @notice Sets the token.
+    /// @param credit_ Token that pays for jobs.
     constructor(IERC20 credit_) {
         credit = credit_;
     }
 
-    /// Pays `amount` wei of the platform's cut to the caller. Deposits are out of reach.
+    /// @inheritdoc ISharedCalls
     function withdrawAdmin(uint256 amount) external onlyRole(DEFAULT_ADMIN_ROLE) {
         uint256 cut = _platformCut;
         if (amount > cut) revert InsufficientFunds(cut, amount);
@@ -31,7 +34,7 @@ abstract contract Escrow is Lines, AccessControl {
         credit.safeTransfer(msg.sender, amount);
     }
 
-    /// `amount` as a job can hold it, on top of what it holds already.
+    /// `amount` in the width of a deposit. Reverts if it is too much on top of what the job already holds.
     function _lockable(uint256 held, uint256 amount) internal pure returns (uint96) {
         if (amount > Billing.MAX_LOCKED || held + amount > Billing.MAX_LOCKED) {
             revert TooMuchLocked(amount, Billing.MAX_LOCKED);
@@ -39,12 +42,12 @@ abstract contract Escrow is Lines, AccessControl {
         return uint96(amount);
     }
 
-    /// Takes `amount` wei from `payer`; the caller books it on jobs.
+    /// Takes `amount` wei from `payer`. The caller books it on jobs.
     function _lock(address payer, uint256 amount) internal {
         credit.safeTransferFrom(payer, address(this), amount);
     }
 
-    /// Ends a job in a cold state and divides what it locked. Everything is booked before anything is paid.
+    /// Ends a job in a cold state and divides its deposit. All bookings precede all payments.
     function _end(bytes32 jobId, JobWord word, Deal memory deal, JobStatus status, uint256 billed) internal {
         uint256 charged = Billing.charged(billed, deal.locked, deal.rate);
         _words[jobId] = _moved(jobId, word, status).ended(charged);

@@ -11,8 +11,8 @@ import {JobWord, JobWords} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
 import {Constants} from "./Constants.sol";
 
-/// Keeps all jobs. A job is a record, which never changes and lies in a blob; a word, which is all that its usual life
-/// changes; and an extra, which few jobs have.
+/// @notice Stores all jobs. A job is a record, a word and perhaps an extra. The record never changes and lies in a
+/// blob. The word is all that the usual life of a job changes. Few jobs have an extra.
 abstract contract JobStore is Constants {
     // slot 0 | lastRefuser 160 | toppedUp 96 |                            wei
     // slot 1 | pendingTopUp 96 | cancelRequestedAt 40 | exitCode 64 |     wei
@@ -28,10 +28,10 @@ abstract contract JobStore is Constants {
 
     mapping(bytes32 jobId => JobWord) internal _words;
     mapping(bytes32 jobId => Extra) internal _extras;
-    /// The newest ids of each customer.
+    /// The newest job ids of each customer.
     mapping(address customer => IdRuns) internal _idsOf;
 
-    /// Keeps a job of the caller in a blob of its own.
+    /// Stores one job of the caller in a blob of its own.
     function _createOne(JobDefinition calldata definition, uint256 deposit, bytes32 name, bool delegateSpending)
         internal
         returns (bytes32 jobId)
@@ -45,7 +45,7 @@ abstract contract JobStore is Constants {
         Blob.keep(start, JobRecord.put(pen, definition, deposit, name));
     }
 
-    /// Keeps many jobs of the caller, in this order, in as few blobs as they need.
+    /// Stores many jobs of the caller, in this order, in as few blobs as they need.
     function _createMany(JobRequest[] calldata requests) internal returns (bytes32[] memory jobIds) {
         jobIds = new bytes32[](requests.length);
         (uint32 number, uint32 blob) = (_lastJob, _lastBlob + 1);
@@ -69,21 +69,21 @@ abstract contract JobStore is Constants {
         return JobRecord.put(pen, request.definition, request.lockedCredits, request.jobName);
     }
 
-    /// Keeps the blob from `start` to `last`, and begins another one at the same place with the record behind that.
+    /// Stores the blob from `start` to `last`. Begins another one at the same place, with the record that followed.
     function _nextBlob(Pen start, Pen last, Pen end) private returns (Pen first, Pen pen) {
         Blob.keep(start, last);
         first = Pen.wrap(Pen.unwrap(start) + Blob.MAKER_LENGTH + JobRecord.HEADER);
         pen = first.moveHere(last, end);
     }
 
-    /// A blob of the caller, with its older ids if they no longer have room in their slot.
+    /// Begins a blob of the caller. It also gets the caller's older ids if their slot is full.
     function _beginBlob(Pen start, IdRuns older, bool withOlder) private view returns (Pen pen) {
         pen = JobRecord.putHeader(Blob.begin(start));
         if (withOlder) pen = pen.number(IdRuns.unwrap(older), 32);
     }
 
-    /// Puts `count` ids from `first` on behind the caller's others. When those `full` the slot, they are to be kept in
-    /// the blob of that number.
+    /// Appends `count` ids from `first` on to the caller's ids. If their slot was `full`, its old content `before` must
+    /// be stored in the blob with this number.
     function _list(uint256 first, uint256 count, uint256 blob) private returns (IdRuns before, bool full) {
         before = _idsOf[msg.sender];
         (_idsOf[msg.sender], full) = before.with(first, count, blob);
@@ -98,30 +98,30 @@ abstract contract JobStore is Constants {
         emit JobCreated(jobId);
     }
 
-    /// The job's word; reverts with InvalidJob when there is no such job.
+    /// The job's word. Reverts with InvalidJob if the job does not exist.
     function _word(bytes32 jobId) internal view returns (JobWord word) {
         word = _words[jobId];
         if (!word.exists()) revert InvalidJob();
     }
 
-    /// The word of the job along an edge of the state machine; the caller stores it.
+    /// Moves the job along an edge of the state machine, after a check. The caller stores the word.
     function _moved(bytes32 jobId, JobWord word, JobStatus to) internal returns (JobWord) {
         States.check(word.status(), to);
         return _move(jobId, word, to);
     }
 
-    /// The same, along an edge that the caller has checked. No job moves but by this.
+    /// Moves the job along an edge that the caller has checked. All changes of state pass here.
     function _move(bytes32 jobId, JobWord word, JobStatus to) internal returns (JobWord) {
         emit JobTransitionEvent(jobId, word.status(), to);
         return word.moved(to);
     }
 
-    /// Where the job's record is kept.
+    /// Address of the blob with the job's record.
     function _blobOf(JobWord word) internal view returns (address) {
         return Blob.addressOf(address(this), word.blob());
     }
 
-    /// Who asked for the job.
+    /// The job's customer.
     function _customerOf(JobWord word) internal view returns (address customer) {
         (customer,) = JobRecord.headerOf(_blobOf(word));
     }
@@ -131,7 +131,7 @@ abstract contract JobStore is Constants {
         return JobRecord.core(_blobOf(word), word.position());
     }
 
-    /// What the job holds locked, in wei.
+    /// The job's deposit with its top-ups, in wei.
     function _lockedOf(bytes32 jobId, JobWord word, uint256 deposit) internal view returns (uint256) {
         return word.hasExtra() ? deposit + _extras[jobId].toppedUp : deposit;
     }

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {OutOfBounds} from "../Errors.sol";
 import {Job, JobCost, JobStatus, JobTerms, JobTime} from "../Types.sol";
+import {IRareCalls} from "../interfaces/IRareCalls.sol";
 import {Billing} from "../libraries/Billing.sol";
 import {Blob} from "../libraries/Blob.sol";
 import {IdRuns, IdRunsFields} from "../libraries/IdRuns.sol";
@@ -13,19 +14,19 @@ import {LineWord} from "../libraries/LineWord.sol";
 import {States} from "../libraries/States.sol";
 import {Lines} from "./Lines.sol";
 
-/// Jobs as clients read them.
-abstract contract JobViews is Lines {
-    /// The whole job.
+/// @notice Jobs as clients read them.
+abstract contract JobViews is Lines, IRareCalls {
+    /// @inheritdoc IRareCalls
     function get(bytes32 jobId) external view returns (Job memory job) {
         (job,) = _whole(jobId);
     }
 
-    /// The terms fixed when the job was assigned.
+    /// @inheritdoc IRareCalls
     function jobTerms(bytes32 jobId) external view returns (JobTerms memory terms) {
         (, terms) = _whole(jobId);
     }
 
-    /// Several jobs with their terms, in the order asked for.
+    /// @inheritdoc IRareCalls
     function getMany(bytes32[] calldata ids) external view returns (Job[] memory jobs_, JobTerms[] memory terms) {
         jobs_ = new Job[](ids.length);
         terms = new JobTerms[](ids.length);
@@ -34,12 +35,12 @@ abstract contract JobViews is Lines {
         }
     }
 
-    /// Ids of all jobs of a customer, oldest first. For customers of many jobs see `getByCustomerPaged`.
+    /// @inheritdoc IRareCalls
     function getByCustomer(address customer) external view returns (bytes32[] memory) {
         return _page(customer, 0, type(uint256).max);
     }
 
-    /// Ids of up to `howMany` jobs of a customer from the `from`-th (0: the oldest).
+    /// @inheritdoc IRareCalls
     function getByCustomerPaged(address customer, uint256 from, uint256 howMany)
         external
         view
@@ -48,15 +49,14 @@ abstract contract JobViews is Lines {
         return _page(customer, from, howMany);
     }
 
-    /// Id of the `index`-th job of a customer (0: the oldest). Reverts with OutOfBounds when there are fewer.
+    /// @inheritdoc IRareCalls
     function jobIdByCustomer(address customer, uint256 index) external view returns (bytes32) {
         bytes32[] memory ids = _page(customer, index, 1);
         if (ids.length == 0) revert OutOfBounds();
         return ids[0];
     }
 
-    /// Ids of up to `howMany` jobs that the provider has claimed and not ended, from job `cursor` (0: the oldest
-    /// claim), and where the next page starts (0: nowhere). Reverts with OutOfBounds when job `cursor` has ended.
+    /// @inheritdoc IRareCalls
     function hotJobsOf(address provider, bytes32 cursor, uint256 howMany)
         external
         view
@@ -80,6 +80,7 @@ abstract contract JobViews is Lines {
         return (ids, cursor);
     }
 
+    /// The job and its terms from all places where they are stored.
     function _whole(bytes32 jobId) private view returns (Job memory job, JobTerms memory terms) {
         JobWord word = _word(jobId);
         JobRecord.Core memory core = _coreOf(word);
@@ -115,10 +116,10 @@ abstract contract JobViews is Lines {
         terms.cutPercent = uint8(deal.cutPercent);
     }
 
-    /// From the newest word of ids back to the one that holds the `from`-th.
+    /// A page of a customer's ids. Goes back from the newest word of ids to the one with index `from`.
     function _page(address customer, uint256 from, uint256 howMany) private view returns (bytes32[] memory ids) {
         IdRuns word = _idsOf[customer];
-        uint256 begin = word.jobs(); // index of the first id that was looked at
+        uint256 begin = word.jobs(); // index of the first id of the words read so far
         if (from >= begin) return ids;
         ids = new bytes32[](Math.min(howMany, begin - from));
         while (begin > from) {
@@ -131,7 +132,7 @@ abstract contract JobViews is Lines {
         }
     }
 
-    /// Puts the ids of a run that begins at index `begin` where they belong in a page that begins at index `from`.
+    /// Copies a run of ids that begins at index `begin` into a page that begins at index `from`.
     function _fill(bytes32[] memory ids, uint256 from, uint256 first, uint256 begin, uint256 count) private pure {
         uint256 end = Math.min(begin + count, from + ids.length);
         for (uint256 index = Math.max(begin, from); index < end; ++index) {

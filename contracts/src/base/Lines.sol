@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IProviderManager} from "../IProviderManager.sol";
+import {IProviderManager} from "../interfaces/IProviderManager.sol";
+import {ISharedCalls} from "../interfaces/ISharedCalls.sol";
 import {ProviderRecord} from "../Types.sol";
 import {Billing} from "../libraries/Billing.sol";
 import {IdList} from "../libraries/IdList.sol";
@@ -11,16 +12,17 @@ import {LineWord} from "../libraries/LineWord.sol";
 import {Terms} from "../libraries/Terms.sol";
 import {JobStore} from "./JobStore.sol";
 
-/// The jobs of each provider, in the order of their assignment, and the terms that bind them.
+/// @notice The jobs of each provider in the order of their assignment, and the terms of the assignments.
+/// @dev The line of a provider:
 ///
 ///     first -> ... claimed jobs ... -> nextToClaim -> ... jobs to claim ... -> last
 ///
-/// Jobs are claimed in that order, so one line with a mark holds both. Its links are in the words of its jobs: entering
-/// and leaving cost the same however long the line is.
+/// Jobs are claimed in that order, so one line with a mark holds both. The words of the jobs hold its links. So
+/// entering and leaving cost the same for any length of the line.
 abstract contract Lines is JobStore {
     using IdList for IdList.List;
 
-    /// What a job stands for in money.
+    /// The parties and the money of a job.
     struct Deal {
         address customer;
         address provider;
@@ -29,29 +31,32 @@ abstract contract Lines is JobStore {
         uint256 cutPercent;
     }
 
-    /// Who may run jobs, at which prices. It tells of each change (see `noteStanding`).
+    /// @inheritdoc ISharedCalls
     IProviderManager public immutable providerManager;
 
+    /// Number of the last terms; numbers count from 1.
     uint24 private _lastTerms;
     mapping(uint256 number => Terms) internal _terms;
     mapping(address provider => LineWord) internal _lines;
-    /// What each provider did not do; what it started is in its line.
+    /// Counters of each provider's faults. Its line counts the jobs that it started.
     mapping(address provider => ProviderRecord) internal _faults;
-    /// Claimed jobs with a cancel request that the provider has not been told of.
+    /// Queue of claimed jobs with a cancel request, until the provider takes it.
     mapping(address provider => IdList.List) internal _cancelling;
-    /// Claimed jobs with a top-up that the provider has not been told of.
+    /// Queue of claimed jobs with a top-up, until the provider takes it.
     mapping(address provider => IdList.List) internal _toppedUp;
 
+    /// @notice Sets the registry.
+    /// @param providerManager_ Registry of the providers.
     constructor(IProviderManager providerManager_) {
         providerManager = providerManager_;
     }
 
-    /// The provider that the job is bound to, 0 for none.
+    /// The job's provider; 0 for none.
     function _providerOf(JobWord word) internal view returns (address) {
         return _terms[word.terms()].seller.provider();
     }
 
-    /// What the job stands for now; provider, rate and cut are 0 while it is bound to nobody.
+    /// The job's parties and money now. Provider, rate and cut are 0 while the job has no provider.
     function _dealOf(bytes32 jobId, JobWord word) internal view returns (Deal memory deal) {
         JobRecord.Core memory core = _coreOf(word);
         deal.customer = core.customer;
@@ -68,13 +73,13 @@ abstract contract Lines is JobStore {
         return Billing.limitMinutes(deal.locked, deal.rate);
     }
 
-    /// Keeps terms under a number of their own.
+    /// Stores terms under a new number.
     function _newTerms(Terms memory terms) internal returns (uint256 number) {
         number = ++_lastTerms;
         _terms[number] = terms;
     }
 
-    /// The line with its newest job at the end, and that job's word in it.
+    /// Appends the job to the line. Returns the new line and the job's new word.
     function _enter(LineWord line, bytes32 jobId, JobWord word) internal returns (LineWord, JobWord) {
         uint256 id = uint256(jobId);
         uint256 last = line.last();
@@ -84,7 +89,7 @@ abstract contract Lines is JobStore {
         return (line.withLast(id).withClaimable(line.claimable() + 1), word.withPrevious(last));
     }
 
-    /// Takes the job out of the provider's line, and its hints off their queues.
+    /// Takes the job out of the provider's line and queues.
     function _leave(address provider, bytes32 jobId, JobWord word) internal {
         LineWord line = _lines[provider];
         (uint256 next, uint256 previous) = (word.next(), word.previous());

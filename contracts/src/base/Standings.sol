@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IMetaScheduler} from "../IMetaScheduler.sol";
 import {HardwareTotals, ProviderPrices, ProviderRecord} from "../Types.sol";
+import {IRareCalls} from "../interfaces/IRareCalls.sol";
 import {LineWord} from "../libraries/LineWord.sol";
 import {Terms, TermsFields} from "../libraries/Terms.sol";
 import {Lines} from "./Lines.sol";
 
-/// The providers as the jobs' side knows them: who may take jobs and on which terms, copied from the ProviderManager at
-/// each change, so that no call of a job has to ask for it.
-abstract contract Standings is Lines, IMetaScheduler {
-    /// @inheritdoc IMetaScheduler
+/// @notice Copies of each provider's standing and offer, made at each change in the ProviderManager. So no call of a
+/// job has to read the ProviderManager.
+abstract contract Standings is Lines, IRareCalls {
+    /// @inheritdoc IRareCalls
     function noteStanding(address provider) external {
         (bool valid, uint32 version, HardwareTotals memory totals) = providerManager.standingOf(provider);
         LineWord line = _lines[provider];
@@ -23,7 +23,7 @@ abstract contract Standings is Lines, IMetaScheduler {
         _lines[provider] = line.withValid(valid);
     }
 
-    /// @inheritdoc IMetaScheduler
+    /// @inheritdoc IRareCalls
     function recordOf(address provider) external view returns (ProviderRecord memory record) {
         record = _faults[provider];
         record.started = uint64(_lines[provider].started());

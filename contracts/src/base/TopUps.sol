@@ -10,18 +10,17 @@ import {
     RemainingTimeAboveLimit,
     RunningScheduledStatusOnly
 } from "../Errors.sol";
+import {IRareCalls} from "../interfaces/IRareCalls.sol";
 import {IdList} from "../libraries/IdList.sol";
 import {JobWord} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
 import {Endings} from "./Endings.sol";
 
-/// More credits for a claimed job, by hand or automatically. A top-up only ever raises the job's limit.
-abstract contract TopUps is Endings {
+/// @notice More credits for a claimed job, by hand or automatically. A top-up never lowers the job's limit.
+abstract contract TopUps is Endings, IRareCalls {
     using IdList for IdList.List;
 
-    /// Locks `amount` wei more on a job. Anyone may; the caller pays, the rest goes to the customer in the end. The
-    /// customer adds at least 1 wei, anybody else at least a minute at the job's rate; less reverts with
-    /// InsufficientFunds. Only a claimed job can be topped up, so there always is a rate.
+    /// @inheritdoc IRareCalls
     function topUpJob(bytes32 jobId, uint256 amount) external {
         JobWord word = _word(jobId);
         if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
@@ -30,7 +29,7 @@ abstract contract TopUps is Endings {
         _topUp(jobId, word, deal, msg.sender, amount);
     }
 
-    /// Buys one slice of time from the customer's allowance, when the customer allowed it and time runs short.
+    /// @inheritdoc IRareCalls
     function topUpJobDelegate(bytes32 jobId) external {
         JobWord word = _word(jobId);
         Deal memory deal = _dealOf(jobId, word);
@@ -45,7 +44,7 @@ abstract contract TopUps is Endings {
         _topUp(jobId, word, deal, deal.customer, slice * deal.rate);
     }
 
-    /// Allows or forbids automatic top-ups of a job.
+    /// @inheritdoc IRareCalls
     function setDelegateSpendingAuthority(bytes32 jobId, bool delegateSpendingAuthority) external {
         JobWord word = _word(jobId);
         address customer = _customerOf(word);
@@ -54,7 +53,7 @@ abstract contract TopUps is Endings {
         _words[jobId] = word.withDelegateSpending(delegateSpendingAuthority);
     }
 
-    /// The provider is told only when the job may run for longer, so each hint has cost at least a minute.
+    /// Books and takes a top-up. Queues a hint only if the job may run longer, so each hint costs at least a minute.
     function _topUp(bytes32 jobId, JobWord word, Deal memory deal, address payer, uint256 amount) private {
         if (amount == 0) revert InsufficientFunds(0, 1);
         uint96 added = _lockable(deal.locked, amount);
@@ -68,7 +67,7 @@ abstract contract TopUps is Endings {
         _lock(payer, amount);
     }
 
-    /// Minutes left of what the job bought; only full minutes since its start count as used.
+    /// Remaining minutes of the bought time. Only full minutes since the start count as used.
     function _remainingMinutes(JobWord word, Deal memory deal) private view returns (uint256) {
         uint256 bought = _limitMinutes(deal);
         if (!word.started() || block.timestamp < word.startedAt()) return bought;

@@ -4,31 +4,32 @@ pragma solidity 0.8.37;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {HardwareTotals, ProviderPrices, Sizes} from "../Types.sol";
 
-/// What a job costs. Nothing here can overflow or divide by zero, whatever the prices.
+/// @notice What a job costs. Nothing here can overflow or divide by zero, for any prices.
 library Billing {
     using Math for uint256;
 
-    /// The longest limit a job can buy: 365 days in minutes. Also the limit of a job that costs nothing.
+    /// Longest limit that a job can buy: 365 days in minutes. A job that costs nothing has the same limit.
     uint64 internal constant MAX_LIMIT_MINUTES = 525_600;
 
-    /// The most that one job can hold, in wei: 79 billion credits.
+    /// Highest deposit of one job, in wei: 79 billion credits.
     uint96 internal constant MAX_LOCKED = type(uint96).max - 1;
 
-    /// A price as it is kept. From 1.2 million credits on, it is kept as the highest and counts as endless.
+    /// A price as it is stored. A price from 1.2 million credits on is stored as the highest and counts as infinite.
     function packed(uint256 price) internal pure returns (uint80) {
         return uint80(price.min(type(uint80).max));
     }
 
+    /// A stored price as it counts.
     function unpacked(uint80 price) internal pure returns (uint256) {
         return price == type(uint80).max ? type(uint256).max : price;
     }
 
-    /// Minutes that count for the cost: one more than bought costs all that is locked.
+    /// Minutes that count for the cost. One minute more than the deposit buys costs the whole deposit.
     function charged(uint256 billedMinutes, uint256 locked, uint256 rate) internal pure returns (uint256) {
         return billedMinutes.min(uint256(limitMinutes(locked, rate)) + 1);
     }
 
-    /// What a job costs, in wei; never more than it locked.
+    /// Cost of a job in wei, never more than its deposit.
     function cost(uint256 chargedMinutes, uint256 rate, uint256 locked) internal pure returns (uint256) {
         return (chargedMinutes * rate).min(locked);
     }
@@ -43,7 +44,7 @@ library Billing {
         return uint128(rate.min(type(uint128).max));
     }
 
-    /// Whether nodes with these sums can hold the job at all; the exact fit per node is found off chain.
+    /// Whether nodes with these sums can hold the job at all. The fit per node is checked off chain.
     function fits(Sizes memory job, HardwareTotals memory totals) internal pure returns (bool) {
         uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
         return cpus <= totals.cpus && cpus * job.memPerCpu <= totals.mem && job.gpus <= totals.gpus;
@@ -60,7 +61,7 @@ library Billing {
         return end <= start ? 1 : (end - start).ceilDiv(60);
     }
 
-    /// When a job that is reported RUNNING started: `ranMinutes` ago, but not before it was claimed.
+    /// Start of a job that is reported as RUNNING: `ranMinutes` ago, but not before its claim.
     function startOf(uint256 ranMinutes, uint256 claimedAt) internal view returns (uint256) {
         uint256 ago = ranMinutes * 60;
         return block.timestamp <= claimedAt + ago ? claimedAt : block.timestamp - ago;

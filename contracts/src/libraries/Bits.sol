@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Fields of a word: `width` bits from bit `from` on.
+/// @notice Fields of a word: `width` bits from bit `from` on.
 library Bits {
     /// The value of the field.
     function get(uint256 word, uint256 from, uint256 width) internal pure returns (uint256) {

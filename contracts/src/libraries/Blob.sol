@@ -3,16 +3,16 @@ pragma solidity 0.8.37;
 
 import {BlobTooLong} from "../Errors.sol";
 
-/// All inline assembly of the grid but for one line of IdList: bytes written one behind the other (Pen), and bytes
-/// kept as code (Blob).
+// All inline assembly of the contracts, except one line of IdList: bytes written one after the other (Pen), and bytes
+// stored as code (Blob).
 
-/// Where in memory the next byte goes. What is written lies at the end of memory: nothing else may be allocated before
-/// the last byte is written, which is checked.
+// Address in memory of the next byte. The written bytes lie at the end of memory. Nothing else may be allocated before
+// the last byte is written; each write checks that.
 type Pen is uint256;
 
 using Pens for Pen global;
 
-/// Writes with a Pen, and reads what lies in memory.
+/// @notice Writes with a Pen, and reads bytes in memory.
 library Pens {
     /// A pen at the end of memory.
     function begin() internal pure returns (Pen pen) {
@@ -46,7 +46,7 @@ library Pens {
         }
     }
 
-    /// Overwrites the `width` bytes at `place` of what was written from this pen on.
+    /// Overwrites the `width` bytes at `place`, counted from this pen.
     function overwrite(Pen pen, uint256 place, uint256 value, uint256 width) internal pure {
         assembly ("memory-safe") {
             let target := add(pen, place)
@@ -56,12 +56,12 @@ library Pens {
         }
     }
 
-    /// How much was written from this pen to the `end`.
+    /// Number of bytes from this pen to `end`.
     function lengthTo(Pen pen, Pen end) internal pure returns (uint256) {
         return Pen.unwrap(end) - Pen.unwrap(pen);
     }
 
-    /// Moves what was written from `from` to `end` to this pen, before it, and goes on from there.
+    /// Moves the bytes from `from` to `end` to the lower address of this pen. Returns the pen behind them.
     function moveHere(Pen pen, Pen from, Pen end) internal pure returns (Pen next) {
         next = Pen.wrap(Pen.unwrap(pen) + lengthTo(from, end));
         assembly ("memory-safe") {
@@ -70,7 +70,7 @@ library Pens {
         }
     }
 
-    /// Logs what was written from this pen to the `end` as an event without indexed fields, and forgets it.
+    /// Logs the bytes from this pen to `end` as an event without indexed fields, and frees their memory.
     function log(Pen pen, Pen end, bytes32 selector) internal {
         assembly ("memory-safe") {
             log1(pen, sub(end, pen), selector)
@@ -78,7 +78,7 @@ library Pens {
         }
     }
 
-    /// The number in the `width` bytes (at most 32) at `source`, and where the next one begins.
+    /// The number in the `width` bytes (at most 32) at `source`, and the address behind it.
     function take(uint256 source, uint256 width) internal pure returns (uint256 value, uint256 next) {
         assembly ("memory-safe") {
             value := shr(sub(256, mul(8, width)), mload(source))
@@ -94,7 +94,7 @@ library Pens {
         }
     }
 
-    /// Takes `length` bytes of memory, if nothing else was allocated since the pen came here.
+    /// Allocates `length` bytes of memory. Fails if something else was allocated since the last write.
     function _advance(Pen pen, uint256 length) private pure returns (Pen next) {
         uint256 free;
         assembly ("memory-safe") {
@@ -106,10 +106,10 @@ library Pens {
     }
 }
 
-/// Bytes that never change, kept as the code of a contract that does nothing: a third of the price of storage, and
-/// what is written in one transaction shares one such contract.
+/// @notice Bytes that never change, stored as the code of a contract that does nothing. This costs a third of storage.
+/// The bytes of one transaction share one such contract.
 library Blob {
-    /// The longest code of a contract (EIP-170), less the byte that stops whoever calls it.
+    /// Longest code of a contract (EIP-170), minus the STOP byte that ends each call of it.
     uint256 internal constant LONGEST = 24_575;
 
     // PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE (0), CODECOPY, RETURNDATASIZE, RETURN; then STOP and the data
@@ -117,17 +117,17 @@ library Blob {
     uint256 internal constant MAKER_LENGTH = 11;
     uint256 private constant PLACE_OF_SIZE = 1;
 
-    /// Begins a blob; its data is to be written behind it.
+    /// Begins a blob. Its data must follow.
     function begin(Pen start) internal pure returns (Pen) {
         return start.number(MAKER, MAKER_LENGTH);
     }
 
-    /// The length of the data of a blob that was begun at `start`, up to the `end`.
+    /// Length of the data up to `end` of a blob that begins at `start`.
     function lengthOf(Pen start, Pen end) internal pure returns (uint256) {
         return start.lengthTo(end) - MAKER_LENGTH;
     }
 
-    /// Keeps what was written from `start` to the `end` in the next blob of this contract.
+    /// Stores the bytes from `start` to `end` in the next blob of this contract.
     function keep(Pen start, Pen end) internal {
         uint256 length = lengthOf(start, end);
         if (length > LONGEST) revert BlobTooLong(length, LONGEST);
@@ -136,14 +136,14 @@ library Blob {
         assembly ("memory-safe") {
             made := create(0, start, sub(end, start))
         }
-        if (made == address(0)) revert BlobTooLong(length, LONGEST); // also when the gas ran out
+        if (made == address(0)) revert BlobTooLong(length, LONGEST); // also when the gas runs out
     }
 
-    /// Where the `nonce`-th contract stands that `creator` made with CREATE (1: the first, at most 2^32 - 1): the hash
-    /// of both in RLP, | length of the list | 0x94 | creator 20 | nonce |.
+    /// Address of the `nonce`-th contract (from 1 to 2^32 - 1) that `creator` made with CREATE. It is the hash of both
+    /// in RLP: | length of the list | 0x94 | creator 20 | nonce |.
     function addressOf(address creator, uint256 nonce) internal pure returns (address made) {
         uint256 width = nonce < 1 << 8 ? 1 : nonce < 1 << 16 ? 2 : nonce < 1 << 24 ? 3 : 4;
-        uint256 mark = nonce < 0x80 ? 0 : 1; // small numbers stand for themselves, others follow their width
+        uint256 mark = nonce < 0x80 ? 0 : 1; // RLP writes small numbers as they are, others behind their width
         uint256 list = 0xd594 + (width + mark << 8);
         assembly ("memory-safe") {
             mstore(0, shl(240, list))
@@ -154,7 +154,7 @@ library Blob {
         }
     }
 
-    /// The 64 bytes of a blob from there; beyond its end, zeros.
+    /// The 64 bytes of a blob from `place` on; zeros beyond its end.
     function peek(address blob, uint256 place) internal view returns (uint256 first, uint256 second) {
         assembly ("memory-safe") {
             extcodecopy(blob, 0, add(place, 1), 64)
@@ -163,7 +163,7 @@ library Blob {
         }
     }
 
-    /// A copy of `length` bytes of a blob from there, and where in memory it begins.
+    /// Copies `length` bytes of a blob from `place` on. Returns the copy's address in memory.
     function read(address blob, uint256 place, uint256 length) internal view returns (uint256 source) {
         bytes memory copied = new bytes(length);
         assembly ("memory-safe") {

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {OutOfBounds} from "../Errors.sol";
 
-/// An ordered list of ids (never 0) that holds each id once; every change costs the same however long it is.
+/// @notice An ordered list of ids, never 0, that holds each id once. A change costs the same for any length.
 library IdList {
     // | next 64 | prev 64 | listed 8 |   one slot per listed id
     struct Link {
@@ -20,7 +20,7 @@ library IdList {
         mapping(uint64 id => Link) links;
     }
 
-    /// Adds `id` at the end; an id that is already listed stays where it is.
+    /// Adds `id` at the end. A listed id stays where it is.
     function push(List storage list, uint64 id) internal {
         if (list.links[id].listed) return;
         uint64 last = list.tail;
@@ -31,7 +31,7 @@ library IdList {
         ++list.size;
     }
 
-    /// Takes `id` out; an id that is not listed is no error.
+    /// Removes `id`. Does nothing if it is not listed.
     function remove(List storage list, uint64 id) internal {
         Link memory link = list.links[id];
         if (!link.listed) return;
@@ -43,7 +43,7 @@ library IdList {
         --list.size;
     }
 
-    /// Up to `howMany` ids from `cursor` (0: from the first) and where the next page starts (0: nowhere).
+    /// Up to `howMany` ids from `cursor` on (0: the first id), and the first id of the next page (0: none).
     function page(List storage list, uint256 cursor, uint256 howMany)
         internal
         view
@@ -59,7 +59,7 @@ library IdList {
             next = list.links[next].next;
         }
         assembly ("memory-safe") {
-            mstore(ids, filled) // the array was made for the longest case
+            mstore(ids, filled) // the array has the length of the longest case
         }
     }
 }

@@ -3,51 +3,52 @@ pragma solidity 0.8.37;
 
 import {Bits} from "./Bits.sol";
 
-/// The ids of a customer's jobs, as runs of ids that follow each other, in one slot. From bit 0:
-///
-/// | jobs 32 | older 32 | newest run 48 | run 48 | run 48 | oldest run 48 |       each run | first 32 | count 16 |
-///
-/// jobs      how many ids there are, those in older words with them
-/// older     the blob in which the word stands that was full before this one, 0 for none
-///
-/// When the word is full, it is kept in the blob of the next request, and the slot begins anew: a request costs the
-/// same however many jobs its customer has, and reading all of them is reading one blob for each four requests.
+// The ids of a customer's jobs in one slot, as runs of consecutive ids. From bit 0:
+//
+// | jobs 32 | older 32 | newest run 48 | run 48 | run 48 | oldest run 48 |       each run | first 32 | count 16 |
+//
+// * jobs      number of ids, including those in older words
+// * older     number of the blob with the word that was full before this one; 0 for none
+//
+// A full word moves into the blob of the next request, and the slot begins anew. So a request costs the same for any
+// number of jobs. Reading all ids reads one blob per four requests.
 type IdRuns is uint256;
 
 using IdRunsFields for IdRuns global;
 
-/// Reads the fields of an IdRuns, and makes longer ones.
+/// @notice Reads the fields of an IdRuns, and makes longer ones.
 library IdRunsFields {
+    /// Number of runs in a word.
     uint256 internal constant RUNS = 4;
 
     uint256 private constant OLDER = 32;
     uint256 private constant NEWEST = 64;
     uint256 private constant RUN = 48;
 
-    /// How many ids there are in all.
+    /// Number of all ids.
     function jobs(IdRuns ids) internal pure returns (uint256) {
         return Bits.get(IdRuns.unwrap(ids), 0, 32);
     }
 
-    /// Number of the blob that keeps the word before this one, 0 for none.
+    /// Number of the blob with the word before this one; 0 for none.
     function older(IdRuns ids) internal pure returns (uint256) {
         return Bits.get(IdRuns.unwrap(ids), OLDER, 32);
     }
 
-    /// The `index`-th newest run: its first id and its length, both 0 for none.
+    /// The `index`-th newest run: its first id and its length; both 0 for none.
     function run(IdRuns ids, uint256 index) internal pure returns (uint256 first, uint256 count) {
         uint256 place = NEWEST + RUN * index;
         return (Bits.get(IdRuns.unwrap(ids), place, 32), Bits.get(IdRuns.unwrap(ids), place + 32, 16));
     }
 
-    /// With `count` more ids from `first` on. `full`: the word had no room, the new one holds only these, and the
-    /// caller keeps the old one in the blob of that number.
+    /// Adds `count` ids from `first` on. If the word is `full`, the new word holds only these ids, and the caller must
+    /// store the old word in the blob with this number.
     function with(IdRuns ids, uint256 first, uint256 count, uint256 blob)
         internal
         pure
         returns (IdRuns longer, bool full)
     {
-        assert(count <= type(uint16).max); // a request of as many is beyond any block
+        assert(count <= type(uint16).max); // a request of that many fits in no block
         uint256 all = jobs(ids) + count;
         uint256 word = IdRuns.unwrap(ids);
         (uint256 newest, uint256 length) = run(ids, 0);

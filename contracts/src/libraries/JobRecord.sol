@@ -6,25 +6,27 @@ import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
 import {IdRuns} from "./IdRuns.sol";
 
-/// What of a job never changes, as bytes. The jobs of one request lie behind each other in one blob:
+/// @notice The part of a job that never changes, as bytes. The jobs of one request follow each other in one blob:
 ///
-/// header    | customer 20 | submittedAt 5 |, in some blobs followed by | IdRuns 32 |
-/// record    | length 2 | widths 3 | deposit | gpus | memPerCpu | cpusPerTask | ntasks |       numbers
-///           | name | location | uses | affinities |                                          texts
-///           then each use as | key | value |, and each affinity as | key | value | op 2 |
+/// * header    | customer 20 | submittedAt 5 |, in some blobs followed by | IdRuns 32 |
+/// * record    numbers, then texts, then labels
+/// * numbers   | length 2 | widths 3 | deposit | gpus | memPerCpu | cpusPerTask | ntasks |
+/// * texts     | name | location | uses | affinities |
+/// * labels    | key | value | for each use, then | key | value | op 2 | for each affinity
 ///
-/// all widths in bytes. `widths` has four bits each for the storage type (itself) and for the widths of the five numbers.
-/// Name, location, key and value are | size | bytes |; uses and affinities the size of each list. A size has one byte
-/// below 128, else two with the top bit set. Names lose their zeros at the end.
+/// All widths are in bytes. `widths` has four bits for the storage type itself and four bits for the width of each of
+/// the five numbers. Name, location, key and value are | size | bytes |. Uses and affinities are the sizes of the two
+/// lists. A size below 128 has one byte; a larger one has two, with the top bit set. Names lose their zeros at the end.
 library JobRecord {
-    /// The most labels of a definition, uses and affinities together. The provider pays for each when it claims the job.
+    /// Maximum number of uses and affinities of a definition. The provider pays gas for each when it claims the job.
     uint256 internal constant MAX_LABELS = 64;
+    /// Bytes of a header.
     uint256 internal constant HEADER = 25;
     uint256 private constant FIXED = 5;
     uint256 private constant LONGEST_NUMBERS = 12 + 4 * 8;
     uint256 private constant LONG = 0x8000;
 
-    /// The numbers of a record, and its blob's header.
+    /// The numbers of a record and the header of its blob.
     struct Core {
         address customer;
         uint256 submittedAt;
@@ -34,7 +36,7 @@ library JobRecord {
 
     // ---------------------------------------------------------------- writing
 
-    /// Writes the header of a blob whose jobs the caller asks for now.
+    /// Writes the header of a blob whose jobs the caller requests now.
     function putHeader(Pen pen) internal view returns (Pen) {
         return pen.number(uint160(msg.sender), 20).number(block.timestamp, 5);
     }
@@ -46,7 +48,7 @@ library JobRecord {
         returns (Pen pen)
     {
         uint256 widths = uint256(definition.storageType);
-        pen = start.number(0, FIXED); // written when its fields are known
+        pen = start.number(0, FIXED); // overwritten when its fields are known
         (pen, widths) = _putNumber(pen, widths, deposit);
         (pen, widths) = _putNumber(pen, widths, definition.gpus);
         (pen, widths) = _putNumber(pen, widths, definition.memPerCpu);
@@ -60,7 +62,7 @@ library JobRecord {
         start.overwrite(0, length << 24 | widths, FIXED);
     }
 
-    /// Writes a number as short as it is, and puts its width behind the others.
+    /// Writes a number without leading zeros, and appends its width to the others.
     function _putNumber(Pen pen, uint256 widths, uint256 number) private pure returns (Pen, uint256) {
         uint256 width = _width(number);
         return (pen.number(number, width), widths << 4 | width);
@@ -93,14 +95,14 @@ library JobRecord {
         return _putSize(pen, bytes(text).length).data(bytes(text));
     }
 
-    /// Longer texts than a blob holds are refused here, so no size is cut.
+    /// Writes a size. Rejects texts that are longer than a blob, so no size is cut.
     function _putSize(Pen pen, uint256 size) private pure returns (Pen) {
         if (size < 128) return pen.number(size, 1);
         if (size > Blob.LONGEST) revert BlobTooLong(size, Blob.LONGEST);
         return pen.number(LONG | size, 2);
     }
 
-    /// Bytes that the number needs, none for 0.
+    /// Bytes that a number needs; 0 for the number 0.
     function _width(uint256 number) private pure returns (uint256 width) {
         for (; number > type(uint32).max; number >>= 32) {
             width += 4;
@@ -110,7 +112,7 @@ library JobRecord {
         }
     }
 
-    /// Bytes of a name without its zeros at the end.
+    /// Bytes of a name without the zeros at its end.
     function _lengthOf(bytes32 name) private pure returns (uint256 length) {
         for (uint256 rest = uint256(name); rest != 0; rest <<= 8) {
             ++length;
@@ -119,13 +121,13 @@ library JobRecord {
 
     // ---------------------------------------------------------------- reading
 
-    /// Who asked for the jobs in this blob, and when.
+    /// Customer and time of the request whose jobs this blob holds.
     function headerOf(address blob) internal view returns (address customer, uint256 submittedAt) {
         (uint256 word,) = Blob.peek(blob, 0);
         return (address(uint160(word >> 96)), uint40(word >> 56));
     }
 
-    /// The word of ids that this blob keeps besides its jobs.
+    /// The word of older ids that this blob holds besides its jobs.
     function olderIdsIn(address blob) internal view returns (IdRuns) {
         (uint256 word,) = Blob.peek(blob, HEADER);
         return IdRuns.wrap(word);
@@ -180,7 +182,7 @@ library JobRecord {
         }
     }
 
-    /// Logs an event whose last field is the definition in the record at that place, and whose others are these.
+    /// Logs an event with these fields, followed by the definition in the record at that place.
     function logDefinition(bytes32 selector, uint256[4] memory fields, address blob, uint256 place) internal {
         uint256 source = _read(blob, place);
         Pen start = Pens.begin();
@@ -191,7 +193,7 @@ library JobRecord {
         start.log(_encode(pen.number(5 * 32, 32), source), selector);
     }
 
-    /// Writes the definition in the record at `source` as its ABI says: eight words, then what they point to.
+    /// Writes the definition in the record at `source` in its ABI encoding: eight words, then the data they point to.
     function _encode(Pen start, uint256 source) private pure returns (Pen pen) {
         (uint256 widths, uint256 number) = (0, 0);
         (widths, source) = Pens.take(source, FIXED);
@@ -215,7 +217,7 @@ library JobRecord {
         (pen,) = _encodeLabels(pen, source, affinities, true);
     }
 
-    /// An array: its length, where each element begins, the elements.
+    /// Writes an array: its length, the offset of each element, the elements.
     function _encodeLabels(Pen pen, uint256 source, uint256 count, bool withOp) private pure returns (Pen, uint256) {
         Pen start = pen.number(count, 32);
         pen = start;
@@ -229,7 +231,7 @@ library JobRecord {
         return (pen, source);
     }
 
-    /// An affinity: where its label begins, its operator, the label.
+    /// Writes an affinity: the offset of its label, its operator, the label.
     function _encodeAffinity(Pen start, uint256 source) private pure returns (Pen pen, uint256 next) {
         (pen, next) = _encodeLabel(start.number(2 * 32, 32).number(0, 32), source);
         uint256 op;
@@ -237,14 +239,14 @@ library JobRecord {
         start.overwrite(32, op << 240, 32);
     }
 
-    /// A label: where its key and its value begin, both.
+    /// Writes a label: the offsets of its key and its value, then both.
     function _encodeLabel(Pen start, uint256 source) private pure returns (Pen pen, uint256 next) {
         (pen, next) = _encodeText(start.number(2 * 32, 32).number(0, 32), source);
         start.overwrite(32, start.lengthTo(pen), 32);
         return _encodeText(pen, next);
     }
 
-    /// A text: its length, and its bytes up to a full word.
+    /// Writes a text: its length, and its bytes padded to full words.
     function _encodeText(Pen pen, uint256 source) private pure returns (Pen, uint256 next) {
         (uint256 length, uint256 text) = _takeSize(source);
         return (pen.number(length, 32).padded(text, length), text + length);
@@ -255,7 +257,7 @@ library JobRecord {
         return Blob.read(blob, place, word >> 240);
     }
 
-    /// Where the texts of a record begin.
+    /// Address of the first text of a record.
     function _textsOf(uint256 source) private pure returns (uint256) {
         (uint256 widths, uint256 next) = Pens.take(source, FIXED);
         for (uint256 i; i < 5; ++i) {
@@ -282,7 +284,7 @@ library JobRecord {
         (label.value, next) = _takeText(next);
     }
 
-    /// A number that has 64 bits at most, as wide as the last four bits of `width` say.
+    /// Takes a number of at most 64 bits. The last four bits of `width` are its width.
     function _take64(uint256 source, uint256 width) private pure returns (uint64, uint256) {
         (uint256 number, uint256 next) = Pens.take(source, width & 15);
         return (uint64(number), next);

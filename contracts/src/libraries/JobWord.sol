@@ -4,23 +4,24 @@ pragma solidity 0.8.37;
 import {JobStatus} from "../Types.sol";
 import {Bits} from "./Bits.sol";
 
-/// Everything that changes in the usual life of a job, in one slot. A word that is 0 is no job. From bit 0:
-///
-/// | status 4 | phase 2 | cancelRequested 1 | delegateSpending 1 | hasExtra 1 | position 15 | blob 32 | terms 24 |
-/// | changedInBlock 32 | since 32 | assignedFor 24 | waitedFor 24 | next 32 | previous 32 |
-///
-/// blob, position    where its definition and deposit are kept: the number of the blob, the byte in it
-/// terms             number of the provider, prices and cut that it is bound to; 0 while it is bound to nobody
-/// phase             how far it came, which the status of a cold job does not tell
-/// since             when it was assigned, while it is META_SCHEDULED; from its claim on, when it was claimed
-/// assignedFor       seconds from the assignment to the claim; from 194 days on, 194 days
-/// waitedFor         seconds from the claim to the start, likewise; until its claim, the minutes that it may run
-/// next, previous    while it is hot, its neighbours in its provider's line; once it is cold, its end and its bill
+// Everything that changes in the usual life of a job, in one slot. A word of 0 means that the job does not exist.
+// From bit 0:
+//
+// | status 4 | phase 2 | cancelRequested 1 | delegateSpending 1 | hasExtra 1 | position 15 | blob 32 | terms 24 |
+// | changedInBlock 32 | since 32 | assignedFor 24 | waitedFor 24 | next 32 | previous 32 |
+//
+// * blob, position    where its definition and deposit lie: the number of the blob, the byte in it
+// * terms             number of the terms with its provider, prices and cut; 0 while it has no provider
+// * phase             how far it came, which the status of a cold job does not say
+// * since             META_SCHEDULED: time of its assignment; from its claim on: time of its claim
+// * assignedFor       seconds from the assignment to the claim, at most 194 days
+// * waitedFor         seconds from the claim to the start, at most 194 days; before its claim, minutes that it may run
+// * next, previous    hot: its neighbours in its provider's line; cold: time of its end, and billed minutes
 type JobWord is uint256;
 
 using JobWords for JobWord global;
 
-/// Reads the fields of a JobWord, and makes changed copies. Times are unix seconds of 32 bits: until the year 2106.
+/// @notice Reads the fields of a JobWord, and makes changed copies. Times are unix seconds of 32 bits, until 2106.
 library JobWords {
     // How far a job came.
     uint256 internal constant ASSIGNED = 1;
@@ -50,7 +51,7 @@ library JobWords {
         return JobWord.wrap(delegateSpending_ ? word | 1 << DELEGATE_SPENDING : word);
     }
 
-    // ---------------------------------------------------------------- what it says
+    // ---------------------------------------------------------------- fields
 
     function exists(JobWord word) internal pure returns (bool) {
         return JobWord.unwrap(word) != 0;
@@ -92,49 +93,49 @@ library JobWords {
         return _get(word, PHASE, 2) == STARTED;
     }
 
-    /// 0 while it is not assigned.
+    /// Time of its assignment; 0 while it is not assigned.
     function assignedAt(JobWord word) internal pure returns (uint256) {
         return _get(word, SINCE, 32) - _get(word, ASSIGNED_FOR, 24);
     }
 
-    /// 0 while it is not claimed.
+    /// Time of its claim; 0 while it is not claimed.
     function claimedAt(JobWord word) internal pure returns (uint256) {
         return _get(word, PHASE, 2) < CLAIMED ? 0 : _get(word, SINCE, 32);
     }
 
-    /// 0 while it has not started.
+    /// Time of its start; 0 while it has not started.
     function startedAt(JobWord word) internal pure returns (uint256) {
         return started(word) ? _get(word, SINCE, 32) + _get(word, WAITED_FOR, 24) : 0;
     }
 
-    /// Minutes that it may run. Of a job that is assigned and not claimed only.
+    /// Minutes that it may run. Only valid for a META_SCHEDULED job.
     function limitMinutes(JobWord word) internal pure returns (uint256) {
         return _get(word, WAITED_FOR, 24);
     }
 
-    /// The job behind it in its provider's line, 0 for none. Of a hot job only.
+    /// The job behind it in its provider's line; 0 for none. Only valid for a hot job.
     function next(JobWord word) internal pure returns (uint256) {
         return _get(word, NEXT, 32);
     }
 
-    /// The job before it in its provider's line, 0 for none. Of a hot job only.
+    /// The job before it in its provider's line; 0 for none. Only valid for a hot job.
     function previous(JobWord word) internal pure returns (uint256) {
         return _get(word, PREVIOUS, 32);
     }
 
-    /// Of a cold job only.
+    /// Time of its end. Only valid for a cold job.
     function endedAt(JobWord word) internal pure returns (uint256) {
         return _get(word, NEXT, 32);
     }
 
-    /// Of a cold job only.
+    /// Minutes that were billed. Only valid for a cold job.
     function billedMinutes(JobWord word) internal pure returns (uint256) {
         return _get(word, PREVIOUS, 32);
     }
 
-    // ---------------------------------------------------------------- how it changes
+    // ---------------------------------------------------------------- changed copies
 
-    /// In another state, from this block on.
+    /// In another state from this block on.
     function moved(JobWord word, JobStatus to) internal view returns (JobWord) {
         word = _set(word, CHANGED_IN_BLOCK, 32, block.number);
         return JobWord.wrap(JobWord.unwrap(word) & ~uint256(15) | uint256(to));
@@ -160,7 +161,7 @@ library JobWords {
         return _set(word, PREVIOUS, 32, id);
     }
 
-    /// Bound to terms under which it may run `limitMinutes_`, from now on.
+    /// Assigned now, under terms with which it may run `limitMinutes_`.
     function assigned(JobWord word, uint256 terms_, uint256 limitMinutes_) internal view returns (JobWord) {
         word = _set(_set(word, TERMS, 24, terms_), WAITED_FOR, 24, limitMinutes_);
         return _set(_set(word, SINCE, 32, block.timestamp), PHASE, 2, ASSIGNED);
@@ -173,23 +174,24 @@ library JobWords {
         return _set(_set(word, SINCE, 32, block.timestamp), PHASE, 2, CLAIMED);
     }
 
-    /// Started at a time, not before its claim.
+    /// Started at `time`, but not before its claim.
     function startedFrom(JobWord word, uint256 time) internal pure returns (JobWord) {
         return _set(_set(word, WAITED_FOR, 24, _delay(_get(word, SINCE, 32), time)), PHASE, 2, STARTED);
     }
 
-    /// Free of its provider, and of everything that it went through with it.
+    /// Without provider, terms, phase and times.
     function released(JobWord word) internal pure returns (JobWord) {
         word = _set(_set(word, TERMS, 24, 0), PHASE, 2, 0);
         uint256 kept = JobWord.unwrap(word) & (1 << SINCE) - 1;
         return JobWord.wrap(kept);
     }
 
-    /// Ended now; out of its provider's line.
+    /// Ended now, outside of its provider's line.
     function ended(JobWord word, uint256 billedMinutes_) internal view returns (JobWord) {
         return _set(_set(word, NEXT, 32, block.timestamp), PREVIOUS, 32, billedMinutes_);
     }
 
+    /// Seconds between two times, at most LONGEST_DELAY.
     function _delay(uint256 from, uint256 to) private pure returns (uint256) {
         if (to <= from) return 0;
         return to - from < LONGEST_DELAY ? to - from : LONGEST_DELAY;

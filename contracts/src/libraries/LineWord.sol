@@ -3,21 +3,21 @@ pragma solidity 0.8.37;
 
 import {Bits} from "./Bits.sol";
 
-/// A provider's line of jobs and its standing, in one slot, since most calls need both. From bit 0:
-///
-/// | first 32 | last 32 | nextToClaim 32 | claimable 32 | claimed 32 | terms 24 | version 32 | valid 8 | started 32 |
-///
-/// first, last            the ends of the line; 0 when it is empty
-/// nextToClaim            the first job in it that is not claimed, 0 for none
-/// claimable, claimed     how many jobs are behind and before that mark
-/// terms, version         number of the terms of the next assignment, and the version of the offer they are made from
-/// valid                  whether jobs may be assigned to this provider and claimed by it
-/// started                how many jobs it started so far
+// A provider's line of jobs and its standing. Most calls need both, so they share one slot. From bit 0:
+//
+// | first 32 | last 32 | nextToClaim 32 | claimable 32 | claimed 32 | terms 24 | version 32 | valid 8 | started 32 |
+//
+// * first, last            the ends of the line; 0 when it is empty
+// * nextToClaim            the mark: the first job that is not claimed; 0 for none
+// * claimable, claimed     number of jobs behind and before the mark
+// * terms, version         number of the terms of the next assignment, and the version of the offer that they come from
+// * valid                  whether jobs may be assigned to this provider and claimed by it
+// * started                number of jobs that it started so far
 type LineWord is uint256;
 
 using LineWords for LineWord global;
 
-/// Reads the fields of a LineWord, and makes changed copies.
+/// @notice Reads the fields of a LineWord, and makes changed copies.
 library LineWords {
     // Where each field begins.
     uint256 private constant FIRST = 0;
@@ -30,39 +30,39 @@ library LineWords {
     uint256 private constant VALID = 216;
     uint256 private constant STARTED = 224;
 
-    // ---------------------------------------------------------------- what it says
+    // ---------------------------------------------------------------- fields
 
-    /// The job at the head of the line, 0 for none.
+    /// The job at the head of the line; 0 for none.
     function first(LineWord line) internal pure returns (uint256) {
         return _get(line, FIRST, 32);
     }
 
-    /// The job at the end of the line, 0 for none.
+    /// The job at the end of the line; 0 for none.
     function last(LineWord line) internal pure returns (uint256) {
         return _get(line, LAST, 32);
     }
 
-    /// The job that is claimed next, 0 for none.
+    /// The job that is claimed next; 0 for none.
     function nextToClaim(LineWord line) internal pure returns (uint256) {
         return _get(line, NEXT_TO_CLAIM, 32);
     }
 
-    /// How many jobs wait to be claimed.
+    /// Number of jobs that wait for their claim.
     function claimable(LineWord line) internal pure returns (uint256) {
         return _get(line, CLAIMABLE, 32);
     }
 
-    /// How many jobs are claimed and not over.
+    /// Number of claimed jobs that have not ended.
     function claimed(LineWord line) internal pure returns (uint256) {
         return _get(line, CLAIMED, 32);
     }
 
-    /// The number of the terms for the next assignment; 0 before the provider's first approval.
+    /// Number of the terms of the next assignment; 0 before the provider's first approval.
     function terms(LineWord line) internal pure returns (uint256) {
         return _get(line, TERMS, 24);
     }
 
-    /// The version of the offer that those terms are made from.
+    /// Version of the offer that those terms come from.
     function version(LineWord line) internal pure returns (uint256) {
         return _get(line, VERSION, 32);
     }
@@ -72,12 +72,12 @@ library LineWords {
         return _get(line, VALID, 8) != 0;
     }
 
-    /// How many jobs the provider started so far.
+    /// Number of jobs that the provider started so far.
     function started(LineWord line) internal pure returns (uint256) {
         return _get(line, STARTED, 32);
     }
 
-    // ---------------------------------------------------------------- how it changes
+    // ---------------------------------------------------------------- changed copies
 
     /// With another job at its head.
     function withFirst(LineWord line, uint256 id) internal pure returns (LineWord) {
@@ -104,7 +104,7 @@ library LineWords {
         return _set(line, CLAIMED, 32, count);
     }
 
-    /// With other terms for the next assignments, made from that version of the offer.
+    /// With other terms for the next assignments, which come from that version of the offer.
     function withTerms(LineWord line, uint256 number, uint256 version_) internal pure returns (LineWord) {
         return _set(_set(line, TERMS, 24, number), VERSION, 32, version_);
     }

@@ -3,14 +3,14 @@ pragma solidity 0.8.37;
 
 import {LowLevelCall} from "@openzeppelin/contracts/utils/LowLevelCall.sol";
 
-/// Errors as values: a single call reverts with one, a batch skips its item and tells it in an event. Empty is none.
+/// @notice Errors as values. A single call reverts with the error; a batch skips the item and emits it. Empty is none.
 library Refusals {
     /// An error without arguments.
     function plain(bytes4 selector) internal pure returns (bytes memory) {
         return abi.encodePacked(selector);
     }
 
-    /// Reverts with the error, if it is one.
+    /// Reverts with the error unless it is empty.
     function raise(bytes memory refusal) internal pure {
         if (refusal.length != 0) LowLevelCall.bubbleRevert(refusal);
     }

@@ -5,7 +5,7 @@ import {InvalidTransition, JobHotStatusOnly, SameStatusError} from "../Errors.so
 import {JobStatus} from "../Types.sol";
 import {Refusals} from "./Refusals.sol";
 
-/// The state machine of a job. `contracts/matrix.json` holds the same table; a test compares them.
+/// @notice The state machine of a job. A test compares it with the table in `contracts/matrix.json`.
 library States {
     // One row of 16 bits per hot state, from the lowest: PENDING, META_SCHEDULED, SCHEDULED, RUNNING.
     // Bit n of a row: the state may become n.     PANI OOC FAIL FINI CANC RUNN SCHE META PEND
@@ -20,7 +20,7 @@ library States {
         return status <= JobStatus.RUNNING;
     }
 
-    /// Whether the job stands at its provider: claimed and not over.
+    /// Whether its provider has claimed the job and it has not ended.
     function isClaimed(JobStatus status) internal pure returns (bool) {
         return status == JobStatus.SCHEDULED || status == JobStatus.RUNNING;
     }
@@ -30,7 +30,7 @@ library States {
         Refusals.raise(refusal(from, to));
     }
 
-    /// The error that says why `from` may not become `to`, empty if it may.
+    /// The error that says why `from` may not become `to`; empty if it may.
     function refusal(JobStatus from, JobStatus to) internal pure returns (bytes memory) {
         if ((EDGES >> (uint256(from) * 16 + uint256(to))) & 1 != 0) return "";
         if (from == to) return Refusals.plain(SameStatusError.selector);

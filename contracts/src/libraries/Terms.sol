@@ -5,28 +5,28 @@ import {HardwareTotals, ProviderPrices, Sizes} from "../Types.sol";
 import {Billing} from "./Billing.sol";
 import {Bits} from "./Bits.sol";
 
-/// What a job is bound to from its assignment on, in two slots; the same for all jobs under one version of an offer.
+/// @notice The terms of a job from its assignment on, in two slots. Jobs under the same version of an offer share them.
 struct Terms {
     Seller seller;
     Tariff tariff;
 }
 
-/// Whose hardware it is, and how much of it there is over all nodes. From bit 0:
-///
-/// | provider 160 | gpus 24 | cpus 32 | mem 40 |
-///
-/// More than 16 million GPUs, 4 billion CPUs or 1 billion GB counts as that much.
+// The provider, and the sums of its hardware over all nodes. From bit 0:
+//
+// | provider 160 | gpus 24 | cpus 32 | mem 40 |
+//
+// The sums are capped at 16 million GPUs, 4 billion CPUs and 1 billion GB.
 type Seller is uint256;
 
-/// What it costs, and what part the platform keeps. From bit 0:
-///
-/// | gpuPrice 80 | cpuPrice 80 | memPrice 80 | cutPercent 8 |     wei per minute
+// The prices, and the platform's cut. From bit 0:
+//
+// | gpuPrice 80 | cpuPrice 80 | memPrice 80 | cutPercent 8 |     wei per minute
 type Tariff is uint256;
 
 using TermsFields for Seller global;
 using TermsFields for Tariff global;
 
-/// Makes and reads both words.
+/// @notice Makes and reads both words.
 library TermsFields {
     uint256 private constant GPUS = 160;
     uint256 private constant CPUS = 184;
@@ -35,7 +35,7 @@ library TermsFields {
     uint256 private constant MEM_PRICE = 160;
     uint256 private constant CUT = 240;
 
-    /// A provider with these sums over its nodes.
+    /// A provider with the sums over its nodes.
     function sellerOf(address provider_, HardwareTotals memory totals) internal pure returns (Seller) {
         return Seller.wrap(
             uint160(provider_) | _capped(totals.gpus, 24) << GPUS | _capped(totals.cpus, 32) << CPUS
@@ -56,12 +56,12 @@ library TermsFields {
         return Tariff.wrap(Bits.set(Tariff.unwrap(tariff), CUT, 8, cutPercent_));
     }
 
-    /// Whose hardware it is.
+    /// The provider's address.
     function provider(Seller seller) internal pure returns (address) {
         return address(uint160(Seller.unwrap(seller)));
     }
 
-    /// Whether all nodes together can hold the job; the exact fit per node is found off chain.
+    /// Whether all nodes together can hold the job. The fit per node is checked off chain.
     function holds(Seller seller, Sizes memory job) internal pure returns (bool) {
         uint256 word = Seller.unwrap(seller);
         HardwareTotals memory totals = HardwareTotals(

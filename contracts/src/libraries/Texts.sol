@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Texts that others have to read: whoever writes one may not make a job too large to be read.
+/// @notice Limits of texts, so that no author can make a job too large to read.
 library Texts {
-    /// Bytes that are kept of a job's error text.
+    /// Maximum number of stored bytes of a job's error text.
     uint256 internal constant LONGEST_ERROR = 1024;
-    /// Bytes of a UTF-8 character behind its first one, at most.
+    /// Maximum number of bytes of a UTF-8 character after its first one.
     uint256 private constant LONGEST_REST = 3;
 
-    /// The first LONGEST_ERROR bytes of a text, or fewer, so that no UTF-8 character is cut in two.
+    /// The first LONGEST_ERROR bytes of a text. It is a little shorter where a UTF-8 character would be cut in two.
     function beginning(bytes calldata text) internal pure returns (bytes calldata) {
         uint256 end = text.length;
         if (end <= LONGEST_ERROR) return text;

@@ -10,6 +10,7 @@ import {
     JobTransitionEvent
 } from "../../src/Events.sol";
 import {MetaScheduler} from "../../src/MetaScheduler.sol";
+import {IUsualCalls} from "../../src/interfaces/IUsualCalls.sol";
 import {ProviderManager} from "../../src/ProviderManager.sol";
 import {JobDefinition, JobStatus} from "../../src/Types.sol";
 import {Vm, vm} from "../Vm.sol";
@@ -109,7 +110,7 @@ abstract contract Player is Model {
             moved(id, to, caller, wanted, minutesRan);
         } else if (topic == JobSettledEvent.selector) {
             bookEnd(log.data);
-        } else if (topic == MetaScheduler.ClaimJobEvent.selector) {
+        } else if (topic == IUsualCalls.ClaimJobEvent.selector) {
             bookClaim(caller, log.data);
         } else if (topic == ClaimNextCancellingJobEvent.selector) {
             (,, uint256 id) = abi.decode(log.data, (address, address, uint256));

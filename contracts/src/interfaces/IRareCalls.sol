@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Job, JobTerms, ProviderRecord} from "../Types.sol";
+
+/// @title The part of the surface that RareCalls serves through the MetaScheduler's fallback
+/// @notice The calls that a usual job does not need, and the views.
+interface IRareCalls {
+    // ---------------------------------------------------------------- addresses of the other parts
+
+    /// @notice Address of the job repository.
+    /// @return The MetaScheduler's own address.
+    function jobs() external view returns (address);
+
+    /// @notice Address of the providers' queues.
+    /// @return The MetaScheduler's own address.
+    function providerJobQueues() external view returns (address);
+
+    /// @notice Address of the grid's settings.
+    /// @return The MetaScheduler's own address.
+    function constants() external view returns (address);
+
+    // ---------------------------------------------------------------- admin and owner
+
+    /// @notice Opens or closes the grid for new jobs. Existing jobs go on. Only an admin may.
+    /// @param enabled True to accept new jobs.
+    function setEnableRequestNewJob(bool enabled) external;
+
+    /// @notice Highest cut that the owner may set.
+    /// @return Percent of a job's cost.
+    function MAX_DEEPSQUARE_CUT() external view returns (uint256);
+
+    /// @notice Time between the notice of a new cut and the first moment at which it can take effect.
+    /// @return Duration in seconds.
+    function CUT_NOTICE_PERIOD() external view returns (uint256);
+
+    /// @notice Gives notice of another cut. Only the owner may.
+    /// @dev A later notice replaces an earlier one and starts the period anew. Reverts with InvalidConstant above the
+    /// highest cut.
+    /// @param percent The new cut, at most MAX_DEEPSQUARE_CUT.
+    function setDeepsquareCut(uint256 percent) external;
+
+    /// @notice Puts the noted cut in force for assignments from now on. Anyone may call this after the notice period.
+    /// @dev Reverts with CutNotDue before the end of the period, and when no notice is open.
+    function applyDeepsquareCut() external;
+
+    /// @notice The noted cut, and the first moment at which it can take effect.
+    /// @return percent The new cut; 0 when no notice is open.
+    /// @return notBefore Unix seconds; 0 when no notice is open.
+    function nextDeepsquareCut() external view returns (uint256 percent, uint256 notBefore);
+
+    // ---------------------------------------------------------------- customer
+
+    /// @notice Cancels a job of the caller, or requests it.
+    /// @dev Before the claim, the job ends at once with a full refund. From then on this is a request to the provider,
+    /// which also ends the spending authority. If the provider does not answer within `claimJobTimeout`, a further call
+    /// ends the job with a full refund. A further call before that changes nothing: the request is queued once.
+    /// @param jobId Id of the job.
+    function cancelJob(bytes32 jobId) external;
+
+    /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets what is left.
+    /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with
+    /// InsufficientFunds. Only a claimed job can be topped up, so a rate always exists.
+    /// @param jobId Id of the job.
+    /// @param amount Amount in wei.
+    function topUpJob(bytes32 jobId, uint256 amount) external;
+
+    /// @notice Buys one slice of time from the customer's allowance, for a job with spending authority.
+    /// @dev The customer, the provider and the meta-scheduler may call this. Reverts with RemainingTimeAboveLimit while
+    /// more than one slice remains.
+    /// @param jobId Id of the job.
+    function topUpJobDelegate(bytes32 jobId) external;
+
+    /// @notice Allows or forbids automatic top-ups of a job of the caller.
+    /// @param jobId Id of the job.
+    /// @param delegateSpendingAuthority True to allow them.
+    function setDelegateSpendingAuthority(bytes32 jobId, bool delegateSpendingAuthority) external;
+
+    // ---------------------------------------------------------------- time-outs and panics
+
+    /// @notice Time that a customer waits after the bought time before `timeoutJob` frees a claimed job.
+    /// @return Duration in seconds.
+    function TIMEOUT_GRACE() external view returns (uint256);
+
+    /// @notice Takes a job from a provider that does not act.
+    /// @dev META_SCHEDULED: by anyone, after `claimJobTimeout`. Claimed: by the meta-scheduler when the provider is
+    /// banned or silent, by the customer after the bought time and TIMEOUT_GRACE. A RUNNING job ends PANICKED. Another
+    /// job returns to PENDING, or ends CANCELLED if its customer requested that. Reverts with TimeoutTooEarly.
+    /// @param jobId Id of the job.
+    function timeoutJob(bytes32 jobId) external;
+
+    /// @notice Ends a hot job with a full refund, however long it ran. Needs METASCHEDULER_ROLE.
+    /// @param jobId Id of the job.
+    /// @param lastError Error text for the customer. Its first 1024 bytes are kept.
+    function panicJob(bytes32 jobId, string calldata lastError) external;
+
+    // ---------------------------------------------------------------- provider
+
+    /// @notice Gives an assigned or claimed job of the caller back, at no cost for the customer.
+    /// @dev The job returns to PENDING, or ends CANCELLED if its customer requested that.
+    /// @param jobId Id of the job.
+    function refuseJob(bytes32 jobId) external;
+
+    /// @notice Takes the caller's oldest cancel request off its queue and emits it.
+    /// @dev Reverts with NoJob if the queue is empty.
+    function claimNextCancellingJob() external;
+
+    /// @notice Takes the caller's oldest top-up off its queue and emits the job's new limit.
+    /// @dev Reverts with NoJob if the queue is empty.
+    function claimNextTopUpJob() external;
+
+    /// @notice Whether `claimNextJob` has a job for the provider.
+    /// @param provider The provider's address.
+    /// @return True if a job waits and the provider may claim.
+    function hasNextClaimableJob(address provider) external view returns (bool);
+
+    /// @notice Whether `claimNextCancellingJob` has a request for the provider.
+    /// @param provider The provider's address.
+    /// @return True if a cancel request waits.
+    function hasCancellingJob(address provider) external view returns (bool);
+
+    /// @notice Whether `claimNextTopUpJob` has a top-up for the provider.
+    /// @param provider The provider's address.
+    /// @return True if a top-up waits.
+    function hasTopUpJob(address provider) external view returns (bool);
+
+    /// @notice Number of jobs that wait for the provider's claim.
+    /// @param provider The provider's address.
+    /// @return Number of jobs.
+    function getClaimableJobQueueSize(address provider) external view returns (uint256);
+
+    /// @notice Number of cancel requests in the provider's queue.
+    /// @param provider The provider's address.
+    /// @return Number of jobs.
+    function getCancellingJobQueueSize(address provider) external view returns (uint256);
+
+    /// @notice Number of topped-up jobs in the provider's queue.
+    /// @param provider The provider's address.
+    /// @return Number of jobs.
+    function getTopUpJobQueueSize(address provider) external view returns (uint256);
+
+    // ---------------------------------------------------------------- provider registry
+
+    /// @notice Copies from the ProviderManager whether a provider may take jobs, and its offer.
+    /// @dev The ProviderManager calls it at each change. Anyone may, because it only copies what the registry says.
+    /// @param provider The provider's address.
+    function noteStanding(address provider) external;
+
+    /// @notice Numbers of jobs that the provider started, refused, panicked and let time out.
+    /// @param provider The provider's address.
+    /// @return The four counters; all 0 for an unknown address.
+    function recordOf(address provider) external view returns (ProviderRecord memory);
+
+    // ---------------------------------------------------------------- jobs as clients read them
+
+    /// @notice The whole job. Reverts with InvalidJob if it does not exist.
+    /// @param jobId Id of the job.
+    /// @return job The job.
+    function get(bytes32 jobId) external view returns (Job memory job);
+
+    /// @notice The terms that were fixed when the job was assigned.
+    /// @param jobId Id of the job.
+    /// @return terms The terms; all 0 but `lastRefuser` while no provider has the job.
+    function jobTerms(bytes32 jobId) external view returns (JobTerms memory terms);
+
+    /// @notice Several jobs with their terms.
+    /// @param ids Ids of the jobs.
+    /// @return jobs_ The jobs, in the order of `ids`.
+    /// @return terms Their terms, in the same order.
+    function getMany(bytes32[] calldata ids) external view returns (Job[] memory jobs_, JobTerms[] memory terms);
+
+    /// @notice Ids of all jobs of a customer. For a customer with many jobs see `getByCustomerPaged`.
+    /// @param customer The customer's address.
+    /// @return Ids, oldest first.
+    function getByCustomer(address customer) external view returns (bytes32[] memory);
+
+    /// @notice Ids of some jobs of a customer.
+    /// @param customer The customer's address.
+    /// @param from Index of the first job; 0 is the oldest.
+    /// @param howMany Maximum number of ids.
+    /// @return Ids, oldest first; empty when there are not so many jobs.
+    function getByCustomerPaged(address customer, uint256 from, uint256 howMany)
+        external
+        view
+        returns (bytes32[] memory);
+
+    /// @notice Id of one job of a customer. Reverts with OutOfBounds if the customer has fewer jobs.
+    /// @param customer The customer's address.
+    /// @param index Index of the job; 0 is the oldest.
+    /// @return Id of the job.
+    function jobIdByCustomer(address customer, uint256 index) external view returns (bytes32);
+
+    /// @notice Ids of jobs that the provider has claimed and that have not ended, by pages.
+    /// @dev Reverts with OutOfBounds if the job at `cursor` has ended.
+    /// @param provider The provider's address.
+    /// @param cursor Id of the first job of the page; 0 is the oldest claim.
+    /// @param howMany Maximum number of ids.
+    /// @return ids Ids in the order of their claim.
+    /// @return nextCursor First job of the next page; 0 for none.
+    function hotJobsOf(address provider, bytes32 cursor, uint256 howMany)
+        external
+        view
+        returns (bytes32[] memory ids, bytes32 nextCursor);
+}
