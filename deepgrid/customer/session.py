@@ -13,9 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from deepgrid import modules, workflow
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -28,6 +27,9 @@ from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.client import ServicesClient
+
+if TYPE_CHECKING:
+    from deepgrid import workflow
 
 T = TypeVar("T")
 
@@ -90,6 +92,8 @@ def read_order(
     `uses` are texts such as `os=linux`, `affinities` such as `mem>=4000`.
     Raises InputError for whatever is wrong with any of it, for a file with one line a fault.
     """
+    from deepgrid import modules  # here, because reading workflow files needs imports that no other verb of dps needs
+
     check_label_count(len(uses) + len(affinities))
     loaded = modules.load(file)
     if name is None:
