@@ -15,7 +15,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import api, run_now, unscheduled
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -18,7 +18,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting
 from tests.grid.runs import run_now, unscheduled
-from tests.grid.test_job_life import cold, in_slurm, steps
+from tests.grid.support import cold, in_slurm, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -10,7 +10,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [
     pytest.mark.long, pytest.mark.timeout(900),

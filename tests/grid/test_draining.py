@@ -19,7 +19,7 @@ from tests.grid.conftest import DPS, PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
 from tests.grid.runs import api, deployment, run_now
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -11,7 +11,7 @@ from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
 from tests.grid.hands import constants
 from tests.grid.runs import runs_of
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -3,40 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import time
 
 import pytest
 
-from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, api, run_until, tasks_of
+from tests.grid.support import HEAD, cold, in_slurm, steps
 
 pytestmark = pytest.mark.timeout(600)
-
-HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
-
-
-def steps(*commands: str) -> str:
-    return HEAD + "steps:\n" + "".join(f"  - run: {{command: {json.dumps(command)}}}\n" for command in commands)
-
-
-def in_slurm(customer: Customer, job_id: int) -> str:
-    """What the queues of all clusters show of the job."""
-    found = ""
-    for cluster in ("alpha", "beta"):
-        environment = customer.grid.slurm.environment(cluster)
-        argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%A %T"]
-        found += subprocess.run(
-            argv, check=False, env={"PATH": "/usr/bin:/bin", **environment}, capture_output=True, text=True
-        ).stdout
-    return found.strip()
-
-
-def cold(job: Job) -> bool:
-    return job.status.cold
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, api, deployment, none_under_way, run_until, runs_of
-from tests.grid.test_job_life import cold, steps
-from tests.grid.test_three_ways import prefect
+from tests.grid.support import cold, prefect, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

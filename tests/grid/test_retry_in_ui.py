@@ -14,7 +14,7 @@ from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.prefect_ui import browser_page
 from tests.grid.runs import api
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

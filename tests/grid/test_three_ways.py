@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -19,6 +16,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S
 from tests.grid.prefect_ui import browser_page, quick_run
 from tests.grid.runs import FINAL, Json, api, deployment, run_until, runs_of, unscheduled
+from tests.grid.support import prefect
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -103,15 +101,6 @@ def ended_well(name: str, run: Json) -> bool:
     if name.startswith("reconcile_billing") and state["type"] == "FAILED":
         return bool(state["message"]) and "exception" not in state["message"]
     return bool(state["type"] == "COMPLETED")
-
-
-def prefect(grid: LocalGrid, *arguments: str) -> str:
-    """What the `prefect` command says."""
-    command = [str(Path(sys.executable).with_name("prefect")), "--no-prompt", *arguments]
-    env = {**os.environ, **grid.prefect.environment()}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 async def _scheduled_run(grid: LocalGrid, name: str) -> Json:

@@ -20,7 +20,7 @@ from deepgrid.slurm.observe.commands import limit_minutes
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting, constants
 from tests.grid.runs import run_now, runs_of, unscheduled
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -12,7 +12,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import Customer
 from tests.grid.gates import Gate
-from tests.grid.test_job_life import cold, in_slurm, steps
+from tests.grid.support import cold, in_slurm, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

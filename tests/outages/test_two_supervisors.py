@@ -18,7 +18,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, run_until, runs_of
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

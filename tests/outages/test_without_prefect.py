@@ -17,7 +17,7 @@ from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
 from tests.grid.runs import Json, api, runs_of
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 from tests.outages.ways import WAYS, prefect_away
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

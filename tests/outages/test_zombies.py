@@ -20,7 +20,7 @@ from deployments.onemachine.grid import LocalGrid
 from flows.collect_zombies import collect_zombies
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of, unscheduled
-from tests.grid.test_job_life import cold, in_slurm, steps
+from tests.grid.support import cold, in_slurm, steps
 from tests.slurm.losing import lose
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
