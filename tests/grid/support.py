@@ -1,4 +1,4 @@
-"""Jobs that the tests of the whole grid submit, and the commands with which they look at the grid."""
+"""Jobs that the tests of the whole grid submit, and commands that inspect the grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def steps(*commands: str) -> str:
 
 
 def in_slurm(customer: Customer, job_id: int) -> str:
-    """What the queues of all clusters show of the job."""
+    """The job's lines in the queues of all clusters."""
     found = ""
     for cluster in ("alpha", "beta"):
         environment = customer.grid.slurm.environment(cluster)
@@ -36,7 +36,7 @@ def cold(job: Job) -> bool:
 
 
 def prefect(grid: LocalGrid, *arguments: str) -> str:
-    """What the `prefect` command says."""
+    """Run the `prefect` command and return its output."""
     command = [str(Path(sys.executable).with_name("prefect")), "--no-prompt", *arguments]
     env = {**os.environ, **grid.prefect.environment()}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
