@@ -134,7 +134,7 @@ async def _lose_and_collect(customer: Customer, job: Job) -> Json:
     await run_until(grid, carrying[0]["id"], lambda run: run["state"]["type"] in FINAL)
     await asyncio.to_thread(lose, grid.slurm, "beta", key_of(grid, job))
     deadline = time.monotonic() + PATIENCE_S
-    while True:  # an empty queue proves nothing if it had jobs a minute ago
+    while True:  # an empty queue that had jobs until a minute ago proves nothing
         collection = await run_now(grid, "collect_zombies/beta", grace_s=1)
         if "No zombie among" not in collection["state"]["message"] or time.monotonic() > deadline:
             return collection
