@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Signals, ports, order and reports of all tests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from deployments.onemachine.ports import RANGE, USUAL
 from tests.attacks import report
 from tests.chaos.table import PROPERTY, Row, Table
 
-# A shell starts its background jobs deaf to SIGINT, and children inherit that. Tests that interrupt
+# A shell starts background jobs with SIGINT ignored, and their children inherit that. Tests that interrupt
 # a command must not depend on how they were started themselves.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Hypothesis looks for faults here, not for a machine that is busy.
+# On a busy machine generated examples are slow. That is not a fault.
 settings.register_profile("deepgrid", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("deepgrid")
 
@@ -27,7 +27,7 @@ LONGEST_FIRST = ("chaos", "grid", "attacks", "contracts", "outages", "sbatch", "
 
 
 def pytest_configure() -> None:
-    """Tests side by side take their ports from ranges of their own."""
+    """Give each parallel worker its own range of ports."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker:
         first, last = map(int, os.environ.get(RANGE, USUAL).split("-"))
@@ -37,7 +37,7 @@ def pytest_configure() -> None:
 
 
 class Folders(LoadScopeScheduling):
-    """Side by side go folders, since the tests of one share what is started for them; some start it twice."""
+    """Runs folders in parallel. Tests of one folder share a grid or cluster; some folders start a second one."""
 
     def _split_scope(self, nodeid: str) -> str:
         folder = nodeid.split("/")[1]
@@ -50,23 +50,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Folders:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest folders go first, so that none is left for the end alone."""
+    """Start with the longest folders, so that none of them runs alone at the end."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         rank = {folder: place for place, folder in enumerate(LONGEST_FIRST)}
         items.sort(key=lambda item: rank.get(item.nodeid.split("/")[1], len(rank)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The tables of all attacks and chaos rounds, whichever process ran them."""
-    if attacks := _told(terminalreporter, report.PROPERTY):
+    """Print the tables of all attacks and chaos rounds, from all parallel workers."""
+    if attacks := _recorded(terminalreporter, report.PROPERTY):
         terminalreporter.section("attacks")
         terminalreporter.write_line(report.table(attacks))
-    if rounds := _told(terminalreporter, PROPERTY):
+    if rounds := _recorded(terminalreporter, PROPERTY):
         terminalreporter.section("points x outcomes")
         terminalreporter.write_line(Table(map(Row.heard, rounds)).text())
 
 
-def _told(terminalreporter: pytest.TerminalReporter, wanted: str) -> list[Any]:
-    """What tests recorded under this name."""
+def _recorded(terminalreporter: pytest.TerminalReporter, wanted: str) -> list[Any]:
+    """The values that tests recorded under this name."""
     reports = [one for outcome in ("passed", "failed") for one in terminalreporter.getreports(outcome)]
     return [value for one in reports for name, value in one.user_properties if name == wanted]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.book import AddressBook
@@ -21,10 +21,12 @@ from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
-from deepgrid.customer.order import Order
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.client import ServicesClient
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from deepgrid.services.messages import Notice
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer
-from tests.cli.support import DEFINITION, JOB
+from tests.attacks.claims import SMALL_JOB, Books
 
 SEQUENCES = [
     "\x1b[2J\x1b[H", "\x1b]0;title\x07", "\x1b]52;c;cm0gLXJmIH4K\x07", "\x1b]8;;http://evil.example\x1b\\link",
@@ -64,10 +64,12 @@ def shown(screen: Screen) -> str:
 
 def hostile_record() -> Record:
     definition = replace(
-        DEFINITION, uses=(Label(HOSTILE, HOSTILE),), affinity=(Affinity(HOSTILE, "==", HOSTILE),)
+        SMALL_JOB, uses=(Label(HOSTILE, HOSTILE),), affinity=(Affinity(HOSTILE, "==", HOSTILE),)
     )  # fmt: skip
+    books = Books()
+    claimed = books.outcome(books.claim("0x1", "a script", 1))
     job = replace(
-        JOB, status=JobStatus.FAILED, name=HOSTILE, last_error=HOSTILE, provider="0x2", definition=definition
+        claimed, status=JobStatus.FAILED, name=HOSTILE, last_error=HOSTILE, provider="0x2", definition=definition
     )  # fmt: skip
     notice = Notice.model_construct(
         kind="waiting", text=HOSTILE, author="0x2", at=1

@@ -1,4 +1,7 @@
-"""`python -m tests.chaos --fault NAME [--fault NAME] [--seed N]`: a round on a grid of its own; `--list`: all names."""
+"""`python -m tests.chaos --fault NAME [--fault NAME] [--seed N]` runs a round on its own grid.
+
+`--list` lists all faults.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,27 @@ from tests.chaos.world import chaos_world
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
-    parser.add_argument("--fault", action="append", default=[], help="one after another in a round")
-    parser.add_argument("--match", help="instead: all faults whose name has this pattern, --at-once a round")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        help="a fault of the round; repeat the option to inject several, one after another",
+    )
+    parser.add_argument(
+        "--match", help="instead of --fault: all faults whose name matches this pattern, --at-once per round"
+    )
     parser.add_argument("--at-once", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--times", type=int, default=1, help="how often, with seeds that count up")
-    parser.add_argument("--jobs", type=int, default=4, help="jobs submitted at each fault")
-    parser.add_argument("--long", action="store_true", help="also jobs that take minutes")
-    parser.add_argument("--state", type=Path, help="folder for the grid, kept for its logs")
-    parser.add_argument("--list", action="store_true", help="name all faults")
+    parser.add_argument("--times", type=int, default=1, help="number of repetitions; each one increases the seed by 1")
+    parser.add_argument("--jobs", type=int, default=4, help="number of jobs submitted for each fault")
+    parser.add_argument("--long", action="store_true", help="also submit jobs that take minutes")
+    parser.add_argument("--state", type=Path, help="folder of the grid; it is kept with its logs")
+    parser.add_argument("--list", action="store_true", help="list the names of all faults")
     return parser.parse_args(arguments)
 
 
 def rounds(options: argparse.Namespace, faults: dict[str, Fault]) -> list[list[Fault]]:
-    """Which faults go together."""
+    """The faults of each round."""
     if options.match is None:
         return [[faults[name] for name in options.fault]]
     found = [fault for name, fault in faults.items() if re.search(options.match, name)]

@@ -1,4 +1,4 @@
-"""What the faults of a cluster share: the cluster in its administrator's hands, outages, files put aside."""
+"""What the faults of a cluster share: commands of its administrator, outages, and files replaced for a while."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLL_S = 0.02
 
 
 class Administrator(Box):
-    """The cluster of a world, with all its daemons, files and commands."""
+    """The cluster of a world: its daemons, files and commands."""
 
     @classmethod
     def of(cls, world: World) -> Administrator:
@@ -48,12 +48,12 @@ class Administrator(Box):
         return self.site.clusters[self.name].node_names
 
     def kill(self, *daemons: str) -> None:
-        """End daemons as a crash would."""
+        """Kill daemons, as in a crash."""
         for name in daemons:
             self.table.stop(self.slurmctld if name == "slurmctld" else name, SIGKILL)
 
     def start(self) -> None:
-        """Start again what was stopped, and put nodes back that Slurm drained for a job started twice."""
+        """Start what was stopped, and resume nodes that Slurm drained because of a job started twice."""
         self.site.prepare()
         daemons = self.site.daemons()
         for daemon in daemons:
@@ -66,42 +66,42 @@ class Administrator(Box):
                 self.table.wait_ready(replace(node, ready=works, ready_within_s=NODES_WITHIN_S))
 
     def _works(self, node: Daemon) -> bool:
-        """Whether the node takes jobs; one that does not is told to."""
+        """Whether the node takes jobs. A node that does not is resumed."""
         if node.ready():
             return True
         self.resume_nodes()
         return False
 
     def resume_nodes(self) -> None:
-        """Have drained and down nodes work again; others are left as they are."""
+        """Resume nodes that are drained or down. Others are left as they are."""
         nodes = self.slurm("sinfo", "-h", "-N", "-o", "%N %T", check=False)
         for node, state in map(str.split, nodes.splitlines()):
             if state.startswith(("drain", "down")):
                 self.slurm("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
 
     def restart(self, name: str) -> None:
-        """End a daemon in order and start it as it is configured now."""
+        """Stop a daemon cleanly and start it with its present configuration."""
         daemon = next(daemon for daemon in self.site.daemons() if daemon.name == name)
         self.table.stop(name)
         self.table.start(daemon)
         self.table.wait_ready(daemon)
 
     async def ask(self, *argv: str, check: bool = True) -> str:
-        """One of Slurm's commands; with `check`, it succeeds."""
+        """Run one of Slurm's commands. With `check`, it must succeed."""
         return await asyncio.to_thread(partial(self.slurm, *argv, check=check))
 
     def rows(self, columns: str, state: str = "PENDING,RUNNING") -> list[list[str]]:
-        """The grid's jobs in one of these states, none while Slurm does not answer."""
+        """The grid's jobs in one of these states; empty while Slurm does not answer."""
         account = self.settings.job_account or self.settings.user
         text = self.slurm("squeue", "-h", "-a", "-u", account, "-t", state, "-o", columns, check=False)
         return [line.split("|") for line in text.splitlines()]
 
     def queued(self) -> set[str]:
-        """Slurm ids of the grid's jobs that wait or run."""
+        """The Slurm ids of the grid's jobs that wait or run."""
         return {row[0] for row in self.rows("%A")}
 
     def ended(self) -> set[str]:
-        """Names of the completion records, acknowledged ones included."""
+        """The names of the completion records, including acknowledged ones."""
         folder = Path(self.settings.grid_root)
         with suppress(OSError):
             return {str(file) for file in [*self.spool.glob("[0-9]*"), *folder.glob("jobs/*/record")]}
@@ -109,7 +109,7 @@ class Administrator(Box):
 
 
 async def something_new(look: Callable[[], Iterable[str]]) -> None:
-    """Return as soon as `look` shows what it did not show at first; after a while also without it."""
+    """Return when `look` shows something new, or after a timeout."""
     known = set(await asyncio.to_thread(look))
     deadline = time.monotonic() + WITHIN_S
     while not set(await asyncio.to_thread(look)) - known and time.monotonic() < deadline:
@@ -117,13 +117,13 @@ async def something_new(look: Callable[[], Iterable[str]]) -> None:
 
 
 async def lasting(rng: random.Random, least_s: float, most_s: float) -> None:
-    """How long an outage lasts."""
+    """The duration of an outage."""
     await asyncio.sleep(rng.uniform(least_s, most_s))
 
 
 @asynccontextmanager
 async def repaired(cluster: Administrator) -> AsyncIterator[None]:
-    """Whatever was stopped inside runs again afterwards."""
+    """Everything that was stopped inside the context runs again afterwards."""
     try:
         yield
     finally:
@@ -132,7 +132,7 @@ async def repaired(cluster: Administrator) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def stopped(daemons: Sequence[str], world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """Some of the cluster's daemons are ended in order for a while."""
+    """Some of the cluster's daemons are stopped cleanly for a while."""
     cluster = Administrator.of(world)
     async with repaired(cluster):
         for name in daemons:
@@ -142,7 +142,7 @@ async def stopped(daemons: Sequence[str], world: World, _rng: random.Random) -> 
 
 @asynccontextmanager
 async def killed(daemons: Sequence[str], world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """Some of the cluster's daemons are away after a crash."""
+    """Some of the cluster's daemons are down after a crash."""
     cluster = Administrator.of(world)
     async with repaired(cluster):
         await asyncio.to_thread(cluster.kill, *daemons)
@@ -150,7 +150,7 @@ async def killed(daemons: Sequence[str], world: World, _rng: random.Random) -> A
 
 
 def outage(broken: Inject, least_s: float, most_s: float) -> Inject:
-    """What is `broken` stays so for some seconds after jobs were submitted."""
+    """The fault `broken` lasts until some seconds after jobs were submitted."""
 
     @asynccontextmanager
     async def inject(world: World, rng: random.Random) -> AsyncIterator[None]:
@@ -162,7 +162,7 @@ def outage(broken: Inject, least_s: float, most_s: float) -> Inject:
 
 
 async def nodes_resumed(cluster: Administrator) -> None:
-    """A controller that lost its memory starts jobs a second time, and drains the node that still runs the first."""
+    """A controller that lost its state starts jobs again, and drains the node that still runs the first start."""
     deadline = time.monotonic() + DRAINED_WITHIN_S
     while time.monotonic() < deadline:
         await asyncio.to_thread(cluster.resume_nodes)
@@ -171,7 +171,10 @@ async def nodes_resumed(cluster: Administrator) -> None:
 
 @contextmanager
 def replaced(file: Path, text: str) -> Iterator[None]:
-    """Another text in a file for a while; Slurm sees both changes by the file's time, in whole seconds."""
+    """Replace the text of a file for a while.
+
+    Slurm notices both changes by the file's modification time in whole seconds.
+    """
     before = file.read_text()
     _write(file, text)
     try:

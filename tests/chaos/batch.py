@@ -1,4 +1,4 @@
-"""A batch of jobs of mixed kinds: submitted in few transactions, cancelled and topped up meanwhile, watched."""
+"""A batch of jobs of mixed kinds: submitted in few transactions, cancelled, topped up and watched."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.chaos.world import CREDIT_WEI, World
 LOCKED_WEI = 20 * CREDIT_WEI
 TOP_UP_WEI = 10 * CREDIT_WEI
 LOOK_S = 0.3
-LOST_BLOCKS = 32  # which a fault may take away at most
+LOST_BLOCKS = 32  # the most that a fault may drop from the chain
 PATIENCE_S = 120.0
 
 
 class Overdue(AssertionError):
-    """Something did not happen in time."""
+    """An expected event did not happen in time."""
 
 
 class Batch:
-    """Jobs of one round; use it as an asynchronous context."""
+    """The jobs of one round; an asynchronous context manager."""
 
     def __init__(self, world: World, rng: random.Random, *, anywhere: bool = False) -> None:
         self._world = world
@@ -53,7 +53,7 @@ class Batch:
         await asyncio.gather(self._watching, *self._steering, return_exceptions=True)
 
     async def submit(self, names: Sequence[str]) -> list[int]:
-        """Ask for one job of each kind named, in one transaction; returns their ids."""
+        """Request one job of each named kind in one transaction. Returns their ids."""
         kinds = [KINDS[name] for name in names]
         hashes = dict(await asyncio.gather(*map(self._upload, set(kinds))))
         requests = [Request(self._definition(kind, hashes), self._locked(kind), kind.name) for kind in kinds]
@@ -66,7 +66,7 @@ class Batch:
         return ids
 
     async def until(self, reached: Callable[[Job], bool], of: Collection[int], *, count: int = 1) -> None:
-        """Wait until that is true of so many of the jobs `of`."""
+        """Wait until `reached` is true for `count` of the jobs `of`."""
         deadline = time.monotonic() + PATIENCE_S
         while sum(reached(self.latest[job_id]) for job_id in of if job_id in self.latest) < min(count, len(of)):
             if time.monotonic() > deadline:
@@ -74,29 +74,29 @@ class Batch:
             await asyncio.sleep(LOOK_S)
 
     def hot(self) -> list[int]:
-        """Jobs that are not over, as far as is known."""
+        """The jobs that are hot by the latest reading."""
         return [job_id for job_id in self.kinds if not (job_id in self.latest and self.latest[job_id].status.cold)]
 
     def open(self) -> None:
-        """Let the jobs go that are held so far, or many faults in a row would fill the cluster; later ones are held."""
+        """Release the jobs held so far, because many faults in a row would fill the cluster. Later jobs are held."""
         for job_id in self._held:
             (self._world.gates / slurm_name(job_id)).touch()
         self._held.clear()
 
     async def end(self, within_s: float) -> None:
-        """Let the held ones go and wait until every job is cold."""
+        """Release the held jobs and wait until every job is cold."""
         deadline = time.monotonic() + within_s
         async with asyncio.timeout(within_s):
             await asyncio.gather(*self._steering)
         self.open()
-        # All of them at last, as a reorganisation may have taken ends back.
+        # Read all of them once more, because a reorganisation may have dropped final states.
         while self.hot() or not await self._look(list(self.kinds)) or self.hot():
             if time.monotonic() > deadline:
                 raise Overdue(f"after {within_s:.0f} s: " + ", ".join(map(self._words, self.hot() or self.kinds)))
             await asyncio.sleep(LOOK_S)
 
     async def leave(self, within_s: float) -> None:
-        """Let what a failed round left behind come to its end, where it can: it would be in the way of the next one."""
+        """Let the jobs of a failed round end where possible, because they would disturb the next round."""
         self.open()
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -114,22 +114,24 @@ class Batch:
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, job_ids: list[int]) -> bool:
-        """Whether the node answered; one may be away, or have gone back behind a job."""
+        """Read these jobs; False when the node is down or a reorganisation dropped a job."""
         with suppress(GridError):
             self.latest |= {job.id: job for job in await self._world.chain.jobs(job_ids)}
             return True
         return False
 
     async def _steer(self, job_id: int, kind: Kind, at: JobStatus) -> None:
-        """Cancel or top up the job once it has come so far."""
+        """Cancel or top up the job once it is in state `at`."""
         done = False
         while not done:
             await asyncio.sleep(LOOK_S)
-            with suppress(NotFound, ChainError):  # taken away by a reorganisation, to come again; a node that is away
+            with suppress(
+                NotFound, ChainError
+            ):  # a reorganisation dropped the job, which will come again, or the node is down
                 done = await self._steered(job_id, kind, at)
 
     async def _steered(self, job_id: int, kind: Kind, at: JobStatus) -> bool:
-        """Do it if the job has come so far; True when nothing is left to do."""
+        """Do it if the job is in state `at`. Returns True when nothing is left to do."""
         if job_id not in self.latest or self.latest[job_id].status < at:
             return False
         writer = self._world.customer.writer
@@ -140,14 +142,14 @@ class Batch:
                 await writer.top_up(job_id, TOP_UP_WEI)
                 self.topped_up.add(job_id)
         except ContractError as error:
-            if error.name == "RunningScheduledStatusOnly":  # over, or taken back by a reorganisation
+            if error.name == "RunningScheduledStatusOnly":  # the job is over, or a reorganisation dropped its state
                 return (await self._world.chain.job(job_id)).status.cold
             if not (await self._world.chain.job(job_id)).status.cold:
                 raise AssertionError(f"job {job_id}: {error}") from error
         return True
 
     async def _upload(self, kind: Kind) -> tuple[str, str]:
-        """Store the kind's definition; anew each time, as services forget it when the jobs that use it are over."""
+        """Store the kind's definition, each time again, because the services delete it when its jobs are over."""
         model = definition(kind, str(self._world.starts), str(self._world.gates))
         return kind.name, await self._world.customer.services.upload(model)
 
@@ -159,7 +161,7 @@ class Batch:
         )  # fmt: skip
 
     def _locked(self, kind: Kind) -> int:
-        """Wei that buy the kind's minutes at the cluster, and half a minute; or one at the other, where it may go."""
+        """Wei for the kind's minutes on the cluster and half a minute more, or for one minute on the other cluster."""
         if not kind.minutes_locked:
             return LOCKED_WEI
         return kind.minutes_locked * CREDIT_WEI * (4 if self._anywhere else 3) // 2

@@ -1,4 +1,4 @@
-"""One world for all rounds of a session; what they tell goes with the tests' reports."""
+"""One world for all rounds of a session. The rows of their table are part of the test reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SEED = "DEEPGRID_CHAOS_SEED"
 
 @pytest.fixture(scope="package")
 def seed() -> int:
-    """Of all rounds of this session."""
+    """The seed of all rounds of this session."""
     return int(os.environ.get(SEED, "0"))
 
 
 @pytest.fixture
 def record(record_property: Callable[[str, object], None]) -> Callable[[Row], None]:
-    """Takes rows for the table at the session's end."""
+    """Records rows for the table at the end of the session."""
     return lambda row: record_property(PROPERTY, row.told())
 
 

@@ -1,7 +1,7 @@
-"""A fault: something that breaks while jobs are in flight, and is whole again afterwards.
+"""A fault: something breaks while jobs are in flight, and is repaired afterwards.
 
-Each module of `faults` has a list `FAULTS`. `inject(world, rng)` is an asynchronous context manager: entered while
-jobs are in flight (more are submitted inside), with everything repaired when it is left.
+Each module of `faults` has a list `FAULTS`. `inject(world, rng)` is an asynchronous context manager. It is entered
+while jobs are in flight, and more jobs are submitted inside. When it is left, everything is repaired.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Allowed(Enum):
-    """What may become of jobs besides what their kind says, because of the fault itself; be narrow.
+    """The outcomes that a fault allows besides that of the kind of job. Allow as little as possible.
 
-    LOST: PANICKED with a full refund, because Slurm lost the job. REFUSED: given back, and run elsewhere.
-    FAULT: FAILED with 0 minutes and a reason, for faults of nodes. ENDED: FAILED, billed for what ran, because the
+    LOST: PANICKED with a full refund, because Slurm lost the job. REFUSED: given back, and run on another cluster.
+    FAULT: FAILED with 0 minutes and a reason, because of a node. ENDED: FAILED, billed for what ran, because the
     cluster itself ended the job. REQUEUED: the same, because the job was queued again after it had started.
-    STEP: FAILED, billed for what ran, because srun could not start a step, and said so: it waits for slurmctld for half
-    of SlurmctldTimeout only.
+    STEP: FAILED, billed for what ran, because srun could not start a step and printed that. It waits for slurmctld
+    only for half of SlurmctldTimeout.
     """
 
     LOST = "lost"
@@ -44,10 +44,10 @@ Inject = Callable[["World", random.Random], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True)
 class Fault:
-    """`quick` ones are part of `./run test`. `needs` are kinds of jobs (`kinds.KINDS`) of which some must be in flight.
+    """`quick` faults are part of `./run test`. `needs` are kinds of jobs (`kinds.KINDS`) that must be in flight.
 
-    `cold_within_s` is how long after the repair all jobs are over, 0 for the usual. A fault that is `awaited` waits
-    itself for what it strikes, such as a kill at a point; others strike when jobs have come to a stage that is drawn.
+    All jobs are over `cold_within_s` after the repair; 0 stands for the default. An `awaited` fault waits for its own
+    event, such as the arrival at a kill point. The others begin when jobs reach a stage that is drawn at random.
     """
 
     name: str

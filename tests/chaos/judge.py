@@ -1,4 +1,4 @@
-"""What must be true of every job after a round, read from the chain and from Slurm, not from the supervisor."""
+"""What must be true of every job after a round. It is read from the chain and Slurm, not from the supervisor."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from tests.grid.runs import run_now, unscheduled
 BLOCKS_AT_ONCE = 2000
 GONE_WITHIN_S = 180.0
 ANSWERS_WITHIN_S = 30.0
-ENDED = "COMPLETING"  # its record is written, while nodes still tidy up
+ENDED = "COMPLETING"  # its record is written, but nodes still clean up
 NO_STEP = re.compile(r"srun: error: (Unable to (create step|confirm allocation)|(Task|Application) launch)")
 LOSSES = (LOST, FORGOTTEN.reason, REFUSED_START.reason)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was read about one job. `rows` are Slurm's, by comment; `starts` Slurm ids that ran the payload.
+    """All evidence about one job. `rows` are Slurm's, by comment; `starts` are the Slurm ids that ran the payload.
 
-    `said` is the end of what it wrote.
+    `said` is the end of its output.
     """
 
     job: Job
@@ -55,7 +55,7 @@ class Evidence:
 
 
 async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list[str]:
-    """Everything that is wrong, a sentence each; empty when all is right."""
+    """One sentence for each violated invariant; empty when all hold."""
     wrong: list[str] = []
     fee = (await world.chain.constants()).cancellation_fee_minutes
     found = await _once_gone(world, batch, ending_only=True)
@@ -74,7 +74,7 @@ async def judge(world: World, batch: Batch, allows: Collection[Allowed]) -> list
 
 
 async def _collect(world: World) -> None:
-    """Let the collector look once: a controller that forgot a cancellation brings the job back."""
+    """Run the zombie collection once, because a controller that forgot a cancellation restores the job."""
     name = f"collect_zombies/{world.cluster}"
     async with unscheduled(world.grid, name):
         run = await run_now(world.grid, name)
@@ -82,7 +82,7 @@ async def _collect(world: World) -> None:
 
 
 async def _once_gone(world: World, batch: Batch, *, ending_only: bool = False) -> list[Evidence]:
-    """What is known once Slurm has none of the jobs, or of those that ended; its nodes have their time to tidy up."""
+    """The evidence after Slurm has none of the jobs, or none of the ended ones. Its nodes need time to clean up."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while True:
         found = await gather(world, batch)
@@ -93,7 +93,7 @@ async def _once_gone(world: World, batch: Batch, *, ending_only: bool = False) -
 
 
 async def gather(world: World, batch: Batch) -> list[Evidence]:
-    """What chain and clusters know of the batch's jobs."""
+    """The evidence of chain and clusters about the jobs of the batch."""
     head = (await world.chain.head()).number
     events: list[Event] = []
     for first in range(batch.first_block, head + 1, BLOCKS_AT_ONCE):
@@ -165,7 +165,7 @@ def _wrong_end(seen: Evidence, batch: Batch, allows: Collection[Allowed]) -> lis
 
 
 def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> list[str]:
-    """Minutes by the rules of the design, and parts that add up to the wei."""
+    """Check the billed minutes, and that the amounts add up to the wei."""
     job, args = seen.job, seen.settlements[0].args
     wrong = []
     if args["paid"] + args["cut"] + args["refunded"] != job.locked_wei:
@@ -180,15 +180,15 @@ def _wrong_bill(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
 
 
 def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -> int:
-    """Minutes that ran from Slurm's first final record of the last claim, as granted; 0 for a provider's fault.
+    """The minutes in Slurm's first final record of the last claim, at most those granted; 0 for faults of the provider.
 
-    A start that was refused, because it was the second, is no run: no kind of job ends like that.
+    A second start that was refused is no run, because no kind of job ends like that.
     """
     job = seen.job
     comment = next((text for text in seen.rows if text.endswith(f":{job.claimed_at}")), "")
     end = first_end(row for row in seen.rows.get(comment, []) if row.exit_status != GUARDED)
     known = end is not None and end.started_at is not None and end.ended_at is not None
-    # A cancelled job owes its fee, also if it was barred on its way from the start, or if a controller forgot that.
+    # A cancelled job owes its fee, even if it was barred before its start or a controller forgot the cancellation.
     barred = any(row.exit_status == GUARDED for row in seen.rows.get(comment, []))
     began = known or seen.starts or barred or Allowed.LOST in allows
     if job.status is JobStatus.PANICKED or not (known or (job.status is JobStatus.CANCELLED and began)):
@@ -199,19 +199,19 @@ def ran_minutes(seen: Evidence, allows: Collection[Allowed], fee_minutes: int) -
     if job.status is JobStatus.CANCELLED:
         if not job.started_at:
             return 0
-        # Without a request there is no fee: a reorganisation dropped it, and the answer was on the chain again first.
+        # Without a request there is no fee. A reorganisation may drop the request, and the answer is mined again first.
         return max(minutes, min(fee_minutes, job.granted_minutes)) if job.has_cancel_request else minutes
     return minutes
 
 
 def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> list[Row]:
-    """The completion records, in the spool or kept with the job, and accounting; of these jobs only."""
+    """The completion records of these jobs, in the spool or in the job's folder, and their accounting."""
     login = world.grid.slurm.login(cluster)
     names = {slurm_name(job.id) for job in jobs}
     found: list[Row] = []
     for place in ("spool/[0-9]*", "jobs/*/record"):
         for file in Path(login.grid_root).glob(place):
-            with suppress(FileNotFoundError):  # acknowledged meanwhile: it is found at its next place
+            with suppress(FileNotFoundError):  # acknowledged meanwhile: it is read from the job's folder
                 if file.stat().st_mtime < since:
                     continue
                 found += [row for row in Completions.parse(file.read_text()) if row.name in names]
@@ -221,13 +221,13 @@ def _slurm_rows(world: World, cluster: str, jobs: Iterable[Job], since: int) -> 
 
 
 def _named(line: str) -> list[Row]:
-    """A row of accounting with its name and comment, which nobody forges here."""
+    """A row of accounting with its name and comment. No job of these tests forges them."""
     trusted, name, comment = line.rsplit("|", 2)
     return [replace(row, name=name, comment=comment) for row in Sacct.parse(trusted)]
 
 
 def said_by(world: World, job_id: int) -> str:
-    """The end of what the job's claims wrote, on whichever cluster."""
+    """The end of the output of the job's claims, on any cluster."""
     folders = (Path(world.grid.slurm.login(offer.name).grid_root) / "jobs" for offer in OFFERS)
     files = (file for folder in folders for file in folder.glob(f"*-{job_id}-*/output.log"))
     return " | ".join(file.read_text(errors="replace")[-500:].strip() for file in files)
@@ -254,8 +254,8 @@ def _by_name(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def by_comment(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """A job's rows by claim.
 
-    Accounting that a dead controller never told of an end keeps a row without a comment: of a run that has a record,
-    that is no other run.
+    A controller that died may not have reported an end to accounting. Then accounting keeps a row without a comment.
+    If the run has a completion record, that row is not another run.
     """
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -271,5 +271,5 @@ def _starts(world: World, job: Job) -> list[str]:
 
 
 def outcomes(batch: Batch, job_ids: Iterable[int]) -> Counter[str]:
-    """How these jobs ended, in words."""
+    """The final states of these jobs, in words."""
     return Counter(batch.latest[job_id].status.words for job_id in job_ids)

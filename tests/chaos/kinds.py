@@ -1,6 +1,6 @@
-"""Kinds of jobs of a batch: what they run, and what must become of them when nothing but the supervisor suffers.
+"""The kinds of jobs of a batch: what they run, and how they must end when only the supervisor fails.
 
-Each job first notes its start in a file of its own, so that a payload that ran twice is seen.
+Each job first records its start in its own file, so that a payload that ran twice is detected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 10
 
 
 class Steering(Enum):
-    """What its customer does to a job meanwhile."""
+    """What the customer does with a job in flight."""
 
     NOTHING = "nothing"
     CANCEL = "cancel"
@@ -25,10 +25,10 @@ class Steering(Enum):
 
 @dataclass(frozen=True)
 class Kind:
-    """`command` may name {open}, a file that the round makes to let the job go.
+    """`command` may contain {open}, a file that the round creates to release the job.
 
-    `steer_at` are the states at which its customer may act.
-    `exit_status` is None where any but 0 is right. `minutes_locked`, 0 for plenty, is what the credits buy.
+    The customer may act in the states `steer_at`.
+    `exit_status` is None where any status but 0 is right. The credits buy `minutes_locked` minutes; 0 means plenty.
     """
 
     name: str
@@ -75,12 +75,12 @@ KINDS = {
 
 
 def slurm_name(job_id: int) -> str:
-    """The name of a grid's job in Slurm, and of its files in both folders of `definition`."""
+    """The name of the job in Slurm, and of its files in both folders of `definition`."""
     return f"0x{job_id:064x}"
 
 
 def definition(kind: Kind, starts: str, gates: str) -> workflow.Definition:
-    """The kind's workflow; `starts` is a folder that jobs can write, in `gates` each finds the file that lets it go."""
+    """The kind's workflow. Jobs write their starts into `starts` and find the file that releases them in `gates`."""
     note = f'echo "$SLURM_JOB_ID" >> {starts}/"$SLURM_JOB_NAME"'
     gate = f'{gates}/"$SLURM_JOB_NAME"'
     command = f"{note}; {kind.command.format(open=gate)}"

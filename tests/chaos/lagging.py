@@ -1,4 +1,4 @@
-"""A node that is some blocks behind: the real one, of which it tells nothing newer than that."""
+"""A node that lags some blocks behind: it forwards to the real node and hides its newest blocks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import aiohttp
 from aiohttp import web
 
 HOST = "127.0.0.1"
-# Position of the block in the parameters of those requests that name one.
+# The position of the block among the parameters of requests that name a block.
 NAMED = {"eth_getBlockByNumber": 0, "eth_call": 1, "eth_getTransactionCount": 1, "eth_estimateGas": 1, "eth_getCode": 1,
          "eth_getBalance": 1}  # fmt: skip
 
 
 class LaggingNode:
-    """Serves at `port` from a thread of its own, `blocks` behind the node at `url`, until it is closed."""
+    """Serves at `port` in its own thread, `blocks` behind the node at `url`, until it is closed."""
 
     def __init__(self, url: str, blocks: int) -> None:
         self._url = url
@@ -27,7 +27,7 @@ class LaggingNode:
         self.port: int = asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result()
 
     def close(self) -> None:
-        """End serving."""
+        """Stop serving."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -70,7 +70,7 @@ class LaggingNode:
             return str((await response.json())["result"])
 
     def _known(self, asked: dict[str, Any], answer: dict[str, Any], newest: int) -> dict[str, Any]:
-        """What it knows of the answer: receipts of newer blocks are none yet."""
+        """The answer without what lies in hidden blocks: their receipts are null."""
         result = answer.get("result")
         if asked["method"] == "eth_blockNumber":
             return {**answer, "result": hex(newest)}
@@ -80,7 +80,7 @@ class LaggingNode:
 
 
 def _of_block(asked: dict[str, Any], newest: int) -> dict[str, Any]:
-    """The request with the newest block that it knows for the newest there is."""
+    """The request with the newest visible block in place of the newest block."""
     place = NAMED.get(asked["method"])
     params = list(asked.get("params", []))
     if asked["method"] == "eth_estimateGas" and len(params) == 1:

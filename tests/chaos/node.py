@@ -1,4 +1,4 @@
-"""The chain's node in the hands of who runs it: reorganisations, fees, gas money, mining, its process and its clock."""
+"""Control of the chain's node: reorganisations, fees, gas money, mining, its process and its clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USUAL_BASE_FEE = GWEI
 
 
 async def until(reached: Callable[[], Awaitable[bool]], what: str, within_s: float = WITHIN_S) -> None:
-    """Wait for a condition through outages of the node."""
+    """Wait for a condition. Outages of the node are tolerated."""
     deadline = time.monotonic() + within_s
     while True:
         with suppress(ChainError, NotFound):
@@ -36,7 +36,7 @@ async def until(reached: Callable[[], Awaitable[bool]], what: str, within_s: flo
 
 
 class NodeKeeper:
-    """The node of a world's chain, reached past every proxy."""
+    """The node of a world's chain, reached without a proxy."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -45,7 +45,7 @@ class NodeKeeper:
         self._ahead_s = 0
 
     async def call(self, method: str, *params: Any) -> Any:
-        """By the node's private way, which takes every method."""
+        """Call the node's private socket, which allows every method."""
         try:
             return await self._private.call(method, *params)
         finally:
@@ -60,7 +60,7 @@ class NodeKeeper:
         await self.call("evm_setIntervalMining", 0)
 
     async def mine_every_second(self) -> None:
-        """As it is usual here."""
+        """Mine one block per second, the default of the grid."""
         await self.call("evm_setAutomine", False)
         await self.call("evm_setIntervalMining", 1)
 
@@ -69,7 +69,7 @@ class NodeKeeper:
         await self.call("evm_setAutomine", True)
 
     async def set_base_fee(self, wei: int) -> None:
-        """Of the next block; those after it go on from there."""
+        """Set the base fee of the next block. Later blocks continue from it."""
         await self.call("anvil_setNextBlockBaseFeePerGas", hex(wei))
 
     async def set_gas_money(self, address: str, wei: int) -> None:
@@ -78,39 +78,39 @@ class NodeKeeper:
     # -- history -----------------------------------------------------------------------------
 
     async def reorganise(self, depth: int = DEPTH) -> None:
-        """Drop the last blocks with all their transactions, for as many empty ones. The chain's clock goes on."""
+        """Replace the last blocks and their transactions with empty blocks. The chain's clock is not set back."""
         ahead_s = await self.ahead_s()
         await self.call("anvil_reorg", depth, [])
-        await self.call("evm_setTime", int(time.time()) + ahead_s)  # anvil's falls back with the blocks
+        await self.call("evm_setTime", int(time.time()) + ahead_s)  # anvil sets its clock back with the blocks
 
     async def counts(self) -> dict[str, int]:
-        """How many transactions of each person are on the chain."""
+        """The number of transactions on the chain per role."""
         keys = self._world.grid.keys
         addresses = [Wallet.load(keys.file(name)).address for name in keys.names if keys.file(name).exists()]
         answers = await self._rpc.batch([("eth_getTransactionCount", [one, "latest"]) for one in addresses])
         return {address: int(answer, 16) for address, answer in zip(addresses, answers, strict=True)}
 
     async def regain(self, counts: dict[str, int]) -> None:
-        """Wait until who lost transactions has as many on the chain again."""
+        """Wait until every role has its previous number of transactions on the chain."""
 
         async def regained() -> bool:
             now = await self.counts()
             return all(now[address] >= count for address, count in counts.items())
 
-        await until(regained, "what was dropped is on the chain again")
+        await until(regained, "the dropped transactions are on the chain again")
 
     # -- process -----------------------------------------------------------------------------
 
     async def end(self) -> None:
-        """End the node by a signal: it writes its state first."""
+        """Stop the node with a signal. It writes its state first."""
         self._ahead_s = await self.ahead_s()
         await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGTERM)
 
     async def cut_power(self) -> None:
-        """End it as a power cut does: the last seconds of the chain are lost.
+        """Kill it as a power cut would: the last seconds of the chain are lost.
 
-        But not while it writes its state, which it does in place: no node goes on from half of that. And not more than
-        a reorganisation takes back.
+        Not while it writes its state in place, because no node can start from half a file. And no more blocks than a
+        reorganisation drops.
         """
         self._ahead_s = await self.ahead_s()
         pid = self._world.grid.table.pid("anvil")
@@ -125,7 +125,7 @@ class NodeKeeper:
         await asyncio.to_thread(self._world.grid.table.stop, "anvil", SIGKILL)
 
     async def start(self) -> None:
-        """Start it with the state that it wrote last; the chain's clock goes on."""
+        """Start it with the state that it wrote last. The chain's clock is not set back."""
         await asyncio.to_thread(self._start)
         await self.call("evm_setTime", int(time.time()) + self._ahead_s)
 
@@ -139,17 +139,17 @@ class NodeKeeper:
     # -- clock -------------------------------------------------------------------------------
 
     async def ahead_s(self) -> int:
-        """How far the chain's clock is ahead of this machine's; its newest block is up to a second old."""
+        """How far the chain's clock is ahead of this machine's, within a second, the age of the newest block."""
         return math.ceil((await self._world.chain.head()).timestamp - time.time())
 
     async def jump(self, seconds: int) -> None:
-        """Let the chain's clock jump ahead. It stays ahead: blocks never go back in time."""
+        """Let the chain's clock jump ahead. It stays ahead, because block times never decrease."""
         await self.call("evm_increaseTime", seconds)
 
     # -- jobs --------------------------------------------------------------------------------
 
     async def until_job(self, reached: Callable[[Job], bool], since: int, what: str) -> None:
-        """Wait until that is true of a job asked for after the first `since` ones."""
+        """Wait until `reached` is true for a job requested after the first `since` ones."""
 
         async def found() -> bool:
             count = await self._world.chain.job_count()

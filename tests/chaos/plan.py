@@ -1,7 +1,7 @@
-"""Which faults a suite injects, in which rounds.
+"""The faults that a suite injects, by round.
 
-Those of a round follow each other while the same jobs are in flight. Only faults that allow the same besides go
-together, or the judge would be milder than it must be.
+The faults of a round follow each other while the same jobs are in flight. A round combines only faults that allow the
+same outcomes. Otherwise the judge would be less strict than it can be.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Iterable, Sequence
 from tests.chaos.fault import Allowed, Fault
 
 QUICK, LONG, DEEP = 30, 150, 2000
-Round = tuple[int, Sequence[Fault]]  # seed and faults
+Round = tuple[int, Sequence[Fault]]  # a seed and its faults
 
 
 def quick(faults: Iterable[Fault], seed: int, at_once: int) -> list[Round]:
-    """So many of the quick ones as fit into the quick tests, drawn by the seed, in few rounds."""
+    """As many quick faults as fit into the quick tests, drawn by the seed, in few rounds."""
     candidates = [fault for fault in faults if fault.quick]
     return [(seed, together) for together in _grouped(random.Random(seed).sample(candidates, QUICK), at_once)]
 
 
 def many(faults: Iterable[Fault], seed: int, count: int, at_once: int) -> list[Round]:
-    """So many injections: every fault as often as any other, in an order that differs from turn to turn."""
+    """`count` injections: every fault equally often, in an order that differs from turn to turn."""
     chosen, rounds, turn = list(faults), [], 0
     while count > 0:
         order = random.Random(f"{seed + turn}").sample(chosen, min(count, len(chosen)))
@@ -36,5 +36,5 @@ def many(faults: Iterable[Fault], seed: int, count: int, at_once: int) -> list[R
 def _grouped(faults: Iterable[Fault], at_once: int) -> list[Sequence[Fault]]:
     alike: dict[object, list[Fault]] = defaultdict(list)
     for fault in faults:
-        alike[fault.allows - {Allowed.STEP}].append(fault)  # which is as narrow for all
+        alike[fault.allows - {Allowed.STEP}].append(fault)  # the faults of a round allow the same outcomes
     return [group[at : at + at_once] for group in alike.values() for at in range(0, len(group), at_once)]

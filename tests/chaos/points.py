@@ -1,7 +1,7 @@
-"""Named points of the supervisor's work at which it can be killed, wrapped around the real code from outside.
+"""Named points at which the supervisor can be killed. They are wrapped around the real code from outside.
 
-A place is `before NAME` or `after NAME` of a point, or one of the `BETWEEN`. Which one kills is told by a small
-file, so that a running supervisor can be armed; see `Kills`.
+A place is `before NAME` or `after NAME` of a point, or one of the `BETWEEN`. A small file names the place that kills,
+so that a running supervisor can be armed; see `Kills`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from deepgrid.lifecycle.states import JobStatus
 
 ADOPTING = "deployments.provider.carriers"
-# Name of a point: module and attribute of the async function that does it.
+# The name of a point, and the module and attribute of the async function behind it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
     "start of the run": ("tasks.claim_jobs", "start_job_runs"),
@@ -36,8 +36,8 @@ POINTS = {
     "adoption": (ADOPTING, "adopt"),
     "tidying": ("runtime.worker", "tidy"),
 }
-# In the middle of an effect: sbatch is about to be run, or answered, on the login node and we have not read it;
-# a transaction is at the node and we do not know that it is mined.
+# In the middle of an effect. On the login node sbatch is about to run, or it has answered and the supervisor has not
+# read that. Or a transaction is at the node and the supervisor does not know that it is mined.
 BETWEEN = ("intent of sbatch", "answer of sbatch", "claim sent", "RUNNING report sent", "settlement sent")
 PLACES = tuple(f"{when} {name}" for name in POINTS for when in ("before", "after")) + BETWEEN
 
@@ -53,7 +53,7 @@ class Kills:
         self._arrivals = 0
 
     def arrive(self, place: str) -> None:
-        """Told by the wrapped code that it is at `place`."""
+        """Called by the wrapped code when it reaches `place`."""
         try:
             wanted = json.loads(self._file.read_text())
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class Kills:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def wants(self, *places: str) -> bool:
-        """Whether one of these places kills, for what is too costly to watch otherwise."""
+        """Whether one of these places kills. Some are too costly to watch without need."""
         try:
             return json.loads(self._file.read_text())["place"] in places
         except FileNotFoundError:
@@ -76,7 +76,7 @@ class Kills:
 
 
 def wrap_all(kills: Kills) -> None:
-    """Have `kills` told of every arrival. Raises AttributeError when the code has moved."""
+    """Report every arrival to `kills`. Raises AttributeError when the code has moved."""
     for name, (module, path) in POINTS.items():
         owner: Any = import_module(module)
         *parents, attribute = path.split(".")
@@ -99,7 +99,7 @@ def _around(original: Callable[..., Awaitable[Any]], name: str, kills: Kills) ->
 
 
 def _watch_sbatch(kills: Kills) -> None:
-    """The login node is this machine, so the protocol's files tell how far it is."""
+    """The login node is this machine, so the protocol's files show its progress."""
     from deepgrid.slurm.cluster import Cluster
     from deepgrid.slurm.submit.protocol import job_folder
 
@@ -140,7 +140,7 @@ def _watch_sending(kills: Kills) -> None:
 
 
 def _sent(call: Any) -> str:
-    """What a transaction tells the chain; empty for other calls."""
+    """The report that a transaction makes to the chain; empty for other calls."""
     if call.title == "claimNextJobs":
         return "claim"
     if call.title != "providerSetJobStatus":

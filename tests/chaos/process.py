@@ -1,4 +1,4 @@
-"""The supervisor under test, as the tests hold it: start it, kill it, have it die at a named point."""
+"""The process of the supervisor under test: start it, kill it, or let it die at a named point."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DIES_WITHIN_S = 90.0
 
 
 class NotReached(AssertionError):
-    """The supervisor did not come to the place where it was to be killed."""
+    """The supervisor did not reach the place where it should be killed."""
 
 
 class Supervisor:
-    """One supervisor of `cluster`; its log goes on over restarts."""
+    """One supervisor of `cluster`. Its log continues after a restart."""
 
     def __init__(self, cluster: str, ready: Path, folder: Path, patches: Patches) -> None:
         self.cluster = cluster
@@ -40,11 +40,11 @@ class Supervisor:
 
     @property
     def alive(self) -> bool:
-        """Whether the process that was started last still runs."""
+        """Whether the process that was started last is running."""
         return bool(self._pid) and _born(self._pid) == self._born
 
     def start(self, environment: Mapping[str, str] | None = None) -> None:
-        """Start it unless it runs; returns when the process exists. A new `environment` makes that slower."""
+        """Start it unless it runs. Returns when the process exists. A new `environment` makes the start slower."""
         if self.alive:
             return
         order = {
@@ -61,12 +61,12 @@ class Supervisor:
         self._born = _born(self._pid)
 
     def send(self, sig: signal.Signals) -> None:
-        """Send it a signal, if it lives."""
+        """Send it a signal if it runs."""
         if self.alive:
             os.kill(self._pid, sig)
 
     async def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """End it by a signal; returns when it is gone."""
+        """End it with a signal. Returns when the process is gone."""
         self.send(sig)
         await self.gone()
 
@@ -80,7 +80,7 @@ class Supervisor:
         return True
 
     def arm(self, place: str, nth: int = 1) -> None:
-        """Have it killed at the `nth` arrival at `place` from now on, in this process or a later one."""
+        """Kill it at the `nth` arrival at `place` from now on, in this process or a later one."""
         assert place in PLACES, place
         draft = self._kills.with_suffix(".draft")
         draft.write_text(json.dumps({"place": place, "nth": nth, "token": secrets.token_hex(4)}))

@@ -1,7 +1,7 @@
-"""A TCP proxy that is in the way: it refuses, hangs, trickles, cuts answers short, or answers itself.
+"""A TCP proxy with faults: it refuses, hangs, trickles, cuts answers short, or answers itself.
 
-It lives in a thread with a loop of its own, so blocking tests and asynchronous ones use it alike, and what it stands
-before keeps running. A mode holds for connections that are open already as well as for new ones.
+It has its own thread and event loop, so that blocking and asynchronous tests can use it. The server behind it keeps
+running. A mode applies to open connections as well as to new ones.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ CHUNK = 2**16
 
 @dataclass(frozen=True)
 class Pass:
-    """Everything goes through."""
+    """Everything is forwarded."""
 
 
 @dataclass(frozen=True)
 class Down:
-    """Open connections are cut, new ones refused."""
+    """Open connections are closed and new ones refused."""
 
 
 @dataclass(frozen=True)
 class Hang:
-    """Connections are accepted and nothing is forwarded; what was held back goes on with the next mode."""
+    """Connections are accepted and nothing is forwarded. The next mode forwards what was held back."""
 
 
 @dataclass(frozen=True)
 class Slow:
-    """Each piece waits `delay_s`, then comes `bytes_at_once` at a time with `pause_s` between."""
+    """Each chunk waits `delay_s` and is then sent `bytes_at_once` at a time, with pauses of `pause_s`."""
 
     delay_s: float = 0.2
     bytes_at_once: int = 512
@@ -44,14 +44,14 @@ class Slow:
 
 @dataclass(frozen=True)
 class Cut:
-    """A connection breaks after so many bytes of answer, counted from now on; the last byte before still arrives."""
+    """A connection breaks after this number of bytes of answers from now on. The bytes before that arrive."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Open connections are cut; each new one is answered with these bytes once its HTTP request is whole."""
+    """Open connections are closed. Each new one gets these bytes after its complete HTTP request."""
 
     body: bytes
 
@@ -60,13 +60,13 @@ Mode = Pass | Down | Hang | Slow | Cut | Answer
 
 
 def http(status: str, body: str = "", headers: str = "") -> Answer:
-    """An HTTP answer such as `429 Too Many Requests`; `headers` are whole lines, each with its CRLF."""
+    """An HTTP answer such as `429 Too Many Requests`. `headers` are complete lines that end with CRLF."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
     return Answer(f"{head}{headers}\r\n{body}".encode())
 
 
 class Proxy:
-    """Stands at `port` of loopback before `target_port`; the port stays its own until `close`, also while down."""
+    """Listens at `port` of loopback in front of `target_port`. It keeps the port until `close`, even while down."""
 
     def __init__(self, target_port: int, port: int = 0) -> None:
         self.target_port = target_port
@@ -75,24 +75,24 @@ class Proxy:
         self._keeper.bind((HOST, port))
         self.port: int = self._keeper.getsockname()[1]
         self.mode: Mode = Pass()
-        self.cuts = 0  # connections that `Cut` has broken so far
+        self.cuts = 0  # number of connections that `Cut` has broken
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"proxy-{self.port}", daemon=True)
         self._server: asyncio.Server | None = None
         self._links: set[asyncio.Task[None]] = set()
-        self._turn = asyncio.Event()  # set when the mode changes
+        self._turn = asyncio.Event()  # set whenever the mode changes
 
     def start(self) -> None:
-        """Begin to serve, passing everything."""
+        """Start to serve and forward everything."""
         self._thread.start()
         self.set(Pass())
 
     def set(self, mode: Mode) -> None:
-        """Behave so from now on; returns when it does."""
+        """Switch to this mode. Returns when it is in force."""
         self._do(self._set(mode))
 
     def close(self) -> None:
-        """Cut everything and free the port."""
+        """Close all connections and free the port."""
         if self._thread.is_alive():
             self._do(self._set(Down()))
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -130,13 +130,13 @@ class Proxy:
         except asyncio.CancelledError:
             writer.transport.abort()
         except OSError:
-            pass  # either side may leave at any time
+            pass  # either side may close at any time
         finally:
             self._links.discard(link)
             writer.close()
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Both directions, until both ended or one broke."""
+        """Forward both directions until both have ended or one broke."""
         far_reader, far_writer = await asyncio.open_connection(HOST, self.target_port)
         try:
             async with asyncio.TaskGroup() as directions:
@@ -167,7 +167,7 @@ class Proxy:
             writer.write_eof()
 
     async def _write_some(self, writer: asyncio.StreamWriter, data: bytes, left: int) -> None:
-        """Write all of it, or the first `left` bytes and break."""
+        """Write all bytes, or the first `left` ones and break the connection."""
         writer.write(data[:left])
         await writer.drain()
         if len(data) >= left:
@@ -184,7 +184,7 @@ async def _trickle(writer: asyncio.StreamWriter, data: bytes, mode: Slow) -> Non
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> None:
-    """One request in, one answer out; a client that sends something else gets the answer all the same."""
+    """Read one request and send one answer, even to a client that sends something else."""
     with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         head = await reader.readuntil(b"\r\n\r\n")
         length = [line.split(b":")[1] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]

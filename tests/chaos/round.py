@@ -1,4 +1,4 @@
-"""One round: jobs of mixed kinds in flight, one or several faults one after another, repair, every job judged."""
+"""One round: jobs of mixed kinds, one or several faults in turn, repair, and a verdict on every job."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def run_round(
     world: World, faults: Sequence[Fault], seed: int, record: Callable[[Row], None], *,
     jobs_per_fault: int = 4, long: bool = False,
 ) -> None:  # fmt: skip
-    """Inject the faults one after another, with jobs in flight before and during each.
+    """Inject the faults one after another, with jobs in flight before and during each of them.
 
-    Raises Violated with everything that is wrong, and the command that repeats the round.
+    Raises Violated with all violated invariants and the command that repeats the round.
     """
     rng = random.Random(f"{seed}:{','.join(fault.name for fault in faults)}")
     allows = frozenset(one for fault in faults for one in fault.allows)
@@ -42,7 +42,9 @@ async def run_round(
         try:
             last = await batch.submit(mixed(rng, jobs_per_fault, (), long=long))
             for place, fault in enumerate(faults, 1):
-                lengthy = long and 2 * place <= len(faults)  # others go on meanwhile, and the end does not wait
+                lengthy = long and 2 * place <= len(
+                    faults
+                )  # other tasks continue, and the end of the round does not wait for this
                 struck[fault.name] = await _strike(world, batch, fault, rng, last, jobs_per_fault, long=lengthy)
                 last = struck[fault.name][0][-jobs_per_fault:]
             await batch.end(max(COLD_WITHIN_S, *(fault.cold_within_s for fault in faults)))
@@ -59,14 +61,14 @@ async def run_round(
 
 
 def command(faults: Sequence[Fault], seed: int, jobs_per_fault: int, *, long: bool) -> str:
-    """What a person types to see the round again."""
+    """The command that repeats the round."""
     words = [".venv/bin/python", "-m", "tests.chaos", "--seed", str(seed), "--jobs", str(jobs_per_fault)]
     words += ["--long"] * long
     return shlex.join([*words, *(word for fault in faults for word in ("--fault", fault.name))])
 
 
 def mixed(rng: random.Random, count: int, needs: Sequence[str], *, long: bool) -> list[str]:
-    """Kinds for so many jobs, those that are needed among them."""
+    """The kinds of `count` jobs, including the needed ones."""
     usual = [kind for kind in KINDS.values() if long or not kind.long]
     drawn = rng.choices(usual, weights=[kind.weight for kind in usual], k=max(0, count - len(needs)))
     names = [*needs, *(kind.name for kind in drawn)]
@@ -77,7 +79,7 @@ def mixed(rng: random.Random, count: int, needs: Sequence[str], *, long: bool) -
 async def _strike(
     world: World, batch: Batch, fault: Fault, rng: random.Random, last: Sequence[int], count: int, *, long: bool
 ) -> tuple[list[int], float]:
-    """Let the jobs `last` come to some stage, then break it; returns the jobs that felt it, and how long it took."""
+    """Wait until the jobs `last` reach a stage, and inject the fault. Returns the affected jobs and the duration."""
     stage = rng.choice(STAGES)
     if not fault.awaited:
         await batch.until(lambda job: _has_come_to(job, stage), last)
@@ -94,11 +96,11 @@ def _has_come_to(job: Job, stage: JobStatus) -> bool:
 
 
 def _heal(world: World) -> None:
-    """Whatever a failed fault left behind must not fail the next round."""
+    """Repair everything, because remains of a failed fault must not fail the next round."""
     world.supervisor.disarm()
     world.supervisor.start()
 
 
 async def pause(rng: random.Random, most_s: float) -> None:
-    """For how long something is broken: a part of the fault, not of the test."""
+    """Wait while the fault lasts. The duration is part of the fault."""
     await asyncio.sleep(rng.uniform(0, most_s))

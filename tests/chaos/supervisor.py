@@ -1,11 +1,11 @@
 """The supervisor under test: the real body of `dps provider serve`, patched from outside before it starts.
 
-    python -m tests.chaos.supervisor CLUSTER SETTINGS      one supervisor, in this process
-    python -m tests.chaos.supervisor --ready SOCKET        a process that has imported everything and forks supervisors
+    python -m tests.chaos.supervisor CLUSTER SETTINGS      run one supervisor in this process
+    python -m tests.chaos.supervisor --ready SOCKET        import everything and fork supervisors on request
 
-SETTINGS is a JSON file with the fields of `Patches`. Reading the code takes seconds, and a test kills supervisors by
-the dozen: so one process does it once, and each line on its socket, the arguments of one supervisor in JSON with its
-log file, makes it fork one, which then starts as ever. It answers with the process id.
+SETTINGS is a JSON file with the fields of `Patches`. Importing the code takes seconds, and a test kills dozens of
+supervisors. So one process imports it once. For each line on its socket it forks a supervisor and answers with the
+process id. A line holds the arguments of one supervisor and its log file in JSON.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ FLOWS = tuple(
     f"flows.{name}"
     for name in ("cancel_jobs", "claim_jobs", "collect_zombies", "register_provider", "run_job", "top_up_jobs")
 )
-ADOPT_AGAIN_S = 10.0  # what a person stopped comes again after minutes; rounds are to last less
+ADOPT_AGAIN_S = 10.0  # adoption schedules a stopped run again after minutes; rounds must be shorter
 
 
 @dataclass(frozen=True)
 class Patches:
-    """What is different from the provider's block: the proxies' ports, and a file that arms a kill."""
+    """The differences from the provider's block: ports of the proxies, and a file that arms a kill."""
 
     ssh_port: int
     known_hosts: str
     book: str
     kills: str
-    state: str  # the supervisor's folder, of its own, as there may be two
+    state: str  # each supervisor has its own folder, because there may be two
 
     def save(self, file: Path) -> None:
         file.write_text(json.dumps(asdict(self)))
 
 
 def serve(cluster: str, settings_file: str) -> None:
-    """Be the supervisor, until a signal or a kill point ends it."""
+    """Run the supervisor until a signal or a kill point ends it."""
     from blocks import Provider
     from deepgrid.provider.session import ProviderSettings
     from deployments.cli.provider import serve_provider
     from tests.chaos.points import ADOPTING, Kills, wrap_all
 
-    if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # the library takes Python's way to sleep for an error
+    if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # libfaketime takes Python's way to sleep for an error
         time.sleep = _sleep
     patches = Patches(**json.loads(Path(settings_file).read_text()))
     original = Provider.settings
@@ -74,7 +74,7 @@ def _sleep(seconds: float) -> None:
 
 
 def stand_ready(path: str) -> None:
-    """Fork supervisors on demand, for ever; a dead one is reaped by the kernel."""
+    """Fork supervisors on request, without end. The kernel reaps dead ones."""
     _import_all()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(socket.AF_UNIX)
@@ -92,13 +92,13 @@ def stand_ready(path: str) -> None:
 
 
 def _become(order: dict[str, Any]) -> None:
-    """Be the supervisor of `order`; does not return."""
+    """Run the supervisor of `order`. Does not return."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(log, stream)
     arguments = [order["cluster"], order["settings"]]
-    if order["environment"]:  # such as a preloaded library, which only a new program minds
+    if order["environment"]:  # such as a preloaded library, which takes effect in a new program only
         os.execve(
             sys.executable, [sys.executable, "-m", __spec__.name, *arguments], {**os.environ, **order["environment"]}
         )

@@ -1,4 +1,4 @@
-"""Points x outcomes: how the jobs in flight at each fault ended, over all rounds of a session."""
+"""The table of points x outcomes: how the jobs in flight at each fault ended, over all rounds of a session."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
-PROPERTY = "chaos"  # under which a test's report has its rows
+PROPERTY = "chaos"  # the name of the rows in test reports
 ENDS = tuple(status.words for status in JobStatus if status.cold)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One fault of one round: how the jobs that felt it ended, how long it lasted, how much was wrong."""
+    """One fault of one round: final states of the affected jobs, duration, number of violated invariants."""
 
     fault: str
     ends: Counter[str]
@@ -23,7 +23,7 @@ class Row:
     wrong: int
 
     def told(self) -> dict[str, Any]:
-        """As plain values, which a test's report takes along."""
+        """The row as plain values for a test report."""
         return {**asdict(self), "ends": dict(self.ends)}
 
     @classmethod
@@ -32,7 +32,7 @@ class Row:
 
 
 class Table:
-    """Adds rows up."""
+    """Adds up rows per fault."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows = list(rows)
@@ -41,7 +41,7 @@ class Table:
         self._rows.append(row)
 
     def text(self) -> str:
-        """The table for people; empty without a row."""
+        """The table as text; empty without rows."""
         if not self._rows:
             return ""
         names = list(dict.fromkeys(row.fault for row in self._rows))

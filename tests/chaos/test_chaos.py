@@ -1,4 +1,4 @@
-"""Whatever breaks, no job and no minute is lost: faults injected into the real grid, every job judged afterwards."""
+"""Faults injected into a real grid lose no job and no minute. Every job is judged afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Record = Callable[[Row], None]
 
 
 def named(rounds: Sequence[Round], grids: int = 1) -> dict[str, Round]:
-    """The rounds by name; with two grids every other one is the second's, which then has about as much to do."""
+    """The rounds by name. With two grids every other round runs on the second one, so that both have equal work."""
     ordered = sorted(rounds, key=lambda one: len(one[1]), reverse=True)
     return {_name(*one, second=place % grids == 1): one for place, one in enumerate(ordered)}
 
@@ -39,20 +39,20 @@ VERY_MANY = named(many(FAULTS, FIRST_SEED + 100, DEEP, at_once=15), grids=2)
 
 
 @pytest.mark.parametrize("one", FEW.values(), ids=FEW)
-async def test_the_quickest_faults(world: World, record: Record, one: Round) -> None:
+async def test_quick_faults_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
     seed, faults = one
     await run_round(world, faults, seed, record, jobs_per_fault=3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("one", MANY.values(), ids=MANY)
-async def test_all_faults(world: World, record: Record, one: Round) -> None:
+async def test_all_faults_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
     seed, faults = one
     await run_round(world, faults, seed, record, long=True)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("one", VERY_MANY.values(), ids=VERY_MANY)
-async def test_all_faults_again_and_again(world: World, record: Record, one: Round) -> None:
+async def test_many_injections_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
     seed, faults = one
     await run_round(world, faults, seed, record, jobs_per_fault=6, long=True)

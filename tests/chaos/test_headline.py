@@ -1,6 +1,6 @@
-"""The promise in one picture: a hundred jobs end while their supervisor is down, and all are settled right soon after.
+"""A hundred jobs end while their supervisor is down. All are settled correctly within a minute of its start.
 
-The observed system tried each report three times for 15 s, with pauses of 3 s; after that the job's pay was lost.
+A comparable system tries each report three times for 15 s with pauses of 3 s. After that it loses the job's pay.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def test_jobs_that_end_while_the_supervisor_is_down_are_settled_within_a_m
         batch.open()
         await in_slurm_are(world, 0)
         assert [(job.id, said_by(world, job.id)) for job in batch.latest.values() if job.status.cold] == []
-        await asyncio.sleep(max(0.0, down_since + OLD_RETRIES_S - time.monotonic()))  # the length is the promise
+        await asyncio.sleep(max(0.0, down_since + OLD_RETRIES_S - time.monotonic()))  # longer than those retries
         world.supervisor.start()
         await batch.until(lambda job: job.status.cold, jobs, count=JOBS)
         assert time.monotonic() - world.supervisor.started_at < SETTLED_WITHIN_S
@@ -44,7 +44,7 @@ async def test_jobs_that_end_while_the_supervisor_is_down_are_settled_within_a_m
 
 
 async def in_slurm_are(world: World, count: int) -> None:
-    """Wait until so many jobs of the grid wait or run at the cluster."""
+    """Wait until this number of the grid's jobs wait or run in Slurm."""
     env = {**os.environ, **world.grid.slurm.environment(world.cluster)}
     deadline = time.monotonic() + 2 * PATIENCE_S
     while (found := await asyncio.to_thread(_in_slurm, env)) != count:

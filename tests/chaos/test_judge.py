@@ -1,4 +1,4 @@
-"""The judge of chaos accuses: a right history passes, each wrong one is named. And rounds mix no allowances."""
+"""The judge accepts a right history and names what is wrong in others. Rounds do not mix allowed outcomes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_right_history_passes() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_wrong_one_is_named(wrong: dict[str, Any], accusation: str) -> None:
+def test_what_is_wrong_in_a_history_is_named(wrong: dict[str, Any], accusation: str) -> None:
     assert accusation in judged(replace(RIGHT, **wrong))
 
 
@@ -84,7 +84,7 @@ def test_a_run_that_accounting_knows_without_a_comment_counts_once() -> None:
     assert "submitted for 2 claims" in judged(replace(RIGHT, rows=rows))
 
 
-def test_a_cancelled_job_that_was_reported_to_run_pays_the_fee_forgotten_or_barred_in_time() -> None:
+def test_a_cancelled_job_pays_the_fee_even_if_it_was_forgotten_or_barred_before_its_start() -> None:
     job = replace(JOB, status=JobStatus.CANCELLED, has_cancel_request=True, final_cost_wei=RATE)
     bill = settled(minutes=1, paid=8 * RATE // 10, cut=2 * RATE // 10, refunded=9 * RATE)
     rows = {COMMENT: [replace(RAN, state="CANCELLED", started_at=None)]}
@@ -96,7 +96,7 @@ def test_a_cancelled_job_that_was_reported_to_run_pays_the_fee_forgotten_or_barr
     assert "billed 1 minutes for 0" in judged(replace(seen, job=replace(job, started_at=0)), "cancelled")
 
 
-def test_a_job_may_fail_for_a_step_only_where_srun_says_that_it_could_not_start_it() -> None:
+def test_a_job_may_fail_because_of_a_step_only_if_srun_reports_it() -> None:
     failed = replace(RIGHT, job=replace(JOB, status=JobStatus.FAILED, exit_status=256))
     said = replace(failed, said="srun: error: Unable to create step for job 5: Unable to contact slurm controller")
     assert "is failed" in judged(failed, allows=[Allowed.STEP])
@@ -106,7 +106,7 @@ def test_a_job_may_fail_for_a_step_only_where_srun_says_that_it_could_not_start_
 
 
 @pytest.mark.parametrize("count", [LONG, DEEP])
-def test_rounds_inject_so_many_and_none_is_milder_than_its_faults(count: int) -> None:
+def test_rounds_inject_the_wanted_number_and_allow_only_what_each_fault_allows(count: int) -> None:
     faults = all_faults()
     rounds = many(faults.values(), random.Random(count).randrange(100), count, 10)
     assert sum(len(together) for _, together in rounds) == count

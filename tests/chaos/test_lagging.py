@@ -1,4 +1,4 @@
-"""A lagging node knows nothing of the last blocks, whatever is asked, and hands on what is to be mined."""
+"""A lagging node hides the last blocks from every request and forwards transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEHIND = 3
 
 @pytest.fixture
 async def bare(tmp_path: Path) -> AsyncIterator[Bare]:
-    """A key whose sender talks to the lagging node of a chain that mines when told."""
+    """A sender at the lagging node of a chain that mines on demand."""
     anvil = Anvil(tmp_path, idle=True)
     anvil.start()
     lagging = LaggingNode(anvil.url, BEHIND)
@@ -31,7 +31,7 @@ async def bare(tmp_path: Path) -> AsyncIterator[Bare]:
         anvil.stop()
 
 
-async def test_it_is_behind_with_everything_but_what_is_sent(bare: Bare) -> None:
+async def test_every_answer_lags_but_transactions_are_forwarded(bare: Bare) -> None:
     bare.anvil.mine(10)
     assert (await bare.node.head()).number == 10 - BEHIND
     mined = bare.send_raw(0)
@@ -43,7 +43,7 @@ async def test_it_is_behind_with_everything_but_what_is_sent(bare: Bare) -> None
     assert (await bare.node.head()).number == 11
 
 
-async def test_what_is_sent_through_it_lands_once(bare: Bare) -> None:
+async def test_a_transaction_sent_through_it_is_mined_once(bare: Bare) -> None:
     bare.anvil.mine(10)
     await bare.mine_until_done(*(bare.send() for _ in range(5)))
     assert bare.mined() == 5

@@ -1,4 +1,4 @@
-"""What the proxy does to a real connection, in each of its modes."""
+"""The effect of each mode of the proxy on a real connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT_S = 30.0
 
 @pytest.fixture
 async def echo() -> AsyncIterator[int]:
-    """The port of a server that sends back what it gets."""
+    """The port of an echo server."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(2**16):
@@ -51,7 +51,7 @@ class Peer:
             return await self.reader.readexactly(count)
 
     async def rest(self) -> bytes:
-        """What comes until the connection ends or breaks."""
+        """The bytes received until the connection ends or breaks."""
         got = b""
         try:
             async with asyncio.timeout(LIMIT_S):
@@ -66,14 +66,14 @@ async def connect(proxy: Proxy) -> Peer:
     return Peer(*await asyncio.open_connection(HOST, proxy.port))
 
 
-async def test_what_goes_in_comes_out_whole(proxy: Proxy) -> None:
+async def test_bytes_pass_unchanged(proxy: Proxy) -> None:
     peer, data = await connect(proxy), bytes(range(256)) * 4096
     peer.send(data)
     peer.writer.write_eof()
     assert await peer.rest() == data
 
 
-async def test_down_cuts_what_is_open_and_refuses_what_is_new_and_keeps_its_port(proxy: Proxy, echo: int) -> None:
+async def test_down_closes_open_connections_refuses_new_ones_and_keeps_its_port(proxy: Proxy, echo: int) -> None:
     peer = await connect(proxy)
     peer.send(b"one")
     assert await peer.receive(3) == b"one"
@@ -89,7 +89,7 @@ async def test_down_cuts_what_is_open_and_refuses_what_is_new_and_keeps_its_port
     assert await again.receive(3) == b"two"
 
 
-async def test_what_hung_goes_on_afterwards(proxy: Proxy) -> None:
+async def test_bytes_held_back_while_it_hangs_arrive_later(proxy: Proxy) -> None:
     old = await connect(proxy)
     proxy.set(Hang())
     new = await connect(proxy)
@@ -103,7 +103,7 @@ async def test_what_hung_goes_on_afterwards(proxy: Proxy) -> None:
     assert await new.receive(4) == b"late"
 
 
-async def test_slow_is_slow_and_whole(proxy: Proxy) -> None:
+async def test_slow_delivers_every_byte_slowly(proxy: Proxy) -> None:
     peer, began = await connect(proxy), time.monotonic()
     proxy.set(Slow(delay_s=0.1, bytes_at_once=100, pause_s=0.01))
     peer.send(b"x" * 1000)
@@ -112,7 +112,7 @@ async def test_slow_is_slow_and_whole(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 700, 65537])
-async def test_an_answer_is_cut_at_the_byte(proxy: Proxy, count: int) -> None:
+async def test_an_answer_is_cut_at_the_given_byte(proxy: Proxy, count: int) -> None:
     peer = await connect(proxy)
     peer.send(b"before")
     assert await peer.receive(6) == b"before"
@@ -122,7 +122,7 @@ async def test_an_answer_is_cut_at_the_byte(proxy: Proxy, count: int) -> None:
     assert proxy.cuts == 1
 
 
-async def test_it_answers_itself(proxy: Proxy) -> None:
+async def test_a_mode_with_an_answer_sends_it(proxy: Proxy) -> None:
     proxy.set(http("429 Too Many Requests", "slow down", "Retry-After: 1\r\n"))
     async with httpx.AsyncClient() as client:
         for _ in range(2):
@@ -130,7 +130,7 @@ async def test_it_answers_itself(proxy: Proxy) -> None:
             assert (answer.status_code, answer.text, answer.headers["Retry-After"]) == (429, "slow down", "1")
 
 
-def test_nobody_behind_it_is_a_broken_connection() -> None:
+def test_a_proxy_without_a_server_behind_it_breaks_connections() -> None:
     proxy = Proxy(1)
     proxy.start()
 

@@ -1,4 +1,4 @@
-"""What is told of rounds: the table of all, and for one that failed the command that repeats it."""
+"""The table of all rounds, and the command that repeats a failed round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = [
 ]
 
 
-def test_rows_that_went_with_reports_add_up() -> None:
+def test_rows_from_test_reports_add_up() -> None:
     heard = [Row.heard(json.loads(json.dumps(row.told()))) for row in ROWS]
     assert heard == ROWS
     lines = [line.split("  ") for line in Table(heard).text().splitlines()]

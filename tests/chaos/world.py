@@ -1,7 +1,7 @@
-"""One real grid with a supervisor that can be broken: real chain, Slurm, SSH, PostgreSQL, Prefect, services.
+"""A real grid whose supervisor can be broken, with real chain, Slurm, SSH, PostgreSQL, Prefect and services.
 
-The supervisor of `World.cluster` is the one under test. It reaches its sshd and its chain's node through proxies of
-its own, so that what breaks there breaks for it alone. The other cluster stays well.
+The supervisor of `World.cluster` is the one under test. It has its own proxies to its sshd and its chain's node, so
+that faults there affect nothing else. The other cluster stays healthy.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class ChaosGrid(LocalGrid):
-    """The one-machine grid, but for who supervises `cluster`."""
+    """The one-machine grid without the supervisor of `cluster`."""
 
     def __init__(self, state: Path, cluster: str) -> None:
         super().__init__(state)
         self.cluster = cluster
         self.ssh = Proxy(self.ports.port(f"{cluster}-sshd"))
         self.rpc = Proxy(self.ports.port("node-filter"))
-        # Paths of sockets are short; the grid's folder may be deep.
+        # Paths of sockets must be short, and the grid's folder may be deep.
         self._sockets = Path(tempfile.mkdtemp(prefix="chaos-"))
 
     def up(self, *args, **options) -> bool:  # type: ignore[no-untyped-def]
@@ -62,7 +62,7 @@ class ChaosGrid(LocalGrid):
 
     @cached_property
     def roles(self) -> Roles:
-        """This chain takes claims back, from the other cluster too."""
+        """Reorganisations of this chain drop claims of the other cluster too."""
         return replace(super().roles, claim_stays_s=ProviderSettings.claim_stays_s)
 
     def _supervise(self, offer: Offer) -> None:
@@ -73,7 +73,7 @@ class ChaosGrid(LocalGrid):
         self.supervisor.start()
 
     def make_supervisor(self, name: str) -> Supervisor:
-        """A supervisor of the cluster under test, with a folder of its own; it is not started yet."""
+        """A supervisor of the cluster under test with its own folder. It is not started yet."""
         folder = self.state / "chaos" / name
         folder.mkdir(parents=True, exist_ok=True)
         hosts = folder / "known_hosts"
@@ -87,7 +87,7 @@ class ChaosGrid(LocalGrid):
 
     @property
     def supervisor(self) -> Supervisor:
-        """The one under test."""
+        """The supervisor under test."""
         if not hasattr(self, "_supervisor"):
             self._supervisor = self.make_supervisor("first")
         return self._supervisor
@@ -102,7 +102,7 @@ class ChaosGrid(LocalGrid):
 
 
 class World:
-    """What a fault may break, and what a round needs; made by `chaos_world`."""
+    """Everything that a fault may break and a round needs; created by `chaos_world`."""
 
     def __init__(self, grid: ChaosGrid, customer: CustomerSession) -> None:
         self.grid = grid
@@ -111,13 +111,13 @@ class World:
         self.rpc = grid.rpc
         self.supervisor = grid.supervisor
         self.customer = customer
-        self.chain: Chain = customer.chain  # reaches the node directly
+        self.chain: Chain = customer.chain  # connected to the node directly
         self.provider = Wallet.load(grid.keys.file(grid.cluster)).address
         self.starts = grid.state / "storage" / "starts"
         self.gates = grid.state / "storage" / "gates"
 
     async def set_up(self) -> None:
-        """Credits that never run out, and folders for what jobs tell and wait for."""
+        """Provide plenty of credits, and folders for the starts and gates of jobs."""
         for folder in (self.starts, self.gates):
             folder.mkdir(exist_ok=True)
             folder.chmod(0o1777)
@@ -128,7 +128,7 @@ class World:
 
     @asynccontextmanager
     async def acting(self, name: str) -> AsyncIterator[Writer]:
-        """The means of `admin`, `operator`, `customer` or a cluster, on a connection of their own."""
+        """The writer of `admin`, `operator`, `customer` or a cluster, with its own connection."""
         async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
             sender = Sender(chain, Wallet.load(self.grid.keys.file(name)))
             try:
@@ -137,13 +137,13 @@ class World:
                 await sender.close()
 
     def second_supervisor(self) -> Supervisor:
-        """Another one of the same cluster and key, not started."""
+        """Another supervisor with the same cluster and key, not started."""
         return self.grid.make_supervisor("second")
 
 
 @asynccontextmanager
 async def chaos_world(state: Path, cluster: str = OFFERS[0].name) -> AsyncIterator[World]:
-    """A world, up for the length of the context; taken down whatever happens inside."""
+    """A world that runs for the duration of the context and is always taken down."""
     grid = ChaosGrid(state, cluster)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(asyncio.to_thread, grid.down)

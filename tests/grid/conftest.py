@@ -1,4 +1,4 @@
-"""One whole grid for the tests of this folder: real chain, Slurm, SSH, PostgreSQL, Prefect, services."""
+"""One whole grid for the tests of this folder, with real chain, Slurm, SSH, PostgreSQL, Prefect and services."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ DPS = Path(sys.executable).with_name("dps")
 
 @dataclass
 class Customer:
-    """The customer of the grid at a terminal, and what the chain says of the customer's jobs."""
+    """The customer of the grid at a terminal, and the state of the customer's jobs on chain."""
 
     grid: LocalGrid
     home: Path
 
     def dps(self, *arguments: str, check: int | None = None) -> subprocess.CompletedProcess[str]:
-        """Run `dps`; with `check`, its exit status must be that."""
+        """Run `dps`. With `check`, its exit status must equal `check`."""
         env = {**os.environ, "HOME": str(self.home), "DEEPGRID_BOOK": str(self.grid.book)}
         env["DPS_KEY_FILE"] = str(self.grid.keys.file("customer"))
         done = subprocess.run(
@@ -58,11 +58,11 @@ class Customer:
         return done
 
     def submit(self, workflow: str, *uses: str, affinities: Sequence[str] = (), delegate_spending: bool = False) -> int:
-        """Submit workflow text with 100 credits, as `dps submit` does but without a process; returns the job's id."""
+        """Submit workflow text with 100 credits, like `dps submit` without a process. Returns the job's id."""
         file = self.home / f"workflow-{time.monotonic_ns()}.yaml"
         file.write_text(workflow)
         order = read_order(file, LOCKED_WEI, uses=uses, affinities=affinities, delegate_spending=delegate_spending)
-        with ThreadPoolExecutor(1) as beside:  # this thread has an event loop already
+        with ThreadPoolExecutor(1) as beside:  # asyncio.run needs a thread without an event loop
             return beside.submit(asyncio.run, self._place(order)).result(PATIENCE_S)
 
     async def _place(self, order: Order) -> int:
@@ -75,7 +75,7 @@ class Customer:
             return await chain.job(job_id)
 
     async def settlement(self, job_id: int) -> Settlement:
-        """The job's settlement, checked: provider + cut + refund = locked, to the wei."""
+        """The job's settlement, after checking that provider + cut + refund = locked, to the wei."""
         async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
             settled = await chain.settlement(job_id)
             job = await chain.job(job_id)
@@ -85,7 +85,7 @@ class Customer:
         return settled
 
     async def until(self, job_id: int, reached: Callable[[Job], bool]) -> Job:
-        """Wait until the job is as wanted."""
+        """Wait until `reached` is true for the job."""
         deadline = time.monotonic() + PATIENCE_S
         async with await Chain.connect(AddressBook.load(self.grid.book)) as chain:
             while not reached(job := await chain.job(job_id)):
@@ -96,9 +96,9 @@ class Customer:
 
 @pytest.fixture(scope="package")
 def grid() -> Iterator[LocalGrid]:
-    """In a folder that others may pass through, so that root gives each customer an account.
+    """A running grid, in a folder that other accounts may enter, so that root gives each customer an account.
 
-    Its workers ask Prefect for runs every other second: tests start many runs as the UI does, and await each.
+    Its workers poll Prefect every two seconds, because the tests start many runs as the UI does and await each.
     """
     with open_folder() as folder, pytest.MonkeyPatch.context() as environment:
         one = LocalGrid(folder)
@@ -118,7 +118,7 @@ def customer(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> Custo
 
 @pytest.fixture
 def prefect_api(grid: LocalGrid) -> Iterator[None]:
-    """Flows of this process run on the grid's Prefect; what they sent is delivered while that is still there."""
+    """Flows of this process use the grid's Prefect. Their logs and events are delivered before it stops."""
     url, login = grid.prefect.environment()["PREFECT_API_URL"], grid.prefect.login()
     with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login, PREFECT_WORKER_QUERY_SECONDS: 1}):
         yield

@@ -1,4 +1,4 @@
-"""What tests do on the chain of the whole grid with the keys of its people."""
+"""Transactions of tests on the chain of the whole grid, with the keys of its roles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deployments.onemachine.grid import LocalGrid
 
 @asynccontextmanager
 async def acting(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
-    """The means of `admin`, `operator`, `customer` or a cluster."""
+    """The writer with the key of `admin`, `operator`, `customer` or a cluster."""
     async with await Chain.connect(AddressBook.load(grid.book)) as chain:
         sender = Sender(chain, Wallet.load(grid.keys.file(name)))
         try:
@@ -26,7 +26,7 @@ async def acting(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
 
 @asynccontextmanager
 async def constants(grid: LocalGrid, *, claim_timeout: int = 0, top_up_slice: int = 0) -> AsyncIterator[None]:
-    """Figures of the contract, in minutes, for a while; 0 leaves one as it is."""
+    """Change constants of the contract (in minutes) for the duration of the context; 0 keeps the current value."""
     async with acting(grid, "admin") as admin:
         before: Constants = await admin.chain.constants()
         changed = [

@@ -1,4 +1,4 @@
-"""A work pool with deployments of small flows, and workers of it in this process, against a real Prefect server."""
+"""A work pool on a real Prefect server, with deployments of small flows, and in-process workers for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def step(number: int) -> int:
 
 @flow(name="counts", persist_result=False)
 async def counts(number: int) -> int:
-    """Runs one task; remembers what it sees of a parent run."""
+    """Runs one task and records the parent run that it sees."""
     context = FlowRunContext.get()
     parents.append(context.flow_run.parent_task_run_id if context and context.flow_run else None)
     return await step(number)
@@ -38,7 +38,7 @@ async def counts(number: int) -> int:
 
 @flow(name="fails_once", persist_result=False)
 async def fails_once() -> None:
-    """Fails at its first attempt."""
+    """Fails on its first attempt."""
     attempts.append(1)
     if len(attempts) == 1:
         raise ValueError("the first attempt fails")
@@ -58,12 +58,12 @@ async def hands_over() -> None:
 
 @flow(name="alone", persist_result=False)
 async def alone() -> None:
-    """May not meet itself."""
+    """Has a concurrency limit of one."""
 
 
 @flow(name="run_job", persist_result=False)
 async def resumed() -> None:
-    """Goes on from the truth, as the real one does."""
+    """Can be started again at any point, like the real flow."""
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
 
 @asynccontextmanager
 async def working(may_start: Callable[[], bool] = lambda: True) -> AsyncIterator[InProcessWorker]:
-    """A worker of the pool while the context lasts."""
+    """A worker of the pool for the duration of the context."""
     online = asyncio.Event()
     worker = InProcessWorker(POOL, may_start)
     task = asyncio.create_task(worker.start(printer=lambda *_: online.set()))
@@ -113,13 +113,13 @@ def final(run: FlowRun) -> bool:
 
 
 async def create(client: PrefectClient, name: str, **parameters: object) -> FlowRun:
-    """A run that only the pool knows of, as the UI's Run button makes one."""
+    """Create a scheduled run in the pool, as the UI's Run button does."""
     deployment = await client.read_deployment_by_name(f"{name}/{POOL}")
     return await client.create_flow_run_from_deployment(deployment.id, parameters=parameters)
 
 
 async def end_of(client: PrefectClient, run: FlowRun) -> tuple[str | None, str | None]:
-    """Name and message of the run's final state."""
+    """The name and message of the run's final state."""
     run = await until(client, run, final)
     assert run.state is not None
     return run.state.name, run.state.message

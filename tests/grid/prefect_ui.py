@@ -1,4 +1,4 @@
-"""Prefect's UI in a real browser, as a person uses it."""
+"""Prefect's UI in a real browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.grid.conftest import PATIENCE_S
 
 CHROMIUM = "/usr/bin/chromium"
 PATIENCE_MS = PATIENCE_S * 1000
-# Chromium looks for its maker's hosts otherwise; tests stay on this machine.
+# Without these options chromium contacts hosts of its vendor. Tests must stay on this machine.
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -21,7 +21,7 @@ QUIET = [
 
 @asynccontextmanager
 async def browser_page(prefect: PrefectServer) -> AsyncIterator[Page]:
-    """A page of headless Debian chromium, logged in to Prefect's UI."""
+    """A page of headless chromium, logged in to Prefect's UI."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         try:
@@ -33,7 +33,7 @@ async def browser_page(prefect: PrefectServer) -> AsyncIterator[Page]:
 
 
 async def log_in(page: Page, prefect: PrefectServer) -> None:
-    """Open the UI, which asks for the login, and paste the line from the login's file, as `./run up` says."""
+    """Open the UI and log in with the line from the login file, as `./run up` explains."""
     await page.goto(prefect.ui_url)
     await page.wait_for_url("**/login**", timeout=PATIENCE_MS)
     await page.locator("input").fill(prefect.login_file.read_text(), timeout=PATIENCE_MS)
@@ -42,7 +42,7 @@ async def log_in(page: Page, prefect: PrefectServer) -> None:
 
 
 async def quick_run(page: Page, deployment_page: str, *, asks: bool) -> None:
-    """Press Run and Quick run; where the flow needs parameters, Run again in the form that asks for them."""
+    """Press Run and Quick run. If the flow has parameters, press Run again in the form that asks for them."""
     await page.goto(deployment_page)
     await page.get_by_role("button", name="Run", exact=True).click(timeout=PATIENCE_MS)
     await page.get_by_text("Quick run").click(timeout=PATIENCE_MS)

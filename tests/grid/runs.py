@@ -1,4 +1,4 @@
-"""Runs of deployments as tests start and await them: over Prefect's API, as its UI does."""
+"""Start and await runs of deployments over Prefect's API, as its UI does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ async def deployment(grid: LocalGrid, name: str) -> Json:
 async def run_now(grid: LocalGrid, name: str, **parameters: object) -> Json:
     """Start a run of the deployment `flow/name` and wait for its end; `result["state"]` has type and message.
 
-    Where runs may not overlap, one that meets another, which an event or a schedule started, is started once more.
+    A deployment with a concurrency limit may cancel it because of a run that an event or a schedule started.
+    Then it is started once more.
     """
     found = await deployment(grid, name)
     wanted = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
@@ -48,7 +49,7 @@ async def run_now(grid: LocalGrid, name: str, **parameters: object) -> Json:
 
 
 async def run_until(grid: LocalGrid, run_id: str, reached: Callable[[Json], bool]) -> Json:
-    """The run once it is as wanted."""
+    """Wait until `reached` is true for the run, and return the run."""
     deadline = time.monotonic() + PATIENCE_S
     async with api(grid) as client:
         while not reached(run := (await client.get(f"flow_runs/{run_id}")).raise_for_status().json()):
@@ -58,8 +59,10 @@ async def run_until(grid: LocalGrid, run_id: str, reached: Callable[[Json], bool
 
 
 async def tasks_of(grid: LocalGrid, run_id: str, *named: str) -> list[tuple[str, list[str]]]:
-    """The states that each task of the run went through, once all have ended and there is one for each of these
-    beginnings of names: Prefect records tasks some time after the run."""
+    """The states of each task of the run, after all have ended.
+
+    Prefect records tasks some time after the run. So this waits for a task with each of the `named` prefixes.
+    """
     wanted = {"flow_runs": {"id": {"any_": [run_id]}}}
     deadline = time.monotonic() + PATIENCE_S
     async with api(grid) as client:
@@ -78,7 +81,7 @@ async def tasks_of(grid: LocalGrid, run_id: str, *named: str) -> list[tuple[str,
 
 
 async def runs_of(grid: LocalGrid, name: str, *types: str) -> list[Json]:
-    """Runs of the deployment `flow/name`, newest first, of these state types or all."""
+    """The runs of the deployment `flow/name`, newest first, in these state types or in all."""
     found = await deployment(grid, name)
     wanted: Json = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_DESC"}
     if types:
@@ -89,7 +92,7 @@ async def runs_of(grid: LocalGrid, name: str, *types: str) -> list[Json]:
 
 @asynccontextmanager
 async def unscheduled(grid: LocalGrid, *names: str) -> AsyncIterator[None]:
-    """Keep the schedules of these deployments off, with no run of theirs under way."""
+    """Pause the schedules of these deployments, and wait until no run of theirs is active."""
     switched = [schedule for name in names for schedule in await _switch(grid, name, active=False)]
     for name in names:
         await none_under_way(grid, name)
@@ -102,14 +105,14 @@ async def unscheduled(grid: LocalGrid, *names: str) -> AsyncIterator[None]:
 
 
 async def none_under_way(grid: LocalGrid, name: str) -> None:
-    """Wait for the end of the deployment's runs that have begun, or that were started by hand or by an event."""
+    """Wait for the end of the deployment's runs that have begun, or that a person or an event started."""
     for run in await runs_of(grid, name, "SCHEDULED", "PENDING", "RUNNING"):
         if run["state_type"] != "SCHEDULED" or not run["auto_scheduled"]:
             await run_until(grid, run["id"], lambda run: run["state"]["type"] in FINAL)
 
 
 async def _switch(grid: LocalGrid, name: str, *, active: bool) -> list[str]:
-    """Switch all schedules of a deployment; returns the paths of those that were the other way round."""
+    """Set all schedules of a deployment active or inactive. Returns the API paths of the schedules that changed."""
     found = await deployment(grid, name)
     paths = [
         f"deployments/{found['id']}/schedules/{one['id']}" for one in found["schedules"] if one["active"] != active

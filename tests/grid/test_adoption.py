@@ -1,4 +1,4 @@
-"""Claims that were carried without their run get it from a real Prefect server, once, by whoever looks after them."""
+"""A claim that was carried without a flow run gets its run from a real Prefect server, once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEY = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
 
 @flow(name="run_job", persist_result=False)
 async def run_job(cluster: str, job_id: int, claimed_at: int) -> None:
-    """Nobody runs it here."""
+    """Never runs in these tests."""
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ async def client(prefect_api: None) -> AsyncIterator[PrefectClient]:
         flow_id = await client.create_flow(run_job)
         await client.create_deployment(flow_id, name=CLUSTER, work_pool_name=pool, entrypoint=f"{__name__}.run_job")
         yield client
-        for run in await runs_in(client, pool, *StateType):  # tests of real jobs look for runs by their number
+        for run in await runs_in(client, pool, *StateType):  # tests of real jobs find runs by the job's number
             await client.delete_flow_run(run.id)
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> ProviderSession:
-    """A provider none of whose claims is open."""
+    """A provider without open claims."""
     return cast(
         ProviderSession,
         SimpleNamespace(
@@ -66,7 +66,7 @@ def session(tmp_path: Path) -> ProviderSession:
 
 
 async def run_after_a_restart(client: PrefectClient, session: ProviderSession, key: JobKey) -> FlowRun:
-    """The claim's run, once a supervisor that knows only what the last one kept has looked after it."""
+    """The claim's run, after a supervisor has adopted the claim from the journal of the previous one."""
     kept = session.settings.state / f"{CLUSTER}.untold.json"
     CarriedJobs(kept, like=KEY).add([key])
     async with asyncio.timeout(PATIENCE_S):
@@ -93,7 +93,7 @@ async def test_a_claim_that_ended_without_a_run_gets_one(client: PrefectClient, 
     ],
     ids=str,
 )
-async def test_a_run_that_does_not_tell_the_end_comes_again(
+async def test_a_run_that_did_not_record_the_end_of_its_job_is_scheduled_again(
     client: PrefectClient, session: ProviderSession, state: State[None], then: str
 ) -> None:
     key = replace(KEY, job_id=time.monotonic_ns())

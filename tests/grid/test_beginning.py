@@ -1,4 +1,4 @@
-"""Runs that this process creates and begins itself, against a real Prefect server."""
+"""Flow runs that this process creates and starts itself, on a real Prefect server."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ async def test_runs_that_are_there_are_found_and_not_begun_again(
     assert {run.state_name for run in late} == {"Completed"}
 
 
-async def test_what_somebody_else_created_is_his_to_begin(
+async def test_a_run_that_another_process_created_is_left_to_that_process(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as another:
         another.setattr(beginning, "THIS_PROCESS", uuid4())
-        another.setattr(worker, "_begin", lambda run: None)  # it died before
+        another.setattr(worker, "_begin", lambda run: None)  # the other process died before that
         wanted = some_runs(1)
         [left] = await find_or_begin_runs(COUNTS, wanted)
     [found] = await find_or_begin_runs(COUNTS, wanted)
@@ -84,7 +84,7 @@ async def test_a_run_that_begins_here_can_be_cancelled(client: PrefectClient, wo
     assert run.state.is_cancelled()
 
 
-async def test_a_paused_pool_keeps_what_it_is_given(client: PrefectClient, worker: InProcessWorker) -> None:
+async def test_a_paused_pool_keeps_its_scheduled_runs(client: PrefectClient, worker: InProcessWorker) -> None:
     await client.update_work_pool(POOL, WorkPoolUpdate(is_paused=True))
     try:
         [run] = await find_or_begin_runs(COUNTS, some_runs(1))
@@ -95,14 +95,16 @@ async def test_a_paused_pool_keeps_what_it_is_given(client: PrefectClient, worke
     assert (await until(client, run, final)).state_name == "Completed"
 
 
-async def test_a_limit_of_the_deployment_counts(client: PrefectClient, worker: InProcessWorker) -> None:
+async def test_a_deployment_with_a_concurrency_limit_gets_scheduled_runs(
+    client: PrefectClient, worker: InProcessWorker
+) -> None:
     [run] = await find_or_begin_runs(f"alone/{POOL}", [NewRun(str(uuid4()), "alone", {})])
     assert run.state is not None
     assert run.state.is_scheduled()
     assert (await until(client, run, final)).state_name == "Completed"
 
 
-async def test_without_a_worker_or_its_leave_runs_are_scheduled(client: PrefectClient) -> None:
+async def test_without_a_worker_that_accepts_runs_they_are_scheduled(client: PrefectClient) -> None:
     [run] = await find_or_begin_runs(COUNTS, some_runs(1))
     assert run.state is not None
     assert run.state.is_scheduled()
@@ -114,7 +116,7 @@ async def test_without_a_worker_or_its_leave_runs_are_scheduled(client: PrefectC
         assert [(await until(client, one, final)).state_name for one in (run, held)] == ["Completed"] * 2
 
 
-async def test_what_the_server_refuses_is_told(client: PrefectClient, worker: InProcessWorker) -> None:
+async def test_a_refusal_of_the_server_is_raised(client: PrefectClient, worker: InProcessWorker) -> None:
     broken = {"number": {"__prefect_kind": "json", "value": "{"}}
     with pytest.raises(ValueError, match="JSON"):
         await find_or_begin_runs(COUNTS, [NewRun(str(uuid4()), "broken", broken)])
@@ -122,7 +124,7 @@ async def test_what_the_server_refuses_is_told(client: PrefectClient, worker: In
     assert (await until(client, run, final)).state_name == "Completed"
 
 
-async def test_a_lot_that_fails_is_told_when_the_others_are_done() -> None:
+async def test_the_error_of_one_batch_is_raised_after_the_others_are_done() -> None:
     done: list[int] = []
 
     async def lot(number: int) -> None:

@@ -1,4 +1,4 @@
-"""A cluster measured through its deployment: labels proposed, approved, asked for by a job, and shown with the run."""
+"""A cluster is measured through its deployment. Its labels are proposed, approved, used by a job and shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import api, run_now, unscheduled
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -30,7 +30,7 @@ async def labels_in_force(grid: LocalGrid, cluster: str) -> dict[str, str]:
 
 
 async def test_a_job_goes_where_a_measured_label_says(grid: LocalGrid, customer: Customer) -> None:
-    """To the dearer cluster, which alone was measured."""
+    """The job runs on the more expensive cluster, because only that one was measured."""
     async with unscheduled(grid, DEPLOYMENT):
         run = await run_now(grid, DEPLOYMENT, cluster=CLUSTER, programs=["machine", "hpl"])
         assert run["state"]["type"] == "COMPLETED", run["state"]
@@ -38,7 +38,7 @@ async def test_a_job_goes_where_a_measured_label_says(grid: LocalGrid, customer:
         assert "Proposed arch none -> x86_64" in run["state"]["message"] or "nothing moved" in run["state"]["message"]
 
         deadline = time.monotonic() + PATIENCE_S
-        while "compute.gflops" not in (labels := await labels_in_force(grid, CLUSTER)):  # the operator approves these
+        while "compute.gflops" not in (labels := await labels_in_force(grid, CLUSTER)):  # the operator approves them
             assert time.monotonic() < deadline, labels
             await asyncio.sleep(0.3)
         assert labels["os"] == "linux"

@@ -1,4 +1,4 @@
-"""A job cancelled wherever it stands: the right state, the right bill, nothing left in Slurm; on the whole grid."""
+"""A job can be cancelled in any state. Its final state and bill are right, and nothing is left in Slurm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting
 from tests.grid.runs import run_now, unscheduled
-from tests.grid.test_job_life import cold, in_slurm, steps
+from tests.grid.support import cold, in_slurm, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -33,7 +33,7 @@ def _scontrol(grid: LocalGrid, *arguments: str) -> None:
 
 @contextmanager
 def no_free_node(grid: LocalGrid) -> Iterator[None]:
-    """Alpha takes jobs and starts none."""
+    """Alpha accepts jobs and does not start them."""
     _scontrol(grid, "update", "NodeName=ALL", "State=DRAIN", "Reason=test")
     try:
         yield
@@ -42,7 +42,7 @@ def no_free_node(grid: LocalGrid) -> Iterator[None]:
 
 
 async def in_slurm_becomes(customer: Customer, job_id: int, reached: Callable[[str], bool]) -> None:
-    """Wait until the queues show the job as wanted."""
+    """Wait until `wanted` is true for what the queues show of the job."""
     deadline = time.monotonic() + PATIENCE_S
     while not reached(shown := in_slurm(customer, job_id)):
         assert time.monotonic() < deadline, shown
@@ -54,7 +54,7 @@ def gone(shown: str) -> bool:
 
 
 async def cancelled_for_nothing(customer: Customer, job_id: int) -> None:
-    """The job is cancelled, all its credits came back, and Slurm has nothing of it."""
+    """Check that the job is cancelled, all its credits were returned, and Slurm has no trace of it."""
     job = await customer.until(job_id, cold)
     assert job.status is JobStatus.CANCELLED
     settled = await customer.settlement(job_id)
@@ -62,13 +62,13 @@ async def cancelled_for_nothing(customer: Customer, job_id: int) -> None:
     await in_slurm_becomes(customer, job_id, gone)
 
 
-async def test_while_it_is_pending(customer: Customer) -> None:
+async def test_a_pending_job_is_cancelled(customer: Customer) -> None:
     job_id = customer.submit(LONG_WORK, "name=nowhere")
     customer.dps("job", "cancel", str(job_id), check=0)
     await cancelled_for_nothing(customer, job_id)
 
 
-async def test_while_it_is_meta_scheduled(customer: Customer) -> None:
+async def test_a_meta_scheduled_job_is_cancelled(customer: Customer) -> None:
     customer.grid.table.stop("supervisor-alpha")
     try:
         job_id = customer.submit(LONG_WORK, ON_ALPHA)
@@ -79,7 +79,7 @@ async def test_while_it_is_meta_scheduled(customer: Customer) -> None:
     await cancelled_for_nothing(customer, job_id)
 
 
-async def test_while_it_waits_in_slurm(customer: Customer) -> None:
+async def test_a_job_that_waits_in_slurm_is_cancelled(customer: Customer) -> None:
     with no_free_node(customer.grid):
         job_id = customer.submit(LONG_WORK, ON_ALPHA)
         await in_slurm_becomes(customer, job_id, lambda shown: "PENDING" in shown)
@@ -88,7 +88,7 @@ async def test_while_it_waits_in_slurm(customer: Customer) -> None:
         await cancelled_for_nothing(customer, job_id)
 
 
-async def test_while_it_runs(customer: Customer) -> None:
+async def test_a_running_job_is_cancelled(customer: Customer) -> None:
     job_id = customer.submit(LONG_WORK, ON_ALPHA)
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     customer.dps("job", "cancel", str(job_id), check=0)
@@ -101,8 +101,8 @@ async def test_while_it_runs(customer: Customer) -> None:
     await in_slurm_becomes(customer, job_id, gone)
 
 
-async def test_in_the_second_it_ends(customer: Customer) -> None:
-    """Whichever comes first, end or request: the outcome is one of the two, and so is the bill."""
+async def test_a_request_in_the_second_of_the_end_has_one_of_two_outcomes(customer: Customer) -> None:
+    """The end or the request comes first. The state and the bill both follow the one that came first."""
     job_ids = [customer.submit(steps(f"sleep {seconds}"), ON_ALPHA) for seconds in (1, 2, 3, 4)]
     async with acting(customer.grid, "customer") as writer:
         await asyncio.gather(*(_cancel_when_it_runs(customer, writer.cancel_job, job_id) for job_id in job_ids))
@@ -119,11 +119,11 @@ async def _cancel_when_it_runs(customer: Customer, cancel: Callable[[int], Await
     try:
         await cancel(job_id)
     except ContractError as error:
-        if error.name != "JobHotStatusOnly":  # the end was first
+        if error.name != "JobHotStatusOnly":  # the end came first
             raise
 
 
-async def test_a_run_with_nothing_to_do_says_so(customer: Customer) -> None:
+async def test_a_run_without_cancel_requests_says_so(customer: Customer) -> None:
     flow = "cancel_jobs/alpha"
     async with unscheduled(customer.grid, flow):
         run = await run_now(customer.grid, flow)

@@ -1,4 +1,4 @@
-"""Who a customer's job is on the one-machine grid, and what it reaches from inside."""
+"""On the one-machine grid a customer's job runs under the customer's account and cannot reach the grid's secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [
     pytest.mark.long, pytest.mark.timeout(900),
@@ -34,7 +34,7 @@ print("chain", "result" in ask(node, {"id": 1, "method": "eth_chainId", "params"
 """
 
 
-async def test_a_job_is_its_customers_account_and_reaches_neither_prefect_nor_the_nodes_cheats(
+async def test_a_job_runs_as_its_customer_and_reaches_neither_prefect_nor_test_methods_of_the_node(
     customer: Customer,
 ) -> None:
     grid = customer.grid

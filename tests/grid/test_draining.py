@@ -1,4 +1,4 @@
-"""Draining: no new claims, what was claimed is settled; for good, the supervisor ends with status 0 after it."""
+"""A draining cluster claims nothing new and settles its jobs. Drained for good, its supervisor exits with status 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.grid.conftest import DPS, PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
 from tests.grid.runs import api, deployment, run_now
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -42,7 +42,7 @@ class Provider:
         )  # fmt: skip
 
     async def says(self, *arguments: str) -> str:
-        """Output of a verb that succeeds."""
+        """The output of a verb, which must succeed."""
         process = self.begin(*arguments)
         said, _ = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
         assert process.returncode == 0, said
@@ -56,7 +56,7 @@ def provider(customer: Customer) -> Provider:
 
 @asynccontextmanager
 async def supervised_by(provider: Provider, grid: LocalGrid) -> AsyncIterator[subprocess.Popen[str]]:
-    """A supervisor of alpha whose end can be awaited, instead of the grid's, which is back at the end."""
+    """A supervisor of alpha that the test can await. The grid's own supervisor is stopped meanwhile."""
     await asyncio.to_thread(grid.table.stop, SUPERVISOR)
     process = provider.begin("serve", "alpha")
     try:
@@ -68,7 +68,7 @@ async def supervised_by(provider: Provider, grid: LocalGrid) -> AsyncIterator[su
         await asyncio.to_thread(grid.start, SUPERVISOR)
 
 
-async def test_drained_for_good_a_cluster_settles_claims_nothing_and_ends(
+async def test_a_cluster_drained_for_good_settles_its_jobs_claims_nothing_and_exits(
     customer: Customer, provider: Provider
 ) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
@@ -78,7 +78,7 @@ async def test_drained_for_good_a_cluster_settles_claims_nothing_and_ends(
     assert f"{CLAIM} is paused" in said and f"job {running}" in said and "ends with status 0" in said
     waiting = customer.submit(steps("echo waited"), ALPHA)
     await customer.until(waiting, lambda job: job.status is JobStatus.META_SCHEDULED)
-    async with supervised_by(provider, grid) as supervisor:  # started again meanwhile, it goes on draining
+    async with supervised_by(provider, grid) as supervisor:  # a restarted supervisor continues to drain
         by_hand = await run_now(grid, CLAIM, cluster="alpha")
         assert by_hand["state"]["message"] == "Nothing was claimed: alpha is drained."
         assert (await customer.job(waiting)).status is JobStatus.META_SCHEDULED
@@ -100,7 +100,7 @@ async def test_drained_for_good_a_cluster_settles_claims_nothing_and_ends(
         await customer.settlement(job_id)
 
 
-async def test_a_closed_grid_claims_nothing_and_finishes_what_runs(customer: Customer, provider: Provider) -> None:
+async def test_a_closed_grid_claims_nothing_and_finishes_running_jobs(customer: Customer, provider: Provider) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     running = customer.submit(steps(gate.pass_command), ALPHA)
     await customer.until(running, lambda job: job.status is JobStatus.RUNNING)
@@ -129,7 +129,7 @@ async def _claimed(grid: LocalGrid) -> list[int]:
 
 
 async def _pause_in_the_ui(grid: LocalGrid) -> None:
-    """What the switch in Prefect's UI does."""
+    """Pause or resume a work pool, as the switch in Prefect's UI does."""
     found = await deployment(grid, CLAIM)
     async with api(grid) as client:
         for one in found["schedules"]:

@@ -1,4 +1,4 @@
-"""When the in-process worker begins what is scheduled: by whose clock, and after a downtime."""
+"""When the in-process worker starts scheduled runs: by the clock of Prefect's server, and after a downtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.grid.pool import POOL, create, end_of, final, until, working
 pytestmark = pytest.mark.timeout(300)
 
 
-async def test_what_is_due_is_for_the_clock_of_prefects_server_to_say(
+async def test_the_clock_of_prefects_server_decides_which_runs_are_due(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = prefect_time.now
@@ -58,22 +58,22 @@ async def test_a_long_downtime_starts_no_burst(client: PrefectClient) -> None:
     assert len([end for end in ends if end != skipped]) <= 1
 
 
-async def test_nothing_is_taken_ahead_of_its_time(client: PrefectClient, worker: InProcessWorker) -> None:
-    """A run that is Pending holds its deployment's only slot: what a person starts meanwhile would be cancelled."""
+async def test_no_run_is_taken_before_its_time(client: PrefectClient, worker: InProcessWorker) -> None:
+    """A Pending run holds its deployment's only slot: a run that a person starts meanwhile would be cancelled."""
     deployment = await client.read_deployment_by_name(f"counts/{POOL}")
     due = datetime.now(UTC) + timedelta(seconds=8)
     scheduled = Scheduled(scheduled_time=due)
     run = await client.create_flow_run_from_deployment(deployment.id, parameters={"number": 1}, state=scheduled)
-    await until(client, await start_run(f"counts/{POOL}", {"number": 2}), final)  # the worker has looked
+    await until(client, await start_run(f"counts/{POOL}", {"number": 2}), final)  # the worker has polled
     await until(client, run, final)
     pending = next(state for state in await client.read_flow_run_states(run.id) if state.is_pending())
-    assert pending.timestamp > due - timedelta(seconds=2)  # the server tells its clock in whole seconds
+    assert pending.timestamp > due - timedelta(seconds=2)  # the server reports its clock in whole seconds
 
 
 async def test_a_clock_that_is_an_hour_ahead_holds_nothing_back(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prefect's server starts nothing before its time, by its own clock: claims would wait for that hour."""
+    """Prefect's server starts no run early by its own clock. Otherwise claims would wait for that hour."""
     clock = states.now
     monkeypatch.setattr(states, "now", lambda: clock() + timedelta(hours=1))
     run = await until(client, await start_run(f"counts/{POOL}", {"number": 3}), final)

@@ -1,4 +1,4 @@
-"""A job that its provider does not claim comes back by the schedule, and runs elsewhere."""
+"""A job that its provider does not claim is taken back on schedule and runs on another cluster."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
 from tests.grid.hands import constants
 from tests.grid.runs import runs_of
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-async def test_an_unclaimed_job_runs_elsewhere(customer: Customer) -> None:
+async def test_an_unclaimed_job_runs_on_another_cluster(customer: Customer) -> None:
     grid = customer.grid
     alpha, beta = (Wallet.load(grid.keys.file(name)).address for name in ("alpha", "beta"))
     grid.table.stop("supervisor-alpha")

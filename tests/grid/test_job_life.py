@@ -1,52 +1,28 @@
-"""The promises of a job's life, on the whole grid for real: states, exit statuses, bills, what is left in Slurm."""
+"""The life of a job on the whole grid: states, exit statuses, bills, and nothing left in Slurm."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import time
 
 import pytest
 
-from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, api, run_until, tasks_of
+from tests.grid.support import HEAD, cold, in_slurm, steps
 
 pytestmark = pytest.mark.timeout(600)
-
-HEAD = "enableLogging: true\nresources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}\n"
-
-
-def steps(*commands: str) -> str:
-    return HEAD + "steps:\n" + "".join(f"  - run: {{command: {json.dumps(command)}}}\n" for command in commands)
-
-
-def in_slurm(customer: Customer, job_id: int) -> str:
-    """What the queues of all clusters show of the job."""
-    found = ""
-    for cluster in ("alpha", "beta"):
-        environment = customer.grid.slurm.environment(cluster)
-        argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%A %T"]
-        found += subprocess.run(
-            argv, check=False, env={"PATH": "/usr/bin:/bin", **environment}, capture_output=True, text=True
-        ).stdout
-    return found.strip()
-
-
-def cold(job: Job) -> bool:
-    return job.status.cold
 
 
 @pytest.fixture(scope="module")
 def poor_job(customer: Customer) -> int:
-    """A job that would run for ten minutes and can pay for one; begun first, looked at last."""
+    """A job that would run for ten minutes and can pay for one. It is submitted first and checked last."""
     workflow = steps("sleep 600").replace("gpus: 0", "gpus: 4").replace("tasks: 1", "tasks: 2")
     return customer.submit(workflow)
 
 
-async def test_a_job_runs_and_everybody_is_paid(customer: Customer, poor_job: int) -> None:
+async def test_a_job_runs_and_its_provider_is_paid(customer: Customer, poor_job: int) -> None:
     done = customer.dps(
         "submit", "examples/hello-world.yaml", "--credits", "100", "--job-name", "hello", "--watch",
         "--exit-on-job-exit", check=0,
@@ -73,7 +49,7 @@ async def test_each_step_of_a_job_is_a_task_of_its_run(customer: Customer) -> No
     assert {(states[0], states[-1]) for _, states in histories} == {("Running", "Completed")}
 
 
-async def test_an_exit_code_arrives_everywhere(customer: Customer) -> None:
+async def test_the_exit_status_is_shown_by_dps_and_on_chain(customer: Customer) -> None:
     done = customer.dps("submit", "examples/exit-code.yaml", "--credits", "100", "-w", "-e")
     assert done.returncode == 3, done.stdout + done.stderr
     job = await customer.job(int(done.stdout.split("job ")[1].split()[0]))
@@ -82,7 +58,7 @@ async def test_an_exit_code_arrives_everywhere(customer: Customer) -> None:
     await customer.settlement(job.id)
 
 
-async def test_a_job_nobody_can_run_waits_and_says_why(customer: Customer) -> None:
+async def test_a_job_that_no_cluster_can_run_waits_and_says_why(customer: Customer) -> None:
     job_id = customer.submit(HEAD.replace("tasks: 1", "tasks: 100000") + "steps: [{run: {command: 'true'}}]\n")
     deadline = time.monotonic() + PATIENCE_S
     while "asks for 100000 CPUs" not in (shown := customer.dps("job", "get", str(job_id), check=0).stdout):
@@ -96,7 +72,7 @@ async def test_a_job_nobody_can_run_waits_and_says_why(customer: Customer) -> No
     assert settled.refunded_wei == (await customer.job(job_id)).locked_wei
 
 
-async def test_a_cancelled_job_is_gone_from_slurm(customer: Customer) -> None:
+async def test_a_cancelled_job_leaves_slurm(customer: Customer) -> None:
     job_id = customer.submit(steps("sleep 600"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     assert "RUNNING" in in_slurm(customer, job_id)
@@ -110,7 +86,7 @@ async def test_a_cancelled_job_is_gone_from_slurm(customer: Customer) -> None:
     await customer.settlement(job_id)
 
 
-async def test_a_killed_supervisor_loses_neither_job_nor_minute(customer: Customer) -> None:
+async def test_a_killed_supervisor_loses_no_job_and_bills_no_extra_minute(customer: Customer) -> None:
     job_id = customer.submit(steps("sleep 20", "echo survived"))
     job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     supervisor = f"supervisor-{'alpha' if job.rate_wei_per_minute < 10**18 else 'beta'}"
@@ -123,7 +99,7 @@ async def test_a_killed_supervisor_loses_neither_job_nor_minute(customer: Custom
     assert "survived" in customer.dps("job", "logs", str(job_id), "--follow", check=0).stdout
 
 
-async def test_a_job_past_its_credits_ends_out_of_credits(customer: Customer, poor_job: int) -> None:
+async def test_a_job_that_uses_up_its_credits_ends_out_of_credits(customer: Customer, poor_job: int) -> None:
     job = await customer.until(poor_job, cold)
     assert job.status is JobStatus.OUT_OF_CREDITS
     settled = await customer.settlement(poor_job)

@@ -1,4 +1,4 @@
-"""docs/how-to/provider.md, followed to the letter: from a Slurm cluster and an SSH key to the first paid job."""
+"""The commands of docs/how-to/provider.md lead from a Slurm cluster and an SSH key to the first paid job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEYS = {"# with the operator's key": "operator", "# with a customer's key": "cus
 
 @dataclass
 class Newcomer:
-    """Somebody who reads the page, and runs its commands in a shell whose variables last."""
+    """A new provider who runs the commands of the page in one shell, which keeps its variables."""
 
     customer: Customer
     home: Path
@@ -38,7 +38,7 @@ class Newcomer:
     supervisor: subprocess.Popen[bytes] | None = None
 
     def run(self, commands: str) -> str:
-        """Run commands as they stand on the page; what they export is there for the next ones."""
+        """Run commands exactly as on the page. The next ones see the variables that these export."""
         kept = self.home / "environment"
         environment = dict(self.environment)
         for words, name in KEYS.items():
@@ -56,7 +56,7 @@ class Newcomer:
         return done.stdout
 
     def serve(self, commands: str) -> None:
-        """Run the supervisor as in a terminal of its own."""
+        """Run the supervisor, as in a second terminal."""
         with (self.home / "supervisor.log").open("wb") as log:
             self.supervisor = subprocess.Popen(
                 ["bash", "-c", f"exec {commands}"], env=self.environment, cwd=REPOSITORY,
@@ -64,7 +64,7 @@ class Newcomer:
             )  # fmt: skip
 
     def stop(self) -> None:
-        """End the supervisor; one that does not listen is killed."""
+        """Terminate the supervisor, and kill it if it does not end."""
         if self.supervisor is None:
             return
         self.supervisor.terminate()
@@ -76,7 +76,7 @@ class Newcomer:
 
 @pytest.fixture
 async def newcomer(customer: Customer, tmp_path: Path) -> AsyncIterator[Newcomer]:
-    """With alpha's login node and a folder of their own there; afterwards gone from the grid again."""
+    """A provider with a folder on alpha's login node. It is removed from the grid after the test."""
     grid = customer.grid
     login, shared = grid.slurm.login("alpha"), Path(grid.slurm.login("alpha").grid_root)
     mine = {
@@ -109,7 +109,7 @@ async def forget(customer: Customer) -> None:
 
 
 def commands_of_the_page() -> list[str]:
-    """The page's blocks of shell commands, in order."""
+    """The blocks of shell commands on the page, in order."""
     page = (REPOSITORY / "docs" / "how-to" / "provider.md").read_text()
     return [block.strip() for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
 
@@ -117,7 +117,9 @@ def commands_of_the_page() -> list[str]:
 async def test_the_page_leads_to_the_first_paid_job(customer: Customer, newcomer: Newcomer) -> None:
     settings, *steps = commands_of_the_page()
     named = set(re.findall(r"(\w+)=", re.sub(r"#.*", "", settings)))
-    assert named - {"PREFECT_API_URL"} <= newcomer.environment.keys()  # the newcomer fills in what the page asks for
+    assert (
+        named - {"PREFECT_API_URL"} <= newcomer.environment.keys()
+    )  # the values that the page asks the reader to fill in
     paid = ""
     for commands in steps:
         if commands.startswith(SERVE):
@@ -146,6 +148,6 @@ async def test_the_page_leads_to_the_first_paid_job(customer: Customer, newcomer
 
 
 def give_gas(customer: Customer, provider: str) -> None:
-    """What the operator does for a newcomer."""
+    """The operator's commands for a new provider."""
     operator = str(customer.grid.keys.file("operator"))
     customer.dps("gas", "transfer", provider, "10", "--key", operator, check=0)

@@ -1,4 +1,4 @@
-"""Pausing stops new work only, and loses none: it waits on chain or in the pool until somebody resumes."""
+"""Pausing stops new work and loses none: it waits on chain or in the pool until it is resumed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, api, deployment, none_under_way, run_until, runs_of
-from tests.grid.test_job_life import cold, steps
-from tests.grid.test_three_ways import prefect
+from tests.grid.support import cold, prefect, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -26,7 +25,7 @@ POOLS = ("operator-grid", "provider-alpha", "provider-beta", "processes")
 async def test_with_every_deployment_paused_jobs_wait_and_running_ones_finish(customer: Customer) -> None:
     grid = customer.grid
     gate = Gate(grid)
-    running = customer.submit(steps(gate.pass_command, "echo finished all the same"))
+    running = customer.submit(steps(gate.pass_command, "echo finished while paused"))
     await customer.until(running, lambda job: job.status is JobStatus.RUNNING)
     heard = _lengths(grid, "operator", *SUPERVISORS)
     async with all_paused(grid):
@@ -67,7 +66,7 @@ async def test_with_every_pool_paused_runs_wait_in_it(customer: Customer) -> Non
 
 @asynccontextmanager
 async def all_paused(grid: LocalGrid) -> AsyncIterator[None]:
-    """Every schedule of every deployment is paused, and resumed at the end, by Prefect's command."""
+    """Pause every schedule of every deployment with Prefect's command, and resume them at the end."""
     await asyncio.to_thread(prefect, grid, "deployment", "schedule", "pause", "--all")
     await none_under_way(grid, "meta_schedule/grid")
     try:
@@ -90,12 +89,12 @@ async def _pause_pool(grid: LocalGrid, pool: str, *, paused: bool) -> None:
 
 
 def _lengths(grid: LocalGrid, *names: str) -> dict[str, int]:
-    """How much each process has said so far."""
+    """The length of each process's log so far."""
     return {name: len(grid.table.log_path(name).read_bytes()) for name in names}
 
 
 async def _until_said(grid: LocalGrid, heard: dict[str, int], words: str, *names: str) -> None:
-    """Wait until one of these processes says the words, after what was heard before."""
+    """Wait until one of these processes logs the text after the given position of its log."""
     deadline = time.monotonic() + PATIENCE_S
     while not any(words.encode() in grid.table.log_path(name).read_bytes()[heard[name] :] for name in names):
         assert time.monotonic() < deadline, f"nobody says {words!r}"

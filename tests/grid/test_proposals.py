@@ -1,4 +1,4 @@
-"""A change of measured labels is approved by itself; a change of prices waits for a person."""
+"""A change of measured labels is approved automatically. A change of prices waits for the operator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_measurements_are_approved_and_prices_wait(customer: Customer) -> 
 
 
 async def _until(chain: Chain, address: str, reached: Callable[[Provider], bool]) -> None:
-    """Wait until nothing waits for approval any more and what is in force is as wanted."""
+    """Wait until no proposal waits for approval and `wanted` is true for the terms in force."""
     deadline = time.monotonic() + PATIENCE_S
     while (one := await chain.provider(address)).waiting_for_approval or not reached(one):
         assert time.monotonic() < deadline, f"still {one}"

@@ -1,4 +1,4 @@
-"""The books of a day on the whole grid: a wrong bill is named with its evidence, all else agrees to the wei."""
+"""The books of one day on the whole grid name a wrong bill with its evidence. All other bills agree to the wei."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting
 from tests.grid.runs import Json, api, run_now, unscheduled
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -70,7 +70,7 @@ async def test_a_wrong_bill_is_named_and_a_clean_day_balances(customer: Customer
 
 @asynccontextmanager
 async def supervised_by_nobody(grid: LocalGrid, cluster: str) -> AsyncIterator[None]:
-    """The cluster without its supervisor, so that its key is ours."""
+    """The cluster without its supervisor, so that the test can use its key."""
     grid.table.stop(f"supervisor-{cluster}")
     try:
         yield
@@ -79,7 +79,7 @@ async def supervised_by_nobody(grid: LocalGrid, cluster: str) -> AsyncIterator[N
 
 
 async def bill_too_much(customer: Customer, job_id: int) -> Job:
-    """The job runs for a second at beta, whose provider waits, and bills two minutes."""
+    """Bill two minutes for a job that ran for one second on beta, while its supervisor is stopped."""
     await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
     async with acting(customer.grid, "beta") as beta:
         claimed = await beta.claim_next()
@@ -91,7 +91,7 @@ async def bill_too_much(customer: Customer, job_id: int) -> Job:
         await beta.set_running(job_id, 1)
         started_at = (await customer.job(job_id)).started_at
         deadline = time.monotonic() + PATIENCE_S
-        while await beta.chain.now() <= started_at + 60:  # the contract bills no minute that did not begin
+        while await beta.chain.now() <= started_at + 60:  # the contract refuses to bill a minute that has not begun
             assert time.monotonic() < deadline
             await asyncio.sleep(0.5)
         await beta.settle(job_id, JobStatus.FINISHED, 2)
@@ -99,7 +99,7 @@ async def bill_too_much(customer: Customer, job_id: int) -> Job:
 
 
 async def run_in_slurm(grid: LocalGrid, key: JobKey) -> SlurmJob:
-    """The claim's one run, to its end, by the same means as the supervisor's."""
+    """Run the claim to its end, with the same functions as the supervisor."""
     settings = grid.slurm.login("beta")
     customer = Wallet.load(grid.keys.file("customer")).address
     login = Login(settings)
@@ -119,7 +119,7 @@ async def run_in_slurm(grid: LocalGrid, key: JobKey) -> SlurmJob:
 
 
 async def submit_many(customer: Customer, count: int, cluster: str = "alpha") -> list[int]:
-    """Submit small jobs for one cluster, all at once; returns their ids."""
+    """Submit small jobs for one cluster at the same time. Returns their ids."""
     file = customer.home / f"many-{cluster}.yaml"
     file.write_text(steps("true"))
     order = read_order(file, LOCKED_WEI)
@@ -139,7 +139,7 @@ async def _request(session: CustomerSession, order: Order, place: str) -> int:
 
 
 async def all_cold(chain: Chain, ids: list[int]) -> None:
-    """Wait for the end of all these jobs, with one question for all."""
+    """Wait for the end of all these jobs, with one query per poll."""
     deadline = time.monotonic() + PATIENCE_S
     while hot := [job.id for job in await chain.jobs(ids) if not cold(job)]:
         assert time.monotonic() < deadline, hot
@@ -147,7 +147,7 @@ async def all_cold(chain: Chain, ids: list[int]) -> None:
 
 
 async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> None:
-    """The Parquet file of the run has these jobs, as the contract settled them."""
+    """Check that the run's Parquet file has these jobs with the amounts that the contract settled."""
     file = max((state / "books").glob("*.parquet"), key=lambda file: file.stat().st_mtime)
     rows = pd.read_parquet(file).set_index("job_id")
     for job_id in ids:
@@ -162,6 +162,6 @@ async def the_file_has_every_wei(chain: Chain, state: Path, ids: list[int]) -> N
 
 
 async def artifact(grid: LocalGrid, key: str) -> Json:
-    """The newest artifact of this key."""
+    """The newest artifact with this key."""
     async with api(grid) as client:
         return dict((await client.get(f"artifacts/{key}/latest")).raise_for_status().json())

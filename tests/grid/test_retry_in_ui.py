@@ -1,4 +1,4 @@
-"""Retry in the Prefect UI, clicked in a real browser, goes on with a job whose run had stopped."""
+"""The Retry button of the Prefect UI continues a job whose run was stopped."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.prefect_ui import browser_page
 from tests.grid.runs import api
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-async def test_retry_of_a_cancelled_run_goes_on_with_the_job(customer: Customer) -> None:
-    """Cancelling a run stops its carrier, not the job; adoption would let the run come again after some minutes."""
+async def test_retry_of_a_cancelled_run_continues_the_job(customer: Customer) -> None:
+    """Cancelling a run stops its carrier and not the job. Adoption would schedule the run again some minutes later."""
     grid, gate = customer.grid, Gate(customer.grid)
     job_id = customer.submit(steps(gate.pass_command, "echo retried"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -41,7 +41,7 @@ async def test_retry_of_a_cancelled_run_goes_on_with_the_job(customer: Customer)
 
 
 async def _retry(page: Page, address: str) -> None:
-    """Press Retry and confirm, as a person does."""
+    """Press Retry and confirm."""
     await page.goto(address)
     button = page.get_by_role("button", name="Retry").first
     await expect(button).to_be_visible(timeout=PATIENCE_S * 1000)
@@ -50,7 +50,7 @@ async def _retry(page: Page, address: str) -> None:
 
 
 async def _run_in_state(customer: Customer, job_id: int, state: str) -> dict[str, Any]:
-    """The job's flow run once it is in a state of this type."""
+    """Wait until the job's flow run is in a state of this type, and return the run."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}, "state": {"type": {"any_": [state]}}}}
     deadline = time.monotonic() + PATIENCE_S
     async with api(customer.grid) as client:

@@ -1,12 +1,9 @@
-"""Every scheduled flow, run in each of the three ways: by its schedule, by the command, by the UI's Run button."""
+"""Every scheduled flow runs in three ways: by its schedule, by Prefect's command and by the UI's Run button."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -19,17 +16,18 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S
 from tests.grid.prefect_ui import browser_page, quick_run
 from tests.grid.runs import FINAL, Json, api, deployment, run_until, runs_of, unscheduled
+from tests.grid.support import prefect
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EVERY_S = 60
 TRIES = 4
-SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the others take minutes
+SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the other programs take minutes
 
 
 def scheduled() -> list[str]:
-    """The deployments with a schedule: the operator's, and those of one cluster."""
+    """The names of the deployments with a schedule: the operator's and those of one cluster."""
     names = []
     for role, owner in (("operator", "grid"), ("provider", "alpha")):
         written = yaml.safe_load((REPOSITORY / "deployments" / role / "prefect.yaml").read_text())
@@ -42,7 +40,7 @@ NAMES = scheduled()
 
 @pytest.fixture
 async def quiet(grid: LocalGrid) -> AsyncIterator[None]:
-    """No schedule of them is on, and none of them takes minutes."""
+    """The schedules of these deployments are paused, and no run of theirs takes minutes."""
     before = {name: (await deployment(grid, name))["parameters"] for name in NAMES if name in SHORTER}
     async with unscheduled(grid, *NAMES):
         for name, parameters in before.items():
@@ -54,13 +52,13 @@ async def quiet(grid: LocalGrid) -> AsyncIterator[None]:
                 await _set_parameters(grid, name, parameters)
 
 
-async def test_by_its_schedule(grid: LocalGrid, quiet: None) -> None:
+async def test_each_flow_runs_by_its_schedule(grid: LocalGrid, quiet: None) -> None:
     runs = await asyncio.gather(*(_scheduled_run(grid, name) for name in NAMES))
     bad = {name: run["state"] for name, run in zip(NAMES, runs, strict=True) if not ended_well(name, run)}
     assert not bad, bad
 
 
-async def test_by_the_command(grid: LocalGrid, quiet: None) -> None:
+async def test_each_flow_runs_by_the_command(grid: LocalGrid, quiet: None) -> None:
     async def start(name: str) -> str:
         said = await asyncio.to_thread(prefect, grid, "deployment", "run", name)
         found = re.search(r"UUID: ([0-9a-f-]{36})", said)
@@ -70,7 +68,7 @@ async def test_by_the_command(grid: LocalGrid, quiet: None) -> None:
     await all_end_well(grid, start)
 
 
-async def test_by_the_run_button(grid: LocalGrid, quiet: None) -> None:
+async def test_each_flow_runs_by_the_run_button(grid: LocalGrid, quiet: None) -> None:
     async with browser_page(grid.prefect) as page:
 
         async def start(name: str) -> str:
@@ -84,7 +82,7 @@ async def test_by_the_run_button(grid: LocalGrid, quiet: None) -> None:
 
 
 async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) -> None:
-    """Start a run of each and await all; one that met a run which an event had started is started again."""
+    """Start a run of each deployment and await all. Start it again if another active run caused its cancellation."""
     left = NAMES
     for _ in range(TRIES):
         started = {name: await start(name) for name in left}
@@ -98,24 +96,15 @@ async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) 
 
 
 def ended_well(name: str, run: Json) -> bool:
-    """Completed; books that do not balance, which other tests leave on purpose, are named by a failure of their own."""
+    """Whether a run ended as expected. Books may be out of balance, because other tests leave wrong bills."""
     state = run["state"]
     if name.startswith("reconcile_billing") and state["type"] == "FAILED":
         return bool(state["message"]) and "exception" not in state["message"]
     return bool(state["type"] == "COMPLETED")
 
 
-def prefect(grid: LocalGrid, *arguments: str) -> str:
-    """What the `prefect` command says."""
-    command = [str(Path(sys.executable).with_name("prefect")), "--no-prompt", *arguments]
-    env = {**os.environ, **grid.prefect.environment()}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 async def _scheduled_run(grid: LocalGrid, name: str) -> Json:
-    """A run that a schedule made, once one has ended that was not skipped; then that schedule goes."""
+    """Add a schedule, wait for the end of a run that it created and that was not skipped, and remove the schedule."""
     begun = datetime.now(UTC)
     often = {"interval": EVERY_S, "anchor_date": (begun + timedelta(seconds=10)).isoformat()}
     path = f"deployments/{(await deployment(grid, name))['id']}/schedules"
@@ -138,7 +127,7 @@ async def _ended_since(grid: LocalGrid, name: str, begun: str) -> Json:
 
 
 async def _new_run(grid: LocalGrid, name: str, before: set[str]) -> str:
-    """The run that is not among those before."""
+    """Wait for a run that is not among the known ones."""
     deadline = time.monotonic() + PATIENCE_S
     while not (new := [run["id"] for run in await runs_of(grid, name) if run["id"] not in before]):
         assert time.monotonic() < deadline, f"the button started no run of {name}"

@@ -1,6 +1,6 @@
-"""A job that gets more time outlives its first limit, whoever was down meanwhile: by hand, or slice by slice.
+"""A topped-up job outlives its first time limit, whichever process was down, by hand or slice by slice.
 
-The minutes of two jobs pass together: one is begun in the first test, one in the second, and both are looked at last.
+Two jobs run at the same time. The first and the second test submit them; the last two tests check them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deepgrid.slurm.observe.commands import limit_minutes
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.hands import acting, constants
 from tests.grid.runs import run_now, runs_of, unscheduled
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -28,13 +28,13 @@ FLOW = "top_up_jobs/{}"
 ON_ALPHA = "name=alpha"
 AUTO = "auto_top_up/grid"
 SLICES = 2
-SAVED_MINUTES = 5  # for 300 credits
-# A whole node of beta, of which 100 credits pay for one minute; the cluster has two.
+SAVED_MINUTES = 5  # with 300 credits
+# One of beta's two whole nodes. 100 credits pay for one minute.
 NODE = {"gpus: 0": "gpus: 2", "cpusPerTask: 1": "cpusPerTask: 8", "memPerCpu: 100": "memPerCpu: 1000"}
 
 
 def on_a_node_of_beta(command: str) -> str:
-    """A workflow that costs what a node costs."""
+    """A workflow that costs as much as a whole node."""
     workflow = steps(command)
     for one, all_of_it in NODE.items():
         workflow = workflow.replace(one, all_of_it)
@@ -42,14 +42,14 @@ def on_a_node_of_beta(command: str) -> str:
 
 
 def limit_at_slurm(customer: Customer, cluster: str, job_id: int) -> int | None:
-    """The minutes that the cluster's Slurm gives the job."""
+    """The job's time limit in the cluster's Slurm, in minutes."""
     environment = {**os.environ, **customer.grid.slurm.environment(cluster)}
     argv = ["squeue", "-h", "-a", "-n", f"0x{job_id:064x}", "-o", "%l"]
     return limit_minutes(subprocess.check_output(argv, env=environment, text=True, timeout=PATIENCE_S).strip())
 
 
 async def limit_at_slurm_becomes(customer: Customer, cluster: str, job_id: int, minutes: int) -> None:
-    """Wait until Slurm gives the job so much time."""
+    """Wait until the job has this time limit in Slurm."""
     deadline = time.monotonic() + PATIENCE_S
     while (limit := limit_at_slurm(customer, cluster, job_id)) != minutes:
         assert time.monotonic() < deadline, f"the limit is still {limit}"
@@ -57,7 +57,7 @@ async def limit_at_slurm_becomes(customer: Customer, cluster: str, job_id: int, 
 
 
 async def queue_is_emptied(customer: Customer, cluster: str, job_id: int) -> None:
-    """Wait until a run has taken the top-up off the queue, and has said of which job it was."""
+    """Wait until a run has taken the top-up off the queue and has named its job."""
     deadline = time.monotonic() + PATIENCE_S
     async with acting(customer.grid, cluster) as provider:
         while await provider.chain.queues(provider.address) != Queues(0, 0, 0):
@@ -69,13 +69,13 @@ async def queue_is_emptied(customer: Customer, cluster: str, job_id: int) -> Non
 
 
 async def _said(customer: Customer, cluster: str) -> str:
-    """What all runs of the cluster said."""
+    """The messages of all runs of the cluster."""
     runs = await runs_of(customer.grid, FLOW.format(cluster), "COMPLETED")
     return "\n".join(run["state"]["message"] for run in runs)
 
 
 def top_up(customer: Customer, job_id: int) -> int:
-    """Buy time for 200 credits as a customer does; returns the new limit in minutes, as the command names it."""
+    """Buy time for 200 credits as a customer. Returns the new limit in minutes, as the command prints it."""
     said = customer.dps("job", "topup", str(job_id), "200", check=0).stdout
     found = re.search(rf"job {job_id} may run for (\d+) minutes in all", said)
     assert found, said
@@ -84,14 +84,14 @@ def top_up(customer: Customer, job_id: int) -> int:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def saved_job(customer: Customer) -> int:
-    """A job bought for one minute that needs more, topped up as soon as it runs; begun first, looked at last."""
+    """A job that is paid for one minute and needs more. It is topped up as soon as it runs, and checked last."""
     job_id = customer.submit(on_a_node_of_beta("sleep 120"))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     assert top_up(customer, job_id) == SAVED_MINUTES
     return job_id
 
 
-async def test_a_top_up_moves_the_limit_at_slurm(customer: Customer, saved_job: int) -> None:
+async def test_a_top_up_extends_the_time_limit_in_slurm(customer: Customer, saved_job: int) -> None:
     await limit_at_slurm_becomes(customer, "beta", saved_job, SAVED_MINUTES)
     await queue_is_emptied(customer, "beta", saved_job)
     assert (await customer.job(saved_job)).pending_top_up_wei == 0
@@ -99,7 +99,7 @@ async def test_a_top_up_moves_the_limit_at_slurm(customer: Customer, saved_job: 
 
 @pytest.fixture(scope="module")
 def sliced_job(customer: Customer, saved_job: int) -> int:
-    """A job bought for one minute, which the grid may prolong; begun second, looked at last."""
+    """A job that is paid for one minute and may be topped up by the grid. It is submitted second and checked last."""
     return customer.submit(on_a_node_of_beta("sleep 600"), delegate_spending=True)
 
 
@@ -122,7 +122,7 @@ async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, s
 
 
 async def _top_up_while_paid(customer: Customer) -> list[str]:
-    """Run the flow until it says that the job cannot pay; what it said each time."""
+    """Run the flow until it reports that the job cannot pay. Returns the message of each run."""
     said: list[str] = []
     deadline = time.monotonic() + 60 * SLICES + PATIENCE_S
     while not said or "cannot pay" not in said[-1]:
@@ -133,7 +133,9 @@ async def _top_up_while_paid(customer: Customer) -> list[str]:
     return said
 
 
-async def test_one_made_while_the_supervisor_is_down_counts_from_its_start(customer: Customer, saved_job: int) -> None:
+async def test_a_top_up_made_while_the_supervisor_is_down_takes_effect_when_it_starts(
+    customer: Customer, saved_job: int
+) -> None:
     job_id = customer.submit(steps("sleep 600"), ON_ALPHA)
     job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
     customer.grid.kill("supervisor-alpha")
@@ -149,7 +151,7 @@ async def test_one_made_while_the_supervisor_is_down_counts_from_its_start(custo
     await customer.settlement(job_id)
 
 
-async def test_a_run_with_nothing_to_do_says_so(customer: Customer) -> None:
+async def test_a_run_without_top_ups_says_so(customer: Customer) -> None:
     flow = FLOW.format("alpha")
     async with unscheduled(customer.grid, flow):
         run = await run_now(customer.grid, flow)
@@ -157,13 +159,13 @@ async def test_a_run_with_nothing_to_do_says_so(customer: Customer) -> None:
     assert run["state"]["message"] == "Nothing to top up."
 
 
-async def test_the_job_has_outlived_its_first_limit(customer: Customer, saved_job: int) -> None:
+async def test_the_topped_up_job_outlived_its_first_limit(customer: Customer, saved_job: int) -> None:
     job = await customer.until(saved_job, cold)
     assert job.status is JobStatus.FINISHED
     assert (await customer.settlement(saved_job)).billed_minutes in (2, 3)
 
 
-async def test_the_other_one_ends_with_the_allowance(customer: Customer, sliced_job: int) -> None:
+async def test_the_job_with_slices_ends_when_its_allowance_is_used_up(customer: Customer, sliced_job: int) -> None:
     job = await customer.until(sliced_job, cold)
     assert (job.status, job.granted_minutes) == (JobStatus.OUT_OF_CREDITS, 1 + SLICES)
     settled = await customer.settlement(sliced_job)

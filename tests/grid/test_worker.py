@@ -1,4 +1,4 @@
-"""The in-process worker against a real Prefect server: what it leans on in Prefect, checked."""
+"""The in-process worker on a real Prefect server, with the behaviour of Prefect that it depends on."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ async def test_many_runs_of_the_pool_complete_in_one_process(client: PrefectClie
     runs = [await create(client, "counts", number=n) for n in range(10)]
     done = [await until(client, run, final) for run in runs]
     assert {run.state.name for run in done if run.state} == {"Completed"}
-    assert threading.active_count() <= threads + 5  # not one a run
+    assert threading.active_count() <= threads + 5  # not one per run
 
 
 async def test_a_failed_run_can_be_retried(client: PrefectClient, worker: InProcessWorker) -> None:
     run = await until(client, await create(client, "fails_once"), final)
     assert run.state is not None
     assert run.state.is_failed()
-    assert isinstance(await run.state.aresult(raise_on_failure=False), ValueError)  # kept where it was promised
+    assert isinstance(
+        await run.state.aresult(raise_on_failure=False), ValueError
+    )  # the result is stored in the documented folder
     await client.set_flow_run_state(run.id, AwaitingRetry())
     run = await until(client, run, lambda r: final(r) and r.run_count == 2)
     assert run.state is not None
@@ -49,7 +51,9 @@ async def test_cancelling_a_run_stops_it(client: PrefectClient, worker: InProces
     assert run.state.is_cancelled()
 
 
-async def test_a_run_handed_over_inherits_nothing(client: PrefectClient, worker: InProcessWorker) -> None:
+async def test_a_run_that_another_run_starts_inherits_nothing_from_it(
+    client: PrefectClient, worker: InProcessWorker
+) -> None:
     parents.clear()
     await until(client, await create(client, "hands_over"), final)
     async with asyncio.timeout(120):
@@ -58,7 +62,7 @@ async def test_a_run_handed_over_inherits_nothing(client: PrefectClient, worker:
     assert parents == [None]
 
 
-async def test_a_paused_pool_keeps_what_it_is_given(client: PrefectClient, worker: InProcessWorker) -> None:
+async def test_a_paused_pool_keeps_its_scheduled_runs(client: PrefectClient, worker: InProcessWorker) -> None:
     await client.update_work_pool(POOL, WorkPoolUpdate(is_paused=True))
     try:
         run = await start_run(f"counts/{POOL}", {"number": 1})
@@ -90,11 +94,11 @@ async def test_a_paused_deployment_starts_nothing_until_it_is_resumed(
     assert run.state.is_completed()
 
 
-async def test_a_cancelling_that_was_told_to_nobody_is_found(client: PrefectClient, worker: InProcessWorker) -> None:
+async def test_a_cancellation_whose_event_was_lost_is_found(client: PrefectClient, worker: InProcessWorker) -> None:
     run = await create(client, "waits")
     await until(client, run, lambda r: r.state is not None and r.state.is_running())
     assert worker._cancelling_observer is not None
-    worker._cancelling_observer._in_flight_flow_run_ids.clear()  # as when Prefect's event was lost
+    worker._cancelling_observer._in_flight_flow_run_ids.clear()  # without Prefect's event
     await client.set_flow_run_state(run.id, Cancelling())
     await worker._sync_and_initialize()
     run = await until(client, run, final)
@@ -103,14 +107,14 @@ async def test_a_cancelling_that_was_told_to_nobody_is_found(client: PrefectClie
 
 
 async def left(client: PrefectClient, name: str, *states: State[None]) -> FlowRun:
-    """A run as a process leaves it that dies."""
+    """A run in the state in which a killed process leaves it."""
     run = await create(client, name)
     for state in states:
         await client.set_flow_run_state(run.id, state)
     return run
 
 
-async def test_no_run_of_a_dead_process_stays_under_way(client: PrefectClient) -> None:
+async def test_no_run_of_a_dead_process_stays_running(client: PrefectClient) -> None:
     running = await left(client, "alone", Pending(), Running())
     with_task = await client.create_task_run(step, running.id, dynamic_key="0", state=Running())
     resumes = await left(client, "run_job", Pending(), Running())
@@ -124,10 +128,10 @@ async def test_no_run_of_a_dead_process_stays_under_way(client: PrefectClient) -
         assert (await end_of(client, again))[0] == "Completed"
 
 
-async def test_what_an_outage_left_under_way_ends_while_what_is_carried_goes_on(
+async def test_orphaned_runs_of_an_outage_end_and_carried_runs_continue(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that crashed while nobody heard it would keep its slot until the process ends: no other would be let in."""
+    """A run that crashed during an outage would keep its concurrency slot until the process ends."""
     carried = await create(client, "waits")
     await until(client, carried, lambda r: r.state is not None and r.state.is_running())
     unheard = await left(client, "alone", Pending(), Running())
@@ -145,7 +149,7 @@ async def test_what_an_outage_left_under_way_ends_while_what_is_carried_goes_on(
     await client.set_flow_run_state(carried.id, Cancelling())
 
 
-async def test_a_worker_whose_pool_is_anothers_begins_nothing_until_it_is_its_own(client: PrefectClient) -> None:
+async def test_a_worker_starts_no_run_while_another_process_leads_its_pool(client: PrefectClient) -> None:
     leads = False
     async with working(lambda: leads) as worker:
         run = await create(client, "counts", number=3)
@@ -155,8 +159,8 @@ async def test_a_worker_whose_pool_is_anothers_begins_nothing_until_it_is_its_ow
         assert (await until(client, run, final)).state_name == "Completed"
 
 
-async def test_a_worker_that_let_go_says_nothing_more_of_its_runs(client: PrefectClient) -> None:
-    """Whoever carries the pool by now knows better."""
+async def test_a_worker_that_gave_up_its_runs_reports_no_state_for_them(client: PrefectClient) -> None:
+    """The process that carries them now reports their states."""
     async with working() as worker:
         run = await create(client, "waits")
         await until(client, run, lambda r: r.state is not None and r.state.is_running())

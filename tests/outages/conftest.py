@@ -1,4 +1,4 @@
-"""Another whole grid, for the tests that stop, hold or kill its parts: they go beside those of `tests/grid`."""
+"""A second whole grid for tests that stop, suspend or kill its parts. They run in parallel with `tests/grid`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping or killing any process of the grid in the middle of everybody's work loses no job and no credit."""
+"""Stopping or killing any process of the grid while jobs run loses no job and no credit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import Customer
 from tests.grid.gates import Gate
-from tests.grid.test_job_life import cold, in_slurm, steps
+from tests.grid.support import cold, in_slurm, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 SUPERVISORS = ("supervisor-alpha", "supervisor-beta")
-STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` is called otherwise
+STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` has another name
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` is called 
     ],
     ids=lambda value: value.name if isinstance(value, Signals) else "+".join(value),
 )
-async def test_nothing_is_lost(customer: Customer, names: tuple[str, ...], sig: Signals) -> None:
+async def test_no_job_and_no_credit_is_lost(customer: Customer, names: tuple[str, ...], sig: Signals) -> None:
     grid = customer.grid
     gate = Gate(grid)
-    long = customer.submit(steps(gate.pass_command, "echo outlived it"))
+    long = customer.submit(steps(gate.pass_command, "echo outlived the interruption"))
     doomed = customer.submit(steps("sleep 600"))
     for job_id in (long, doomed):
         await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -41,10 +41,10 @@ async def test_nothing_is_lost(customer: Customer, names: tuple[str, ...], sig: 
 
     customer.dps("job", "cancel", str(doomed), check=0)
     customer.dps("job", "topup", str(long), "100", check=0)
-    short = [customer.submit(steps("echo came meanwhile"))]
+    short = [customer.submit(steps("echo submitted meanwhile"))]
     _end(grid, names, sig)
     try:
-        short.append(customer.submit(steps("echo came while it was down")))
+        short.append(customer.submit(steps("echo submitted while it was down")))
     finally:
         for name in reversed(names):
             await asyncio.to_thread(grid.start, STEPS.get(name, name))
@@ -59,7 +59,7 @@ async def test_nothing_is_lost(customer: Customer, names: tuple[str, ...], sig: 
     for job_id in (long, doomed, *short):
         settled = await customer.settlement(job_id)
         assert settled.billed_minutes >= 1
-    assert "outlived it" in customer.dps("job", "logs", str(long), "--follow", check=0).stdout
+    assert "outlived the interruption" in customer.dps("job", "logs", str(long), "--follow", check=0).stdout
     await _until(lambda: not in_slurm(customer, doomed))
 
 
@@ -72,6 +72,6 @@ def _end(grid: LocalGrid, names: tuple[str, ...], sig: Signals) -> None:
 
 
 async def _until(reached: Callable[[], bool]) -> None:
-    """Wait for it; the test's own time limit bounds it."""
+    """Wait until the condition holds; the test's own timeout limits this."""
     while not reached():
         await asyncio.sleep(0.5)

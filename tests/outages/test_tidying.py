@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of a run leaves no run under way for ever, and no slot taken."""
+"""A process that is killed during a run leaves no run in state Running, and no concurrency slot in use."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 FLOW = "expire_claims/grid"
 
 
-async def test_a_killed_operator_leaves_nothing_under_way(grid: LocalGrid) -> None:
+async def test_a_killed_operator_leaves_no_running_flow_run(grid: LocalGrid) -> None:
     async with unscheduled(grid, FLOW):
         anvil = grid.table.pid("anvil")
         assert anvil is not None
-        os.kill(anvil, signal.SIGSTOP)  # holds the run in its middle
+        os.kill(anvil, signal.SIGSTOP)  # stops the run halfway
         try:
             run_id = await _start(grid)
             await run_until(grid, run_id, lambda run: run["state"]["type"] == "RUNNING")
@@ -35,7 +35,7 @@ async def test_a_killed_operator_leaves_nothing_under_way(grid: LocalGrid) -> No
 
 
 async def _start(grid: LocalGrid) -> str:
-    """Start a run; its id."""
+    """Start a run and return its id."""
     found = await deployment(grid, FLOW)
     async with api(grid) as client:
         wanted = {"state": {"type": "SCHEDULED"}}

@@ -1,4 +1,4 @@
-"""Two supervisors of the same provider at once: one leads, one stands by, and each can be lost at any time."""
+"""Two supervisors of one provider: one leads, the other stands by, and either may be lost at any time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.runs import FINAL, run_until, runs_of
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -28,7 +28,7 @@ ON_ALPHA = "name=alpha"
 
 @pytest.fixture
 async def second(grid: LocalGrid) -> AsyncIterator[str]:
-    """Another supervisor of alpha, which stands by, with its log; afterwards the first leads alone again."""
+    """A second supervisor of alpha that stands by, and its log. After the test the first one leads alone again."""
     (alpha,) = (offer for offer in OFFERS if offer.name == "alpha")
     grid.table.start(replace(grid.roles.supervisor(alpha), name=SECOND, ready=lambda: True))
     await until(lambda: "standing by for" in log(grid, SECOND))
@@ -38,7 +38,7 @@ async def second(grid: LocalGrid) -> AsyncIterator[str]:
     await asyncio.to_thread(grid.start, FIRST)
 
 
-async def test_a_killed_leader_is_followed_by_the_one_that_stands_by(customer: Customer, second: str) -> None:
+async def test_the_standby_replaces_a_killed_leader(customer: Customer, second: str) -> None:
     grid = customer.grid
     gate = Gate(grid)
     running = [customer.submit(steps(gate.pass_command, "echo outlived it"), ON_ALPHA) for _ in range(3)]
@@ -59,8 +59,8 @@ async def test_a_killed_leader_is_followed_by_the_one_that_stands_by(customer: C
     assert log(grid, second).count(": leading ") == 1
 
 
-async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(customer: Customer, second: str) -> None:
-    """Its connection stood all the time; it goes on in the middle of what it was doing."""
+async def test_a_suspended_leader_finds_itself_replaced_and_stands_by(customer: Customer, second: str) -> None:
+    """Its connections stay open, and it continues in the middle of an action."""
     grid = customer.grid
     gate = Gate(grid)
     running = customer.submit(steps(gate.pass_command, "echo outlived it"), ON_ALPHA)
@@ -68,7 +68,9 @@ async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(custome
     away = grid.table.pid(FIRST)
     assert away is not None
 
-    await until(lambda: sends_nothing(grid))  # a process that sleeps while it sends keeps others of its machine out
+    await until(
+        lambda: sends_nothing(grid)
+    )  # a process that is suspended while it sends a transaction keeps the key's lease
     os.kill(away, SIGSTOP)
     try:
         await until(lambda: ": leading " in log(grid, second))
@@ -90,7 +92,7 @@ async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(custome
 
 
 async def settled_and_shown_so(customer: Customer, *job_ids: int) -> None:
-    """Each job was at Slurm once, was paid once, and its run completed."""
+    """Check that each job was submitted to Slurm once, was paid once, and that its run completed."""
     for job_id in job_ids:
         assert (await customer.settlement(job_id)).billed_minutes >= 1
         assert len(submissions(customer.grid, job_id)) == 1
@@ -101,7 +103,7 @@ async def settled_and_shown_so(customer: Customer, *job_ids: int) -> None:
 
 
 def sends_nothing(grid: LocalGrid) -> bool:
-    """Whether nobody holds the lease of alpha's key."""
+    """Whether the lease of alpha's key is free."""
     with open(f"{grid.keys.file('alpha')}.lease", "a") as lease:
         try:
             flock(lease, LOCK_EX | LOCK_NB)
@@ -111,7 +113,7 @@ def sends_nothing(grid: LocalGrid) -> bool:
 
 
 def submissions(grid: LocalGrid, job_id: int) -> list[str]:
-    """Ids of all jobs of this name that alpha's accounting has ever seen."""
+    """The ids of all jobs of this name in alpha's accounting."""
     argv = ["sacct", "-n", "-P", "-X", "-a", "--name", f"0x{job_id:064x}", "-S", "now-1days", "-o", "JobIDRaw"]
     environment = {**os.environ, **grid.slurm.environment("alpha")}
     return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout.split()

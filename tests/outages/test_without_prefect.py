@@ -1,4 +1,4 @@
-"""While Prefect is away, jobs are carried, ended and paid without it; afterwards their runs tell what happened."""
+"""While Prefect is down, jobs are carried, ended and paid without it. Later their runs show what happened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
 from tests.grid.hands import acting
 from tests.grid.runs import Json, api, runs_of
-from tests.grid.test_job_life import cold, steps
+from tests.grid.support import cold, steps
 from tests.outages.ways import WAYS, prefect_away
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -27,14 +27,14 @@ UNENDED = ("SCHEDULED", "PENDING", "RUNNING", "CANCELLING")
 
 @pytest.fixture(autouse=True)
 async def supervised(grid: LocalGrid) -> AsyncIterator[None]:
-    """Whatever a test does to the supervisors, the next one finds them at work."""
+    """The supervisors run again for the next test."""
     yield
     for offer in OFFERS:
         await asyncio.to_thread(grid.start, f"supervisor-{offer.name}")
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_jobs_end_and_are_paid_meanwhile(customer: Customer, way: str) -> None:
+async def test_jobs_end_and_are_paid_while_prefect_is_down(customer: Customer, way: str) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     long, orphan = (customer.submit(steps(gate.pass_command, "echo carried on")) for _ in range(2))
     doomed = customer.submit(steps("sleep 600"))
@@ -76,19 +76,19 @@ async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Custo
         assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
         assert (await customer.settlement(job_id)).billed_minutes == 1
         assert await runs_named(grid, job_id) == []
-        for offer in OFFERS:  # the next ones find a job that is over, and nothing in Prefect
+        for offer in OFFERS:  # the next supervisor finds a job that is over and has no run in Prefect
             grid.kill(f"supervisor-{offer.name}")
             grid.table.start(grid.roles.supervisor(offer))
 
     assert await completed(customer, job_id) == "The job is finished."
     assert "carried from the start" in customer.dps("job", "logs", str(job_id), check=0).stdout
     [run] = await runs_named(grid, job_id)
-    await propose(grid, run, "SCHEDULED", "AwaitingRetry")  # as Retry in the UI does
+    await propose(grid, run, "SCHEDULED", "AwaitingRetry")  # as the Retry button does
     again = await in_state(customer, job_id, "COMPLETED", run["run_count"] + 1)
     assert again["state"]["message"] == "The job is finished."
 
 
-async def test_a_run_takes_over_from_its_stand_in(customer: Customer) -> None:
+async def test_a_run_takes_over_from_the_stand_in(customer: Customer) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     job_id = customer.submit(steps(gate.pass_command))
     await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -103,7 +103,7 @@ async def test_a_run_takes_over_from_its_stand_in(customer: Customer) -> None:
     assert (await customer.settlement(job_id)).billed_minutes >= 1
 
 
-async def test_a_cancelled_run_stops_carrying_and_not_the_job(customer: Customer) -> None:
+async def test_cancelling_a_run_stops_its_carrier_and_not_the_job(customer: Customer) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     job_id = customer.submit(steps(gate.pass_command))
     job = await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -113,14 +113,14 @@ async def test_a_cancelled_run_stops_carrying_and_not_the_job(customer: Customer
     await in_state(customer, job_id, "CANCELLED")
     assert (await customer.job(job_id)).status is JobStatus.RUNNING
     grid.table.stop(supervisor)
-    await asyncio.to_thread(grid.start, supervisor)  # which adopts at once what it would in five minutes
+    await asyncio.to_thread(grid.start, supervisor)  # a new supervisor adopts at its start, not after five minutes
     await in_state(customer, job_id, "RUNNING", run_count=2)
     gate.open()
     assert await completed(customer, job_id) == "The job is finished."
     assert (await customer.settlement(job_id)).billed_minutes >= 1
 
 
-async def test_a_run_that_tells_less_than_the_chain_is_put_right(customer: Customer) -> None:
+async def test_a_run_that_lags_behind_the_chain_is_corrected(customer: Customer) -> None:
     grid = customer.grid
     job_id = customer.submit(steps("true"))
     job = await customer.until(job_id, cold)
@@ -134,13 +134,13 @@ async def test_a_run_that_tells_less_than_the_chain_is_put_right(customer: Custo
 
 
 def cluster_of(grid: LocalGrid, job: Job) -> str:
-    """Name of the cluster that the job is at."""
+    """The name of the job's cluster."""
     [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
     return name
 
 
 async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
-    """The runs of a job, as far as Prefect tells; none while it is away."""
+    """The runs of a job, empty while Prefect is down."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
     async with api(grid) as client:
         try:
@@ -150,7 +150,7 @@ async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
 
 
 async def propose(grid: LocalGrid, run: Json, state: str, name: str, *, force: bool = False) -> None:
-    """Ask for a state of the run, as a person does in the UI; by force, as what goes wrong does."""
+    """Set the state of the run as the UI does, or with `force` as a fault would."""
     async with api(grid) as client:
         wanted = {"state": {"type": state, "name": name}, "force": force}
         answer = (await client.post(f"flow_runs/{run['id']}/set_state", json=wanted)).raise_for_status().json()
@@ -158,12 +158,12 @@ async def propose(grid: LocalGrid, run: Json, state: str, name: str, *, force: b
 
 
 async def completed(customer: Customer, job_id: int) -> str:
-    """What the job's only run says, once it has completed."""
+    """The message of the job's only run, once it has completed."""
     return str((await in_state(customer, job_id, "COMPLETED"))["state"]["message"])
 
 
 async def in_state(customer: Customer, job_id: int, state: str, run_count: int = 0) -> Json:
-    """The job's only run once it is in a state of this type, at least for this time."""
+    """Wait until the job's only run has been in a state of this type for this time, and return the run."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         runs = await runs_named(customer.grid, job_id)
@@ -175,7 +175,7 @@ async def in_state(customer: Customer, job_id: int, state: str, run_count: int =
 
 
 async def nothing_stays_under_way(customer: Customer) -> None:
-    """Wait until no run of a job is left that has not ended."""
+    """Wait until every run of a job has ended."""
     deadline = time.monotonic() + PATIENCE_S
     for offer in OFFERS:
         while runs := await runs_of(customer.grid, f"run_job/{offer.name}", *UNENDED):
@@ -184,7 +184,7 @@ async def nothing_stays_under_way(customer: Customer) -> None:
 
 
 async def said(grid: LocalGrid, words: str) -> None:
-    """Wait until a supervisor says so."""
+    """Wait until a supervisor logs the text."""
     deadline = time.monotonic() + PATIENCE_S
     while not any(words in grid.table.log_path(f"supervisor-{one.name}").read_text() for one in OFFERS):
         assert time.monotonic() < deadline, f"nobody says {words!r}"

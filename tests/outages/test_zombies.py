@@ -1,4 +1,4 @@
-"""Zombies made on purpose: lost jobs are refunded, those that merely ended are settled, silence collects nothing."""
+"""Lost jobs are refunded and jobs that ended are settled. A Slurm that does not answer proves nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deployments.onemachine.grid import LocalGrid
 from flows.collect_zombies import collect_zombies
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, Json, api, run_now, run_until, runs_of, unscheduled
-from tests.grid.test_job_life import cold, in_slurm, steps
+from tests.grid.support import cold, in_slurm, steps
 from tests.slurm.losing import lose
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -28,14 +28,14 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 @pytest.fixture(autouse=True)
 async def collected_by_hand(customer: Customer) -> AsyncIterator[None]:
-    """No collection but the tests' own."""
+    """Only the tests start collections."""
     async with unscheduled(customer.grid, "collect_zombies/alpha", "collect_zombies/beta"):
         yield
 
 
 @pytest.fixture
 def leave() -> Iterator[Path]:
-    """A file for which jobs wait; they end in any case after the test."""
+    """A file that jobs wait for. After the test it exists in any case."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         file = Path(folder) / "leave"
@@ -44,7 +44,7 @@ def leave() -> Iterator[Path]:
 
 
 async def running(customer: Customer, cluster: str, leave: Path) -> Job:
-    """A job that runs on this cluster until it may leave."""
+    """Submit a job that runs on this cluster until the file exists."""
     wait = steps(f"until [ -e {leave} ] || [ ! -e {leave.parent} ]; do sleep 0.2; done")
     job_id = customer.submit(wait, f"name={cluster}")
     return await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -56,7 +56,7 @@ def key_of(grid: LocalGrid, job: Job) -> JobKey:
 
 
 async def refunded(customer: Customer, job_id: int) -> None:
-    """Everything came back, and the customer can read why."""
+    """Check that all credits were returned and that the customer can read why."""
     job = await customer.until(job_id, cold)
     assert (job.status, job.final_cost_wei, job.last_error) == (JobStatus.PANICKED, 0, LOST)
     assert (await customer.settlement(job_id)).refunded_wei == job.locked_wei
@@ -64,7 +64,7 @@ async def refunded(customer: Customer, job_id: int) -> None:
 
 
 @pytest.mark.usefixtures("prefect_api")
-async def test_with_the_supervisor_away_what_is_lost_is_refunded_and_what_ended_is_settled(
+async def test_without_a_supervisor_lost_jobs_are_refunded_and_ended_ones_settled(
     customer: Customer, leave: Path
 ) -> None:
     grid = customer.grid
@@ -92,7 +92,7 @@ async def until_gone(customer: Customer, job_id: int) -> None:
 
 
 def recorded_minutes(grid: LocalGrid, job: Job) -> int:
-    """Started minutes between start and end as the cluster recorded them."""
+    """The started minutes between the start and end that the cluster recorded."""
     record = Path(grid.slurm.login("alpha").grid_root) / "jobs" / key_of(grid, job).folder / "record"
     (row,) = Completions.parse(record.read_text())
     assert row.started_at is not None
@@ -100,10 +100,10 @@ def recorded_minutes(grid: LocalGrid, job: Job) -> int:
     return started_minutes(row.started_at, row.ended_at)
 
 
-async def test_the_deployment_refunds_what_nobody_carries_and_silence_collects_nothing(
+async def test_the_deployment_refunds_a_lost_job_and_collects_nothing_while_slurm_is_silent(
     customer: Customer, leave: Path
 ) -> None:
-    """On beta a job is lost, on alpha the controller is away: at the same time, as both take a while."""
+    """A job is lost on beta while the controller of alpha is down. Both at once, because each takes a while."""
     grid = customer.grid
     lost, spared = await running(customer, "beta", leave), await running(customer, "alpha", leave)
     grid.table.stop("alpha-slurmctld")
@@ -125,7 +125,7 @@ async def test_the_deployment_refunds_what_nobody_carries_and_silence_collects_n
 
 
 async def _lose_and_collect(customer: Customer, job: Job) -> Json:
-    """The collection after the job's run was stopped in Prefect and the job removed behind everybody's back."""
+    """Stop the job's run in Prefect, remove the job from Slurm, and collect zombies."""
     grid = customer.grid
     carrying = [run for run in await runs_of(grid, "run_job/beta") if run["parameters"]["job_id"] == job.id]
     async with api(grid) as client:
@@ -134,7 +134,7 @@ async def _lose_and_collect(customer: Customer, job: Job) -> Json:
     await run_until(grid, carrying[0]["id"], lambda run: run["state"]["type"] in FINAL)
     await asyncio.to_thread(lose, grid.slurm, "beta", key_of(grid, job))
     deadline = time.monotonic() + PATIENCE_S
-    while True:  # a queue that was not empty a minute ago proves nothing
+    while True:  # an empty queue that had jobs until a minute ago proves nothing
         collection = await run_now(grid, "collect_zombies/beta", grace_s=1)
         if "No zombie among" not in collection["state"]["message"] or time.monotonic() > deadline:
             return collection

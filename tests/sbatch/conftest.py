@@ -1,7 +1,19 @@
-"""Fixtures that several suites of scripts use."""
+"""Fixtures that the tests of scripts share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
 
 from tests.sbatch.bucket import bucket, s3_server
 from tests.sbatch.store import store
+from tests.sbatch.support import Bench
 from tests.slurm.conftest import box, cluster, key, login, monitor, state_folder
 
 __all__ = ["box", "bucket", "cluster", "key", "login", "monitor", "s3_server", "state_folder", "store"]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path / "bench")

@@ -5,12 +5,16 @@ The recorder notes the environment and the arguments it got, byte for byte, then
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from deepgrid.sbatch import Containers, StoragePaths, render
+from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, parse
 
 SRUN = """#!/bin/sh
@@ -96,3 +100,35 @@ class Bench:
 def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Definition:
     resources = f"resources: {{tasks: 2, cpusPerTask: 8, memPerCpu: 1000, gpus: {gpus}}}\n"
     return parse(f"{resources}env: {env}\nsteps:\n{steps}", "job.yaml").model
+
+
+PATIENCE_S = 60
+
+
+def say(word: str, then: str = ":") -> str:
+    return f"{{run: {{command: 'echo {word}; {then}'}}}}"
+
+
+def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
+    made = job(steps, env=env)
+    check_script(render(made, bench.storage))
+    outcome = bench.run(made)
+    assert bench.left_behind() == []
+    return outcome.status, outcome.output.splitlines()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:
+    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
+    steps = [{"run": {"command": command}} for command in commands]
+    job = parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model
+    check_script(render(job, bench.storage))
+    outcome = bench.run(job)
+    assert bench.left_behind() == []
+    return outcome

@@ -23,33 +23,17 @@ from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Definition, parse
-from tests.sbatch import test_networks_on_slurm, test_on_slurm
+from tests.sbatch.examples import CONTAINER_EXAMPLES, FOLDER
 from tests.sbatch.images import apptainer_in, make_image, registry
+from tests.sbatch.slurm_support import node as node
+from tests.sbatch.slurm_support import programs as programs
+from tests.sbatch.slurm_support import run
+from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.store import Store
 from tests.slurm.support import Box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-storage, programs = test_on_slurm.storage, test_on_slurm.programs
-node = test_networks_on_slurm.node
 
-FOLDER = Path(__file__).parents[2] / "examples"
-GREETING = "hello from the image"
-PRINTS: dict[str, list[str]] = {
-    "container": ["storage is /deepsquare", "no files of the node", "made in a container", "also in later steps"],
-    "container-credentials": [GREETING, "no password here"],
-    "container-entrypoint": [
-        "entry point in /srv/app", "<by default>", "entry point in /tmp", "<Ada>", "<Mary Jane>", "<$HOME>",
-    ],
-    "container-file": [
-        "Input contains:", "./image.sif", "deepgrid: unknown archive: image.sif stays as it is", GREETING,
-    ],
-    "container-folder": ["/srv/app", "the image", "/deepsquare/work", "the step", "0:0"],
-    "container-home": ["not there", "from home"],
-    "container-hosted": [GREETING],
-    "container-mpi": [f"rank {rank} of 4: the sum is 6" for rank in range(4)],
-    "container-read-only": ["written", "refused", "written to the output"],
-}  # fmt: skip
-WITH_STAND_INS = {"container-enroot"}
 RESOURCES = "enableLogging: true\nresources: {tasks: 4, cpusPerTask: 1, memPerCpu: 200, gpus: 0}\n"
 BOX = "container: {image: 'busybox:1.36', apptainer: true}"
 
@@ -68,7 +52,7 @@ class Here:
 
     async def run(self, job: Definition) -> tuple[int, list[str]]:
         """Status and own lines of a job."""
-        status, output = await test_on_slurm.run(
+        status, output = await run(
             job, self.cluster, self.monitor, self.key, self.box, self.storage, self.programs, self.containers
         )
         skipped = ("srun:", "slurmstepd", "Running: ")
@@ -113,12 +97,12 @@ def here(
     return Here(cluster, monitor, key, box, storage, programs, containers)
 
 
-@pytest.mark.parametrize("name", PRINTS)
+@pytest.mark.parametrize("name", CONTAINER_EXAMPLES)
 async def test_an_example_does_what_it_says(name: str, here: Here, store: Store, images: Path) -> None:
     store.files["/image.sif"] = (images / "image.sif").read_bytes()
     text = (FOLDER / f"{name}.yaml").read_text().replace("http://127.0.0.1:8000", store.url)
     status, lines = await here.run(parse(text, name).model)
-    assert sorted(lines) == sorted(PRINTS[name])
+    assert sorted(lines) == sorted(CONTAINER_EXAMPLES[name])
     assert status == 0
 
 

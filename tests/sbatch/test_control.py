@@ -5,42 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deepgrid.sbatch import render
-from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition
-from tests.sbatch.support import UNDEAF, Bench, job
-
-PATIENCE_S = 60
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path / "bench")
-
-
-def say(word: str, then: str = ":") -> str:
-    return f"{{run: {{command: 'echo {word}; {then}'}}}}"
-
-
-def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
-    made = job(steps, env=env)
-    check_script(render(made, bench.storage))
-    outcome = bench.run(made)
-    assert bench.left_behind() == []
-    return outcome.status, outcome.output.splitlines()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+from tests.sbatch.support import PATIENCE_S, UNDEAF, Bench, job, lines, say, wait_until
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,14 @@ from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Definition, parse
-from tests.sbatch import test_containers_on_slurm, test_on_slurm
 from tests.sbatch.bucket import Bucket, with_s5cmd
+from tests.sbatch.examples import CONTAINER_EXAMPLES, CONTAINER_EXAMPLES_WITH_STAND_INS, FOLDER
+from tests.sbatch.slurm_support import programs as programs
+from tests.sbatch.slurm_support import run
+from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.store import SHOWN, Store
 from tests.sbatch.support import Bench
 from tests.slurm.support import Box
-
-storage = test_on_slurm.storage
-programs = test_on_slurm.programs
-FOLDER = Path(__file__).parents[2] / "examples"
 
 # What each prints, without the names of steps; and its exit status, if that is not 0.
 PRINTS: dict[str, list[str]] = {
@@ -117,7 +116,7 @@ def printed(name: str, output: str) -> list[str]:
 
 
 def test_every_example_is_run_by_some_test() -> None:
-    in_containers = test_containers_on_slurm.PRINTS.keys() | test_containers_on_slurm.WITH_STAND_INS
+    in_containers = CONTAINER_EXAMPLES.keys() | CONTAINER_EXAMPLES_WITH_STAND_INS
     assert {path.stem for path in FOLDER.glob("*.yaml")} == ON_SLURM.keys() | ELSEWHERE | in_containers
 
 
@@ -139,7 +138,7 @@ async def test_an_example_does_the_same_on_slurm(
     name: str, servers: Servers, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
     programs: Path,
 ) -> None:  # fmt: skip
-    status, output = await test_on_slurm.run(example(name, servers), cluster, monitor, key, box, storage, programs)
+    status, output = await run(example(name, servers), cluster, monitor, key, box, storage, programs)
     assert printed(name, output) == ON_SLURM[name]
     assert status == STATUS.get(name, 0)
     check_servers(name, servers)

@@ -7,11 +7,7 @@ import os
 
 import pytest
 
-from tests.sbatch import test_control
-from tests.sbatch.support import Bench, job
-from tests.sbatch.test_control import lines, say
-
-bench = test_control.bench
+from tests.sbatch.support import Bench, job, lines, say
 
 
 def test_nested_loops_run_every_pair_and_restore_the_outer_value(bench: Bench) -> None:

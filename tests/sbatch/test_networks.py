@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +16,14 @@ from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, parse
 from tests.sbatch.hostile import FIGURES, NAMES, PIECES
+from tests.sbatch.network_support import does, with_bore
+from tests.sbatch.network_support import sandbox as sandbox
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE, Sandbox, has_tun
 
 HEAD = "resources: {tasks: 4, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
 STACKS = ["slirp4netns", "pasta"]
 ACCOUNT = 12345 if os.getuid() == 0 else 0  # of scripts in the sandbox
 EITHER = ["slirp4netns", pytest.param("pasta", marks=pytest.mark.long)]  # quick tests need not show both
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    sandbox = Sandbox()
-    yield sandbox
-    sandbox.remove()
 
 
 def job(text: str) -> Definition:
@@ -40,19 +34,6 @@ def step(stack: str, command: str, more: str = "") -> Definition:
     run = f"network: {stack}\n    shell: /bin/bash\n    command: |\n"
     body = "\n".join("      " + line for line in command.splitlines())
     return job(f"steps:\n- run:\n    {run}{body}\n    {more}\n")
-
-
-def does(
-    sandbox: Sandbox, made: Definition, status: int, says: list[str], *, prepare: str = "", meanwhile: str = ""
-) -> bool:
-    """Checks exit status and output; on a machine without the device, that the script says so, and is False then."""
-    if not has_tun():
-        outcome = sandbox.run(made, hide_tun=True)
-        assert (outcome.status, outcome.output.splitlines()[-1]) == (UNAVAILABLE, NO_TUN)
-        return False
-    outcome = sandbox.run(made, prepare=prepare, meanwhile=meanwhile)
-    assert (outcome.status, outcome.output.splitlines()) == (status, says)
-    return True
 
 
 REACH = """exec 2>/dev/null
@@ -238,22 +219,6 @@ def test_a_virtual_network_that_cannot_come_up_fails_the_job_at_its_start(sandbo
     made = job("virtualNetworks: [{name: a, gatewayAddress: 10.7.0.1/24}]\nsteps: [{run: {command: echo never}}]")
     outcome = sandbox.run(made, hide_tun=True)
     assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, [NO_TUN])
-
-
-BORE = """#!/bin/bash
-# Stands in for bore: notes how it was called, and goes away the first time.
-printf '%s|' "${{BORE_SECRET-none}}" "$@" >>{root}/bore
-echo >>{root}/bore
-[[ $(wc -l <{root}/bore) == 1 ]] || exec sleep 1000
-"""
-
-
-def with_bore(sandbox: Sandbox) -> None:
-    program = sandbox.root / "bin" / "bore"
-    program.write_text(BORE.format(root=sandbox.root))
-    program.chmod(0o755)
-    (sandbox.root / "bore").write_text("")
-    (sandbox.root / "bore").chmod(0o666)
 
 
 @pytest.mark.parametrize("stack", EITHER)

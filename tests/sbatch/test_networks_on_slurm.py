@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,51 +14,28 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import load, parse
-from tests.sbatch import test_on_slurm
-from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE
-from tests.sbatch.test_network_examples import EXAMPLES, FOLDER
-from tests.sbatch.test_on_slurm import RESOURCES, until, with_variable
+from tests.sbatch.examples import FOLDER, NETWORK_EXAMPLES
+from tests.sbatch.sandbox import UNAVAILABLE
+from tests.sbatch.slurm_support import RESOURCES, run, until, with_variable
+from tests.sbatch.slurm_support import node as node
+from tests.sbatch.slurm_support import storage as storage
 from tests.slurm.support import Box, ended
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
-storage = test_on_slurm.storage
-TUN = Path("/dev/net/tun")
 GREETINGS = ["greetings from 10.7.0.2"]
-
-
-@pytest.fixture
-def node() -> Iterator[list[str]]:
-    """A node as providers set one up: jobs may open the device, as udev has it, and wireguard-go has its folder.
-
-    What jobs say that cannot have a network here, in the order of slirp4netns and pasta; empty when they can.
-    """
-    folder, made, mode = Path("/run/wireguard"), False, None
-    if os.getuid() == 0 and TUN.is_char_device():
-        mode = TUN.stat().st_mode & 0o777
-        TUN.chmod(0o666)
-        made = not folder.exists()
-        folder.mkdir(exist_ok=True)
-    usable = os.access(TUN, os.R_OK | os.W_OK)
-    way_out = bool(subprocess.run(["ip", "-4", "route", "show", "default"], check=True, capture_output=True).stdout)
-    slirp = "" if usable else NO_TUN
-    yield [slirp, slirp or ("" if way_out else CANNOT + "net0 did not come up")]
-    if mode is not None:
-        TUN.chmod(mode)
-    if made:
-        folder.rmdir()
 
 
 @pytest.mark.parametrize("name", ["network-own", "network-dns", "network-virtual"])
 async def test_an_example_does_the_same_on_slurm(
     name: str, node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
-    status, output = await test_on_slurm.run(load(FOLDER / f"{name}.yaml").model, cluster, monitor, key, box, storage)
+    status, output = await run(load(FOLDER / f"{name}.yaml").model, cluster, monitor, key, box, storage)
     own = [line for line in output.splitlines() if not line.startswith(("srun", "slurmstepd"))]
     if missing := node[0 if name == "network-own" else 1]:
         assert (status, missing in own) == (UNAVAILABLE, True)
     else:
-        assert (status, own) == (0, EXAMPLES[name] * (2 if name == "network-own" else 1))
+        assert (status, own) == (0, NETWORK_EXAMPLES[name] * (2 if name == "network-own" else 1))
 
 
 async def test_a_cancelled_job_leaves_no_network(

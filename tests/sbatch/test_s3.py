@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.sbatch.bucket import KEYS, Bucket, with_s5cmd
-from tests.sbatch.support import Bench
-from tests.sbatch.test_control import wait_until
-from tests.sbatch.test_transport import run
+from tests.sbatch.support import Bench, run, wait_until
 
 
 @pytest.fixture

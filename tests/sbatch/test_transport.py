@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 
-from deepgrid.sbatch import render
-from deepgrid.services.script_check import check_script
-from deepgrid.workflow import parse
 from tests.sbatch.store import SHOWN, Store
-from tests.sbatch.support import Bench, Outcome
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path / "bench")
-
-
-def run(bench: Bench, head: dict[str, object], *commands: str) -> Outcome:
-    resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
-    steps = [{"run": {"command": command}} for command in commands]
-    job = parse(json.dumps({"resources": resources, **head, "steps": steps}), "job").model
-    check_script(render(job, bench.storage))
-    outcome = bench.run(job)
-    assert bench.left_behind() == []
-    return outcome
+from tests.sbatch.support import Bench, run
 
 
 def tar() -> bytes:

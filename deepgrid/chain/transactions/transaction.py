@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from eth_account.signers.local import LocalAccount
 from eth_typing import HexStr
 
 if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
     from web3.types import TxParams, Wei
 
 PLAIN_TRANSFER_GAS = 21_000

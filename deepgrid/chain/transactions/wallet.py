@@ -14,9 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
-
+from deepgrid.chain.transactions.eth_account_import import Account, LocalAccount
 from deepgrid.errors import ConfigurationError
 
 PASSWORD_VARIABLE = "DEEPGRID_KEY_PASSWORD"

@@ -1,4 +1,4 @@
-"""Faults of the chain: its history, its market of fees, its node's process, and its operator."""
+"""Faults of the chain: its history, its fees, the process of its node, and its operator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.chaos.world import World
 
 GAS_MONEY_WEI = 10**24
 
-# By what it is seen on the chain that a report was mined.
+# The events that show on the chain that a report was mined.
 REPORTS: dict[str, Callable[[Job], bool]] = {
     "request": lambda job: True,
     "assignment": lambda job: job.status >= JobStatus.META_SCHEDULED,
@@ -38,7 +38,7 @@ NEEDS = {"cancel request": ("cancelled",), "cancellation": ("cancelled",), "top-
 
 @asynccontextmanager
 async def reorganised(report: str, depth: int, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Blocks are dropped shortly after one of the reports was mined, so that it is among what is lost."""
+    """Blocks are dropped shortly after a report was mined, so that the report is lost."""
     node = NodeKeeper(world)
     known = await world.chain.job_count()
     yield
@@ -51,7 +51,7 @@ async def reorganised(report: str, depth: int, world: World, rng: random.Random)
 
 @asynccontextmanager
 async def reorganised_at_refusal(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The cluster takes no jobs any more, so what was claimed is given back; then the chain forgets that."""
+    """The cluster stops taking jobs, so claims are given back. Then the chain forgets that."""
     cluster, node = Administrator.of(world), NodeKeeper(world)
     partition = f"PartitionName={cluster.settings.partition}"
     known = await world.chain.job_count()
@@ -81,7 +81,7 @@ async def reorganised_again_and_again(world: World, rng: random.Random) -> Async
 
 @asynccontextmanager
 async def killed_and_reorganised(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Nobody is left who remembers what the chain forgot: the next supervisor does it anew."""
+    """No process remembers what the chain forgot. The next supervisor does it again."""
     node = NodeKeeper(world)
     yield
     await asyncio.sleep(rng.uniform(0, 6))
@@ -95,7 +95,7 @@ async def killed_and_reorganised(world: World, rng: random.Random) -> AsyncItera
 
 @asynccontextmanager
 async def node_restarted(in_order: bool, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The node is away for some seconds; after a power cut it has forgotten as many before."""
+    """The node is down for some seconds. After a power cut it has also lost the seconds before."""
     node = NodeKeeper(world)
     counts: dict[str, int] = {}
     try:
@@ -111,7 +111,7 @@ async def node_restarted(in_order: bool, world: World, rng: random.Random) -> As
 
 @asynccontextmanager
 async def fees_rise(times: int, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Whatever waits in the pool is too cheap from one block to the next."""
+    """From one block to the next, all transactions in the pool offer too little."""
     node = NodeKeeper(world)
     await node.stop_mining()
     try:
@@ -139,7 +139,7 @@ async def out_of_gas_money(world: World, rng: random.Random) -> AsyncIterator[No
 
 @asynccontextmanager
 async def mining_stopped(least_s: float, most_s: float, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """No block comes; what is sent waits."""
+    """No block is mined, and transactions wait."""
     node = NodeKeeper(world)
     injected = asyncio.create_task(_without_blocks(node, rng.uniform(least_s, most_s)))
     yield
@@ -156,7 +156,7 @@ async def _without_blocks(node: NodeKeeper, seconds: float) -> None:
 
 @asynccontextmanager
 async def mining_each_transaction(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Blocks come with transactions only, and at once."""
+    """A block is mined at once for each transaction, and only then."""
     node = NodeKeeper(world)
     await node.mine_each_transaction()
     try:
@@ -168,7 +168,7 @@ async def mining_each_transaction(world: World, rng: random.Random) -> AsyncIter
 
 @asynccontextmanager
 async def pool_emptied(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The node forgets what it was to mine, time and again."""
+    """The node repeatedly drops its pending transactions."""
     node = NodeKeeper(world)
     yield
     for _ in range(rng.randint(5, 20)):
@@ -178,7 +178,7 @@ async def pool_emptied(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def banned(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The operator bars the provider: what runs is settled, what waits goes elsewhere."""
+    """The operator bans the provider. Running jobs are settled, waiting ones go to another cluster."""
     async with world.acting("operator") as operator:
         known = await world.chain.job_count()
         yield
@@ -192,7 +192,7 @@ async def banned(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def assignments_expire(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The provider's node is away until its time to claim is over: what it has not claimed goes elsewhere."""
+    """The provider's node is down until its time to claim is over. Unclaimed jobs go to another cluster."""
     node, known = NodeKeeper(world), await world.chain.job_count()
     waits = partial(_waits_for, world.provider)
 
@@ -217,7 +217,7 @@ def _waits_for(provider: str, job: Job) -> bool:
 
 @asynccontextmanager
 async def taken_away(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The operator takes claims from the provider, which works on them, and lets others have the jobs."""
+    """The operator takes back claims that the provider is working on, and the jobs go to other clusters."""
     async with world.acting("operator") as operator:
         known = await world.chain.job_count()
         yield
@@ -235,7 +235,7 @@ async def taken_away(world: World, rng: random.Random) -> AsyncIterator[None]:
 async def _time_out(operator: Writer, job: Job) -> None:
     try:
         await operator.time_out(job.id)
-    except ContractError as error:  # it moved on meanwhile
+    except ContractError as error:  # its state has changed meanwhile
         if error.name not in MOVED_ON:
             raise
 

@@ -14,11 +14,11 @@ from tests.chaos.node import NodeKeeper
 from tests.chaos.world import World
 
 HOUR_S = 3600
-LIBRARIES = "*/faketime/libfaketimeMT.so.1"  # of the Debian package faketime, by kind of machine
+LIBRARIES = "*/faketime/libfaketimeMT.so.1"  # from the Debian package faketime, by architecture
 
 
 class SetClock:
-    """The wall clock of processes that start with `environment`; their monotonic one goes on as it is."""
+    """The wall clock of processes that start with `environment`. Their monotonic clock is unchanged."""
 
     def __init__(self, world: World) -> None:
         self._file = world.grid.state / "chaos" / "clock"
@@ -35,7 +35,7 @@ class SetClock:
         }
 
     def set(self, ahead_s: int) -> None:
-        """How far ahead it is, within a second from now on."""
+        """Set how far it is ahead. This takes effect within a second."""
         draft = self._file.with_suffix(".draft")
         draft.write_text(f"{ahead_s:+d}\n")
         draft.rename(self._file)
@@ -43,7 +43,7 @@ class SetClock:
 
 @asynccontextmanager
 async def supervisors_clock_jumps(jumps: Sequence[int], world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The supervisor's clock is so far off, one after the other, and then right again, all in one process."""
+    """The supervisor's clock is off by each value in turn and then right again, in one process."""
     clock = SetClock(world)
     await world.supervisor.kill()
     world.supervisor.start(clock.environment)
@@ -59,7 +59,7 @@ async def supervisors_clock_jumps(jumps: Sequence[int], world: World, rng: rando
 
 @asynccontextmanager
 async def supervisor_starts_with_a_wrong_clock(ahead_s: int, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Its clock is off when it starts and adopts, and right after the next start."""
+    """The clock is off when the supervisor starts and adopts, and right after the next start."""
     clock = SetClock(world)
     await world.supervisor.kill()
     clock.set(ahead_s)
@@ -75,7 +75,7 @@ async def supervisor_starts_with_a_wrong_clock(ahead_s: int, world: World, rng: 
 
 @asynccontextmanager
 async def chains_clock_jumps(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """What nobody has claimed yet is overdue at once. The chain stays ahead: its clock never goes back."""
+    """Unclaimed jobs are overdue at once. The chain stays ahead, because its clock never goes back."""
     node = NodeKeeper(world)
     yield
     await asyncio.sleep(rng.uniform(0, 8))

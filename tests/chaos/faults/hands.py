@@ -1,4 +1,4 @@
-"""What a cluster's administrator does to the grid's jobs, knowingly or not."""
+"""Commands of a cluster's administrator that affect the grid's jobs, on purpose or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.chaos.world import World
 
 @asynccontextmanager
 async def partition(state: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """One that is down takes jobs and starts none, a drained one does the reverse, an inactive one neither."""
+    """A partition changes its state: DOWN accepts jobs and starts none, DRAIN the reverse, INACTIVE neither."""
     cluster = Administrator.of(world)
     name = f"PartitionName={cluster.settings.partition}"
     await cluster.ask("scontrol", "update", name, f"State={state}")
@@ -27,7 +27,7 @@ async def partition(state: str, world: World, _rng: random.Random) -> AsyncItera
 
 @asynccontextmanager
 async def nodes(state: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """Drained nodes end what they run; on those that are set down it is killed, as failed with its node."""
+    """Drained nodes finish their jobs. Nodes set to DOWN kill them, and the jobs fail with their node."""
     cluster = Administrator.of(world)
     names = f"NodeName={','.join(cluster.nodes)}"
     await cluster.ask("scontrol", "update", names, f"State={state}", "Reason=maintenance")
@@ -46,7 +46,7 @@ async def cancelled(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def held(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """What waits is held for a while."""
+    """Waiting jobs are held for a while."""
     cluster = Administrator.of(world)
     async with outage(partial(partition, "DOWN"), 2, 8)(world, rng):
         await something_new(cluster.queued)
@@ -59,7 +59,7 @@ async def held(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def requeued(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Some running jobs are put back into the queue, although they asked not to be."""
+    """Some running jobs are requeued, although they asked not to be."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     for slurm_id in _some(rng, await asyncio.to_thread(cluster.queued)):
@@ -70,7 +70,7 @@ async def requeued(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def suspended(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """What runs is stopped for a while."""
+    """Running jobs are suspended for a while."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     running = _some(rng, await asyncio.to_thread(cluster.queued))

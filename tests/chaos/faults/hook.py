@@ -1,4 +1,4 @@
-"""Faults of the way on which ends of jobs are learnt: the completion hook and its spool."""
+"""Faults of the completion hook and its spool, which report the ends of jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAILURES = (
 
 @asynccontextmanager
 async def hook_begins(choose: Callable[[random.Random], str], world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The hook with another line before its others; Slurm reads it anew when its time changes."""
+    """Insert a line at the beginning of the hook. Slurm reads the hook again when its modification time changes."""
     file = Administrator.of(world).cluster_folder / "jobcomp.lua"
     text = file.read_text()
     assert RECORD in text
@@ -34,7 +34,7 @@ async def hook_begins(choose: Callable[[random.Random], str], world: World, rng:
 
 
 def _slowly(rng: random.Random) -> str:
-    """It blocks the controller for a second or more with each job that ends."""
+    """The hook blocks the controller for a second or more for each job that ends."""
     return f"  os.execute('sleep {rng.uniform(0.5, 2):.2f}')\n"
 
 
@@ -44,7 +44,7 @@ def _failing(rng: random.Random) -> str:
 
 @asynccontextmanager
 async def removed(world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """The cluster's configuration names no hook for a while: nobody writes records."""
+    """The cluster's configuration names no hook for a while, so that no records are written."""
     cluster = Administrator.of(world)
     file = cluster.cluster_folder / "slurm.conf"
     try:
@@ -57,7 +57,7 @@ async def removed(world: World, _rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def spool_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """Not a byte is left on the spool's disk."""
+    """The spool's disk is full."""
     with _small_disk(Administrator.of(world).spool) as spool:
         _fill(spool)
         yield
@@ -65,7 +65,7 @@ async def spool_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def spool_away(world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """The spool's file system is not mounted: neither hook nor supervisor finds the folder."""
+    """The spool's file system is not mounted. Neither hook nor supervisor finds the folder."""
     spool = Administrator.of(world).spool
     away = spool.rename(spool.with_name("spool-away"))
     try:
@@ -76,7 +76,7 @@ async def spool_away(world: World, _rng: random.Random) -> AsyncIterator[None]:
 
 @contextmanager
 def _small_disk(folder: Path) -> Iterator[Path]:
-    """A small disk in the place of `folder` with what is in it; what is there at the end is in the folder again."""
+    """Mount a small disk over `folder` with a copy of its files. At the end the files are copied back."""
     below = folder.with_name(f"{folder.name}-below")
     below.mkdir(mode=0o700)
     with (
@@ -104,7 +104,7 @@ def _mounted(what: list[str], place: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path) -> set[str]:
-    """Copy the records; returns their names."""
+    """Copy the records. Returns their names."""
     records = list(source.glob("[0-9]*"))
     for record in records:
         with suppress(FileNotFoundError):  # acknowledged meanwhile

@@ -1,4 +1,4 @@
-"""The supervisor is killed with -9 at a named point of its work, and started again."""
+"""The supervisor is killed with SIGKILL at a named point of its work and started again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.chaos.points import PLACES
 from tests.chaos.process import NotReached
 from tests.chaos.world import World
 
-# Kinds of jobs that come to a point whatever their customer does, as many as arrivals that may be waited for.
+# Kinds of jobs that always reach a point. There are as many as arrivals that may be awaited.
 NEEDS = dict.fromkeys(("extension", "look at a top-up"), ("topped up",))
 NEEDS |= dict.fromkeys(("cancel at Slurm", "look at a cancel request"), ("cancelled",))
 NEEDS |= dict.fromkeys(("start of the run", "fetch", "sbatch"), ("instant", "held"))
@@ -33,12 +33,12 @@ QUICK = (
 
 @asynccontextmanager
 async def killed(place: str, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Killed when it comes to `place`; started again at once."""
+    """Kill the supervisor when it reaches `place`, and start it again at once."""
     world.supervisor.arm(place, 1 if place.endswith(ONCE) else rng.choice((1, 2)))
     try:
         yield
         if not await world.supervisor.gone():
-            raise NotReached(f"the supervisor never came to: {place}")
+            raise NotReached(f"the supervisor never reached: {place}")
     finally:
         world.supervisor.disarm()
         world.supervisor.start()
@@ -46,10 +46,10 @@ async def killed(place: str, world: World, rng: random.Random) -> AsyncIterator[
 
 @asynccontextmanager
 async def killed_at_start(place: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """Killed, started, killed again in the middle of what it does at its start, started.
+    """Kill the supervisor, start it, kill it again during its start, and start it again.
 
-    Where no job was claimed as it was killed there is nothing to adopt; of those that came meanwhile some are held, so
-    it is killed once more.
+    Without a claimed job at the first kill there is nothing to adopt. Then some of the jobs that came meanwhile are
+    held, and the supervisor is killed once more.
     """
     await world.supervisor.kill()
     world.supervisor.arm(place)
@@ -60,7 +60,7 @@ async def killed_at_start(place: str, world: World, _rng: random.Random) -> Asyn
             await world.supervisor.kill()
             world.supervisor.start()
             if not await world.supervisor.gone():
-                raise NotReached(f"the supervisor never came to: {place}")
+                raise NotReached(f"the supervisor never reached: {place}")
     finally:
         world.supervisor.disarm()
         world.supervisor.start()

@@ -1,6 +1,6 @@
-"""Prefect's server and its people get in the way: it is away, its database too, runs are stopped and retried by hand.
+"""Faults of Prefect: its server or database is down, or a person cancels and retries runs.
 
-Each may come at any stage of the jobs: the round draws it.
+Each may happen at any stage of the jobs. The round draws the stage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.chaos.round import pause
 from tests.chaos.world import World
 
 AGAIN_S = 1.0
-SHORTLY_S, LONG_S = 3.0, 25.0  # a supervisor carries by itself after some ten seconds
+SHORTLY_S, LONG_S = 3.0, 25.0  # a supervisor carries jobs without Prefect after about ten seconds
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 CANCELLING = {"state": {"type": "CANCELLING", "name": "Cancelling"}, "force": True}
 RETRYING = {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": True}
@@ -27,7 +27,7 @@ RETRYING = {"state": {"type": "SCHEDULED", "name": "AwaitingRetry"}, "force": Tr
 
 @asynccontextmanager
 async def server_down(most_s: float, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Prefect's server is killed, and comes back."""
+    """Prefect's server is killed and started again."""
     await asyncio.to_thread(world.grid.kill, "prefect-server")
     try:
         yield
@@ -38,7 +38,7 @@ async def server_down(most_s: float, world: World, rng: random.Random) -> AsyncI
 
 @asynccontextmanager
 async def database_restarted(most_s: float, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """PostgreSQL ends all sessions, of Prefect and of the services, and comes back."""
+    """PostgreSQL ends all sessions of Prefect and of the services, and restarts."""
     await asyncio.to_thread(world.grid.table.stop, "postgres")
     try:
         await pause(rng, most_s)
@@ -49,7 +49,7 @@ async def database_restarted(most_s: float, world: World, rng: random.Random) ->
 
 @asynccontextmanager
 async def server_down_at_start(most_s: float, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Supervisor and Prefect die together; the supervisor is back first."""
+    """Supervisor and Prefect die together. The supervisor starts first."""
     await asyncio.to_thread(world.grid.kill, "prefect-server")
     await world.supervisor.kill()
     try:
@@ -65,7 +65,7 @@ async def server_down_at_start(most_s: float, world: World, rng: random.Random) 
 async def runs_changed(
     states: Sequence[str], change: dict[str, Any], most_s: float, world: World, rng: random.Random
 ) -> AsyncIterator[None]:
-    """Somebody goes through the list of runs in the UI for a while and presses the button at every other one."""
+    """A person presses the button of every second run in the UI for a while."""
     pressing = asyncio.create_task(_press(world, rng, states, change))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Faults of the way from the supervisor to its chain's node, and of what that node answers."""
+"""Faults of the connection from the supervisor to its chain's node, and of the node's answers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.chaos.proxy import Answer, Cut, Down, Hang, Mode, Pass, Slow, http
 from tests.chaos.world import World
 
 Choose = Callable[[random.Random], Mode]
-BRIEF, SHORT, LONG = (1.0, 4.0), (2.0, 12.0), (33.0, 45.0)  # beyond what a task alone would wait out
+BRIEF, SHORT, LONG = (1.0, 4.0), (2.0, 12.0), (33.0, 45.0)  # LONG exceeds the retries of one task
 
 
 @asynccontextmanager
 async def badly_connected(
     choose: Choose, seconds: tuple[float, float], times: int, world: World, rng: random.Random
 ) -> AsyncIterator[None]:
-    """The supervisor's node behaves so, for a while, perhaps several times; it alone is concerned."""
+    """The supervisor's proxy to the node is in this mode for a while, once or several times."""
     yield
     try:
         for _ in range(times):
@@ -35,7 +35,7 @@ async def badly_connected(
 
 @asynccontextmanager
 async def lagging(blocks: int, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The supervisor's node is some blocks behind; what it is given to mine is mined all the same."""
+    """The supervisor's node lags some blocks behind. Transactions sent to it are still mined."""
     node = await asyncio.to_thread(LaggingNode, world.grid.anvil.rpc_url, blocks)
     try:
         await asyncio.to_thread(_lead, world, node.port)
@@ -47,7 +47,7 @@ async def lagging(blocks: int, world: World, rng: random.Random) -> AsyncIterato
 
 
 def _lead(world: World, port: int) -> None:
-    """Let the supervisor's proxy lead to another node, and open connections end."""
+    """Point the supervisor's proxy to another node and close open connections."""
     world.rpc.target_port = port
     world.rpc.set(Down())
     world.rpc.set(Pass())

@@ -28,7 +28,7 @@ from tests.chaos.world import World
 
 @asynccontextmanager
 async def controller_killed_after_submit(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Its state is some seconds old: it forgets the jobs that it just took, and gives their ids away again."""
+    """The controller's state is some seconds old. It forgets the newest jobs and assigns their ids again."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     async with _controller_crashed(cluster):
@@ -38,7 +38,7 @@ async def controller_killed_after_submit(world: World, rng: random.Random) -> As
 
 @asynccontextmanager
 async def controller_killed_after_end(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """It comes back with jobs that ended as jobs that wait or run, and starts them again."""
+    """The controller restarts with ended jobs as waiting or running, and starts them again."""
     cluster = Administrator.of(world)
     await something_new(cluster.ended)
     async with _controller_crashed(cluster):
@@ -57,7 +57,7 @@ async def controller_killed_again_and_again(world: World, rng: random.Random) ->
 
 @asynccontextmanager
 async def ids_used_again(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """After a lost state, jobs of somebody else get the ids that the grid's jobs had."""
+    """After a lost state, jobs of another user get the ids of the grid's jobs."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     foreign = ["sbatch", "--job-name=foreign", "--output=/dev/null", "--time=1", "--mem=1", "--wrap=true"]
@@ -71,7 +71,7 @@ async def ids_used_again(world: World, rng: random.Random) -> AsyncIterator[None
 
 @asynccontextmanager
 async def old_state(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The controller comes back with the state of a while ago, as from a backup."""
+    """The controller restarts with an old state, as from a backup."""
     cluster = Administrator.of(world)
     state, backup = _state(cluster), cluster.cluster_folder / "slurmctld-backup"
     await asyncio.to_thread(_copy, state, backup)
@@ -85,7 +85,7 @@ async def old_state(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def no_state(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The controller comes back knowing nothing: its jobs are killed by their nodes, ids begin at one again."""
+    """The controller restarts without state. The nodes kill its jobs, and ids begin at 1 again."""
     cluster = Administrator.of(world)
     await something_new(cluster.queued)
     async with _controller_crashed(cluster):
@@ -97,7 +97,7 @@ async def no_state(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _controller_crashed(cluster: Administrator) -> AsyncIterator[None]:
-    """Killed, and started again at the end; nodes on which it starts a job twice are put back."""
+    """Kill the controller and start it again at the end. Nodes on which it starts a job twice are resumed."""
     await asyncio.to_thread(cluster.kill, cluster.slurmctld)
     try:
         yield
@@ -108,7 +108,7 @@ async def _controller_crashed(cluster: Administrator) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def controller_hangs(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Commands time out, but what they asked for is done once it goes on."""
+    """The controller is suspended. Commands time out, but their requests are executed when it continues."""
     cluster = Administrator.of(world)
     pid = cluster.table.pid(cluster.slurmctld)
     assert pid is not None
@@ -122,7 +122,7 @@ async def controller_hangs(world: World, rng: random.Random) -> AsyncIterator[No
 
 @asynccontextmanager
 async def node_killed(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """One slurmd, for less time than the controller needs to give it up."""
+    """One slurmd is down for less time than the controller needs to give it up."""
     cluster = Administrator.of(world)
     await asyncio.to_thread(cluster.kill, rng.choice(cluster.nodes))
     async with repaired(cluster):
@@ -132,7 +132,7 @@ async def node_killed(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def node_given_up(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """One slurmd, until the controller takes the node for dead and fails its jobs."""
+    """One slurmd is down until the controller marks the node as down and fails its jobs."""
     cluster = Administrator.of(world)
     node = rng.choice(cluster.nodes)
     await asyncio.to_thread(cluster.kill, node)
@@ -158,7 +158,7 @@ def _state(cluster: Administrator) -> Path:
 
 
 def _copy(state: Path, backup: Path) -> None:
-    """A running controller renames its files, so one may vanish while it is copied: then once more."""
+    """Copy the controller's files. It renames them while it runs, so the copy is retried when a file vanishes."""
     while True:
         shutil.rmtree(backup, ignore_errors=True)
         with suppress(shutil.Error, FileNotFoundError):
@@ -167,11 +167,11 @@ def _copy(state: Path, backup: Path) -> None:
 
 
 GIVEN_UP_WITHIN_S = 120.0
-# A controller without its memory loses jobs, or starts them a second time: their node refuses, and that ends them.
+# A controller without its state loses jobs, or starts them a second time. Their node refuses that, and they end.
 FORGETS = frozenset({Allowed.LOST, Allowed.ENDED, Allowed.REFUSED, Allowed.STEP})
-# It waits for a minute after an empty queue, for accounting, and for the grace of what is gone.
+# Collection waits for a minute after an empty queue, for accounting, and for the grace period of missing jobs.
 FORGETFUL_S = 300.0
-# A node that is not there does not start jobs, or fails them.
+# A missing node does not start jobs, or fails them.
 NODE = frozenset({Allowed.FAULT, Allowed.REFUSED, Allowed.STEP})
 AWAY = frozenset({Allowed.STEP})
 BOTH = ["slurmdbd", "slurmctld"]

@@ -1,4 +1,4 @@
-"""Faults of the way to the login node, and of the login node itself."""
+"""Faults of the connection to the login node, and of the login node itself."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.chaos.world import World
 
 Choose = Callable[[random.Random], Mode]
 NOTICED_WITHIN_S = 60.0
-LONGEST_ANSWER = 6000  # bytes, about what connecting and one command take
-# What a login shell's start-up file says before each command's own answer.
+LONGEST_ANSWER = 6000  # bytes, about as many as a login and one command need
+# What a login shell's start-up file prints before the output of each command.
 CHATTER = (
     "echo 'Welcome to the cluster'; echo 'Last login: today'",
     "printf 'no newline at its end'",
@@ -33,7 +33,7 @@ CHATTER = (
 
 @asynccontextmanager
 async def way(choose: Choose, world: World, rng: random.Random) -> AsyncIterator[None]:
-    """What goes to and from the login node goes through this."""
+    """The proxy between the supervisor and the login node."""
     world.ssh.set(choose(rng))
     try:
         yield
@@ -43,7 +43,7 @@ async def way(choose: Choose, world: World, rng: random.Random) -> AsyncIterator
 
 @asynccontextmanager
 async def sessions_killed(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """All sessions at once, several times: what they ran is killed in the middle."""
+    """All SSH sessions are killed at once, several times, with the commands that they run."""
     cluster = Administrator.of(world)
     pid = cluster.table.pid(f"{cluster.name}-sshd")
     assert pid is not None
@@ -55,7 +55,7 @@ async def sessions_killed(world: World, rng: random.Random) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def cut(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The connection drops in the middle of answers."""
+    """The connection breaks in the middle of answers."""
     yield
     for _ in range(5):
         before = world.ssh.cuts
@@ -74,7 +74,7 @@ async def hanging_then_cut(world: World, rng: random.Random) -> AsyncIterator[No
 
 
 def _hang(_rng: random.Random) -> Mode:
-    """It accepts and says nothing; afterwards all that was held back arrives late."""
+    """The login node accepts connections and does not answer. Later everything held back arrives."""
     return Hang()
 
 
@@ -83,7 +83,7 @@ def _cut(rng: random.Random) -> Mode:
 
 
 def _unheard(rng: random.Random) -> Mode:
-    """Commands arrive and are run; nothing of their answers comes back."""
+    """Commands arrive and run, but their answers are lost."""
     return Cut(rng.randrange(200))
 
 
@@ -93,7 +93,7 @@ def _slow(rng: random.Random) -> Mode:
 
 @asynccontextmanager
 async def chatter(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The login shell prints much before each answer."""
+    """The login shell prints text before each answer."""
     start_up = Administrator.of(world).cluster_folder / "login-home" / ".bashrc"
     start_up.write_text(rng.choice(CHATTER) + "\n")
     try:
@@ -104,7 +104,7 @@ async def chatter(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def another_host_key(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """Somebody else answers at the login node's address: the supervisor stops working there, and says why."""
+    """Another host answers at the login node's address. The supervisor stops using it and logs why."""
     cluster, proxy = Administrator.of(world), world.ssh
     real, said = proxy.target_port, world.supervisor.log.stat().st_size
     daemon = await asyncio.to_thread(_impostor, cluster)
@@ -114,7 +114,7 @@ async def another_host_key(world: World, rng: random.Random) -> AsyncIterator[No
         proxy.set(Pass())
         yield
         await _until(lambda: b"another host key" in world.supervisor.log.read_bytes()[said:])
-        assert b"another host key" in world.supervisor.log.read_bytes()[said:], "a changed host key was not told"
+        assert b"another host key" in world.supervisor.log.read_bytes()[said:], "the changed host key was not logged"
         await lasting(rng, 0, 2)
     finally:
         proxy.target_port = real
@@ -125,7 +125,7 @@ async def another_host_key(world: World, rng: random.Random) -> AsyncIterator[No
 
 @asynccontextmanager
 async def disk_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
-    """No file of the login node takes another byte."""
+    """The disk of the login node is full."""
     cluster = Administrator.of(world)
     await asyncio.to_thread(cluster.stop, "sshd")
     await asyncio.to_thread(_start_without_disk, cluster)
@@ -137,7 +137,7 @@ async def disk_full(world: World, _rng: random.Random) -> AsyncIterator[None]:
 
 
 def _impostor(cluster: Administrator) -> Daemon:
-    """A login node with another host key, running."""
+    """A running sshd with another host key."""
     name = f"{cluster.name}-impostor"
     port, folder = cluster.site._port(name), cluster.cluster_folder
     key, configuration = folder / "impostor_ed25519", folder / "impostor_config"
@@ -156,7 +156,7 @@ def _impostor(cluster: Administrator) -> Daemon:
 
 
 def _start_without_disk(cluster: Administrator) -> None:
-    """sshd whose sessions inherit that no file may grow; writing fails as on a full disk, and ends nobody."""
+    """An sshd whose sessions have a file size limit of 0. Writing fails as on a full disk and kills no process."""
     port = cluster.settings.port
     real = next(daemon for daemon in cluster.site.daemons() if daemon.name == f"{cluster.name}-sshd")
     limited = ["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh", *real.argv]
@@ -171,7 +171,7 @@ def _answers(port: int) -> bool:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    """Wait until it holds, or for so long that it will not."""
+    """Wait until the condition holds, or until a timeout."""
     deadline = time.monotonic() + NOTICED_WITHIN_S
     while not condition() and time.monotonic() < deadline:
         await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Two supervisors of the same provider, with the same key, on the same cluster."""
+"""Two supervisors of one provider, with one key, on one cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BESIDE_S = 5.0
 
 @asynccontextmanager
 async def beside(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """A second one is started by mistake, and stopped after a while."""
+    """A second supervisor is started by mistake and stopped after a while."""
     second = world.second_supervisor()
     second.start()
     try:
@@ -28,7 +28,7 @@ async def beside(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def taking_over(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The first is killed while a second stands by, stands by itself, and leads once the second is killed."""
+    """The first is killed and the second leads. The first stands by and leads again when the second is killed."""
     second = world.second_supervisor()
     second.start()
     try:
@@ -45,7 +45,7 @@ async def taking_over(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def frozen(world: World, rng: random.Random) -> AsyncIterator[None]:
-    """The first is stopped as by a suspended machine, a second takes over, the first wakes up and believes to lead."""
+    """The first is suspended and a second takes over. The first wakes up and believes that it still leads."""
     second = world.second_supervisor()
     second.start()
     await pause(rng, BESIDE_S)

@@ -1,6 +1,6 @@
-"""A virtual environment that has the built wheel and what it needs, and nothing of the checkout.
+"""A virtual environment with the built wheel and its dependencies, and without anything of the checkout.
 
-The wheel's dependencies are taken from the environment of the tests, file by file, so that nothing is downloaded.
+The dependencies are copied from the environment of the tests, so that nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).parents[2]
+RUNS = 5
 
 
 @dataclass(frozen=True)
-class Fresh:
-    """The environment in `folder`; `packages` are the names of what is installed beside deepgrid."""
+class Installation:
+    """The virtual environment in `folder`. `dependencies` are the names of the packages beside deepgrid."""
 
     folder: Path
-    packages: tuple[str, ...]
+    dependencies: tuple[str, ...]
 
     @property
     def site(self) -> Path:
@@ -37,8 +39,13 @@ class Fresh:
     def size_mb(self) -> float:
         return sum(file.stat().st_size for file in self.site.rglob("*") if file.is_file()) / 1e6
 
+    @property
+    def summary(self) -> str:
+        """Size and number of packages, in one line."""
+        return f"{len(self.dependencies) + 1} packages, {self.size_mb:.0f} MB"
+
     def run(self, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """A command of the environment, in an empty place and with no variable that could lead to the checkout."""
+        """Run a command of the environment in its own folder, with no variable that could lead to the checkout."""
         program = [str(self.folder / "bin" / argv[0]), *argv[1:]]
         env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "TZ": "UTC"} | environment
         return subprocess.run(
@@ -46,9 +53,9 @@ class Fresh:
         )
 
     def cpu_s(self, *argv: str, **environment: str) -> float:
-        """Processor seconds of a command, the best of five."""
+        """Processor time (user and system) of a command in seconds, the best of five runs."""
         best = float("inf")
-        for _ in range(5):
+        for _ in range(RUNS):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             done = self.run(*argv, **environment)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -57,8 +64,15 @@ class Fresh:
         return best
 
 
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The wheel of this checkout, installed."""
+    folder = tmp_path_factory.mktemp("wheel")
+    return install(build_wheel(folder), folder / "venv")
+
+
 def build_wheel(folder: Path) -> Path:
-    """The wheel of this checkout."""
+    """Build the wheel of this checkout into `folder`."""
     build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", build, str(folder)], cwd=REPOSITORY, capture_output=True, text=True, check=True
@@ -66,35 +80,37 @@ def build_wheel(folder: Path) -> Path:
     return folder / done.stdout.split()[-1]
 
 
-def install(wheel: Path, folder: Path) -> Fresh:
-    """A fresh environment with the wheel and its base dependencies."""
+def install(wheel: Path, folder: Path) -> Installation:
+    """Create a virtual environment in `folder` with the wheel and its base dependencies."""
     venv.create(folder, symlinks=True, with_pip=False)
-    fresh = Fresh(folder, tuple(sorted(closure("deepgrid"))))
-    for name in fresh.packages:
-        _copy(distribution(name), fresh.site)
+    installed = Installation(folder, tuple(sorted(dependencies("deepgrid"))))
+    for name in installed.dependencies:
+        _copy(distribution(name), installed.site)
     uv = REPOSITORY / ".grid" / "uv" / "bin" / "uv"
     python = str(folder / "bin" / "python")
     subprocess.run(
         [uv, "pip", "install", "--offline", "--no-deps", "--python", python, wheel], capture_output=True, check=True
     )
-    return fresh
+    return installed
 
 
-def closure(name: str) -> set[str]:
-    """What a distribution needs without extras, directly and indirectly."""
+def dependencies(name: str) -> set[str]:
+    """The direct and indirect dependencies of a distribution without extras."""
     found: set[str] = set()
-    wanted = list(_needs(distribution(name), ""))
+    wanted = list(_requirements(distribution(name), ""))
     while wanted:
         one = wanted.pop()
         key = canonicalize_name(one.name)
         if key not in found:
             found.add(key)
         for extra in ("", *one.extras):
-            wanted += [more for more in _needs(distribution(key), extra) if canonicalize_name(more.name) not in found]
+            wanted += [
+                more for more in _requirements(distribution(key), extra) if canonicalize_name(more.name) not in found
+            ]
     return found
 
 
-def _needs(package: Distribution, extra: str) -> Iterator[Requirement]:
+def _requirements(package: Distribution, extra: str) -> Iterator[Requirement]:
     for text in package.requires or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):

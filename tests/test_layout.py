@@ -1,0 +1,130 @@
+"""The repository keeps its own rules: short files and functions, one meaning per module name, tests that mirror it."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+TESTS = REPOSITORY / "tests"
+PACKAGES = ("deepgrid", "runtime", "tasks", "flows", "blocks", "deployments")
+MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
+
+# Packages of the library without a folder of tests of their own, and where their tests are instead.
+TESTED_ELSEWHERE = {
+    "customer": "its steps run with every command: tests/cli and tests/client",
+    "observability": "it measures the processes of the roles: tests/roles",
+    "provider": "its steps need a cluster and a flow engine: tests/roles, tests/slurm and tests/supervisor",
+}
+
+# Names of modules that stand in more than one package, and why that is right.
+LAYERS = "a flow and the tasks of it"
+VERBS = "the verbs of dps for the part of the library that has this name"
+RULE = "a pure rule and the step that applies it"
+SAME_NAME: dict[str, str] = {
+    "approve_labels": LAYERS,
+    "auto_top_up": LAYERS,
+    "benchmark_cluster": LAYERS,
+    "claim_jobs": LAYERS,
+    "collect_zombies": LAYERS,
+    "expire_claims": LAYERS,
+    "meta_schedule": LAYERS,
+    "reconcile_billing": LAYERS,
+    "register_provider": LAYERS,
+    "run_job": LAYERS,
+    "submit_job": LAYERS,
+    "accounts": "Unix accounts: on any cluster, and those of the one-machine grid",
+    "checkup": VERBS,
+    "client": "each speaks to one counterpart: the chain, and the grid's services",
+    "deploy": VERBS,
+    "expiry": RULE,
+    "grid": "the grid as dps opens it, as a Prefect block names it, and as one machine runs it",
+    "job": VERBS,
+    "logs": VERBS,
+    "operator": "the verbs of dps, those that need Prefect, and the block of a role",
+    "provider": "the verbs of dps, those that need Prefect, and the block of a role",
+    "network": "a workflow's networks, the script that sets them up, and their measurement",
+    "quote": VERBS,
+    "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
+    "services": "the verbs of dps and the block for the services",
+    "session": "what each role holds open: customer, provider, operator",
+    "storage": "the volumes of a script, and their measurement",
+    "zombies": RULE,
+}
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    """The Python files below these folders of the repository."""
+    for folder in folders:
+        yield from sorted((REPOSITORY / folder).rglob("*.py"))
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The dotted names of everything that a file may import."""
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_test_module(dotted: str) -> bool:
+    """Whether a dotted name is that of a module of tests."""
+    file = REPOSITORY.joinpath(*dotted.split(".")).with_suffix(".py")
+    return dotted.startswith("tests.") and file.name.startswith("test_") and file.exists()
+
+
+def test_no_test_module_imports_another_test_module() -> None:
+    found = [
+        f"{file.relative_to(REPOSITORY)} imports {name}"
+        for file in modules("tests")
+        for name in sorted(set(imported(file)))
+        if is_test_module(name)
+    ]
+    assert not found, "Move what both need into a support module:\n" + "\n".join(found)
+
+
+def test_every_package_of_the_library_has_its_folder_of_tests() -> None:
+    packages = {folder.parent.name for folder in (REPOSITORY / "deepgrid").glob("*/__init__.py")}
+    mirrored = {folder.name for folder in TESTS.iterdir() if any(folder.glob("test_*.py"))}
+    assert packages - mirrored == TESTED_ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
+def test_no_file_is_too_long(folder: str) -> None:
+    lengths = {str(file.relative_to(REPOSITORY)): len(file.read_text().splitlines()) for file in modules(folder)}
+    assert not {file: length for file, length in lengths.items() if length > MOST_LINES_PER_FILE}
+
+
+@pytest.mark.parametrize("folder", [*PACKAGES, "tests"])
+def test_no_function_is_too_long(folder: str) -> None:
+    found = [
+        f"{file.relative_to(REPOSITORY)}:{node.lineno} {node.name}: {length} lines"
+        for file in modules(folder)
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or node.lineno) - node.lineno + 1) > MOST_LINES_PER_FUNCTION
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_no_module_has_the_name_of_one_in_another_package() -> None:
+    folders: dict[str, list[str]] = defaultdict(list)
+    for file in modules(*PACKAGES):
+        if not file.stem.startswith("__"):
+            folders[file.stem].append(str(file.parent.relative_to(REPOSITORY)))
+    repeated = {name: where for name, where in folders.items() if len(where) > 1}
+    unexplained = {name: where for name, where in repeated.items() if name not in SAME_NAME}
+    assert not unexplained, "Rename one of each, or give the reason in SAME_NAME"
+    assert SAME_NAME.keys() <= repeated.keys(), "Remove the names that are used once now"
