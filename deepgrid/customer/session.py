@@ -1,8 +1,8 @@
-"""The customer's side: one session, and the single steps of a submission.
+"""The customer's side: a session, and the steps of a submission.
 
-In this order: read the order, check that it can be paid, store its definition, allow the credits,
-request the job. A definition's place is new for every submission, so it is also what a request is
-looked up by before it is made: asked again for the same place, the job that stands is found.
+The steps in order: read the order, check that it can be paid, store its definition, allow the credits,
+request the job. Every submission gets a new location hash for its definition. The hash is also the idempotency key of
+the request: a second request with the same hash finds the job of the first.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from deepgrid.services.client import ServicesClient
 
 T = TypeVar("T")
 
-NOT_CLAIMED = "RunningScheduledStatusOnly"  # the contract's word
-RECENT_JOBS = 50  # among which a request is looked up
+NOT_CLAIMED = "RunningScheduledStatusOnly"  # the contract's error
+RECENT_JOBS = 50  # of the customer, searched for an earlier request
 _AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
 _OPERATORS = {"=": "==", ":in:": "in"}
 
 
 @dataclass(frozen=True)
 class CustomerSettings:
-    """What a customer is configured with; without `book` it is found as `AddressBook.load` says."""
+    """A customer's configuration. Without `book`, `AddressBook.load` finds the address book."""
 
     key_file: Path
     book: Path | None = None
@@ -48,10 +48,10 @@ class CustomerSettings:
 
 @dataclass(frozen=True)
 class Order:
-    """What a customer asks for, and the wei that are locked for it.
+    """A job to submit, and the wei to lock for it.
 
-    `delegate_spending` lets the grid top the job up from the customer's allowance. `warnings` are what
-    the file should say otherwise, a line each.
+    `delegate_spending` lets the grid top the job up from the customer's allowance. `warnings` has one line per
+    problem in the file that does not prevent the submission.
     """
 
     job: workflow.Definition = field(repr=False)
@@ -63,7 +63,7 @@ class Order:
     warnings: tuple[str, ...] = ()
 
     def definition(self, location_hash: str) -> JobDefinition:
-        """The part that goes on chain, its definition being stored at `location_hash`."""
+        """The part that goes on chain. The full definition is stored at `location_hash`."""
         resources = self.job.resources
         return JobDefinition(
             gpus=resources.gpus,
@@ -85,10 +85,10 @@ def read_order(
     affinities: Sequence[str] = (),
     delegate_spending: bool = False,
 ) -> Order:
-    """The order for the workflow in `file` with its modules, named after the file unless `name` is given.
+    """Read the workflow in `file` with its modules. The job has the file's name unless `name` is given.
 
     `uses` are texts such as `os=linux`, `affinities` such as `mem>=4000`.
-    Raises InputError for whatever is wrong with any of it, for a file with one line a fault.
+    Raises InputError for any invalid argument. For a file, the error has one line per fault.
     """
     check_label_count(len(uses) + len(affinities))
     loaded = modules.load(file)
@@ -126,7 +126,7 @@ def parse_affinity(text: str) -> Affinity:
 
 
 class CustomerSession:
-    """What a customer's process holds open. Use `customer_session` to open one."""
+    """The open connections of a customer's process. Open one with `customer_session`."""
 
     def __init__(self, chain: Chain, wallet: Wallet, services_url: str = "") -> None:
         self.chain = chain
@@ -136,7 +136,7 @@ class CustomerSession:
         self.services = ServicesClient.of(chain.book, wallet.account, services_url)
 
     async def check(self, order: Order, *, approve: bool = True) -> None:
-        """Whether the grid would take the order now; without `approve` from the allowance that stands.
+        """Check that the grid accepts the order now. Without `approve`, the current allowance must suffice.
 
         Raises InputError for too few credits, ContractError when the grid takes no jobs.
         """
@@ -156,35 +156,35 @@ class CustomerSession:
         self._check_purse(order.locked_wei, balance, allowance if not approve else None)
 
     async def store(self, order: Order) -> str:
-        """Store the definition where only the provider of its job gets it; returns its place."""
+        """Store the definition so that only its job's provider can fetch it. Returns its location hash."""
         return await self.services.upload(order.job)
 
     async def allow(self, order: Order) -> None:
-        """Let the grid lock the order's credits: exactly those, unless it may already."""
+        """Set the allowance to exactly the order's credits, unless it is high enough already."""
         if await self.chain.allowance(self.address) < order.locked_wei:
             await self.writer.approve(order.locked_wei)
 
     async def request(self, order: Order, location_hash: str, *, approve: bool = True) -> int:
         """Request the job and lock its credits; returns its id.
 
-        With `approve` a missing allowance is set in the same go, to exactly what is locked, and set
-        back when the request is refused.
+        With `approve`, an allowance that is too low is set first, to exactly the locked credits. It is set back when
+        the request reverts.
         """
-        standing = await self.find(location_hash)
-        if standing is not None:
-            return standing
+        earlier = await self.find(location_hash)
+        if earlier is not None:
+            return earlier
         return await self._locking(
             order.locked_wei, lambda first: self._request(order, location_hash, approve_first=first), approve=approve
         )
 
     async def top_up(self, job_id: int, amount_wei: int, *, approve: bool = True) -> Receipt:
-        """Lock `amount_wei` more for a claimed job, one's own or somebody else's.
+        """Lock `amount_wei` more for a claimed job of any customer.
 
-        The allowance is treated as by `request`. Raises NotFound, ContractError for a job that nobody has claimed
+        The allowance is handled as in `request`. Raises NotFound, ContractError for a job that no provider has claimed
         or that is over, InputError for too few credits.
         """
         if not amount_wei:
-            raise InputError("Nothing is to be added.", next_step="Name an amount above 0.")
+            raise InputError("The amount to add is 0.", next_step="Name an amount above 0.")
         job, balance, allowance = await asyncio.gather(
             self.chain.job(job_id), self.chain.balance(self.address), self.chain.allowance(self.address)
         )
@@ -201,30 +201,30 @@ class CustomerSession:
         )
 
     async def find(self, location_hash: str) -> int | None:
-        """The customer's job with this definition, among the newest."""
+        """The customer's job with this definition, among the newest jobs."""
         newest = (await self.chain.jobs_by_customer(self.address))[-RECENT_JOBS:]
         jobs = await self.chain.jobs(newest)
         return next((job.id for job in jobs if job.definition.batch_location_hash == location_hash), None)
 
     def _check_purse(self, amount_wei: int, balance: int, allowance: int | None) -> None:
-        """Raise InputError when `amount_wei` cannot be locked; an `allowance` of None may be raised as needed."""
+        """Raise InputError when `amount_wei` cannot be locked. An `allowance` of None can be raised as needed."""
         locked = format_credits(amount_wei)
         if amount_wei > balance:
             raise InputError(
-                f"{locked} credits are to be locked; {self.address} has {format_credits(balance)}.",
+                f"{locked} credits are needed; {self.address} has {format_credits(balance)}.",
                 next_step="Lock fewer, or get more credits.",
             )
         if allowance is not None and amount_wei > allowance:
             raise InputError(
-                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and it is not to be"
-                " changed.",
-                next_step=f"Run `dps allowance set {locked}`, or leave --no-approve away.",
+                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and --no-approve keeps it"
+                " unchanged.",
+                next_step=f"Run `dps allowance set {locked}`, or omit --no-approve.",
             )
 
     async def _locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
-        """Do what locks `amount_wei`; `send` is told which allowance to set first, None to leave it.
+        """Send the transaction that locks `amount_wei`. `send` gets the allowance to set first, or None to keep it.
 
-        With `approve` one that is short is set to exactly that, and set back when the grid refuses.
+        With `approve`, an allowance that is too low is set to exactly that amount, and set back on a revert.
         """
         allowance = await self.chain.allowance(self.address)
         short = approve and allowance < amount_wei
@@ -254,10 +254,9 @@ class CustomerSession:
 
 @asynccontextmanager
 async def customer_session(settings: CustomerSettings) -> AsyncIterator[CustomerSession]:
-    """Open what a customer needs, and close it at the end.
+    """Open the connections that a customer needs, and close them at the end.
 
-    Raises ConfigurationError for a key, a book or a chain that is not right, ChainError for a node
-    that does not answer.
+    Raises ConfigurationError for an invalid key, address book or chain, ChainError when the node does not answer.
     """
     wallet = Wallet.load(settings.key_file)
     async with await Chain.connect(AddressBook.load(settings.book)) as chain:

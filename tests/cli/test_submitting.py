@@ -145,7 +145,7 @@ async def test_watching_outlives_an_outage_of_node_and_services(
         (("--credits", "5"), "dps: 5 credits are too few. Lock at least 100."),
         (("--credits-wei", str(100 * CREDIT - 1)), "Lock at least 100."),
         (("--credits", "1001"), "has 1000. Lock fewer, or get more credits."),
-        (("--credits", "100", "--no-approve"), "Run `dps allowance set 100`, or leave --no-approve away."),
+        (("--credits", "100", "--no-approve"), "Run `dps allowance set 100`, or omit --no-approve."),
     ],
 )
 async def test_too_few_credits_are_refused_before_anything_is_sent(

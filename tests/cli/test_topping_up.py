@@ -54,8 +54,8 @@ async def test_an_allowance_that_stands_is_used_and_not_changed(dps: Dps, chain:
     short = await dps.run("job", "topup", str(claimed_id), "50", "--no-approve")
     assert (short.status, short.err) == (
         2,
-        "dps: The allowance is 40 credits; 50 are needed, and it is not to be changed."
-        " Run `dps allowance set 50`, or leave --no-approve away.\n",
+        "dps: The allowance is 40 credits; 50 are needed, and --no-approve keeps it unchanged."
+        " Run `dps allowance set 50`, or omit --no-approve.\n",
     )
     assert (await dps.run("job", "topup", str(claimed_id), "50")).status == 0
     assert await chain.allowance(Wallet.load(dps.key).address) == 0
@@ -86,7 +86,7 @@ async def test_a_job_that_no_cluster_has_is_not_topped_up(
 
 
 async def test_what_one_does_not_have_is_not_locked(dps: Dps, chain: Chain, claimed_id: int) -> None:
-    for amount, complaint in (("901", "has 900. Lock fewer, or get more credits."), ("0", "Nothing is to be added.")):
+    for amount, complaint in (("901", "has 900. Lock fewer, or get more credits."), ("0", "The amount to add is 0.")):
         outcome = await dps.run("job", "topup", str(claimed_id), amount)
         assert outcome.status == 2
         assert complaint in outcome.err and outcome.err.count("\n") == 1
