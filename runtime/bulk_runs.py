@@ -40,14 +40,17 @@ class NewRun:
     parameters: dict[str, Any]
 
 
-async def find_or_begin_runs(deployment: str, wanted: Sequence[NewRun]) -> list[FlowRun]:
+async def find_or_begin_runs(
+    deployment: str, wanted: Sequence[NewRun], *, cache_s: float = DEPLOYMENT_CACHE_S
+) -> list[FlowRun]:
     """Find or create the runs of the deployment (`flow/name`) with these keys. The deployment must not be paused.
 
     New runs begin in this process if it has the pool's worker and no limit applies. Otherwise they are scheduled.
-    Existing runs stay as they are. Raises any error of Prefect's client.
+    Existing runs stay as they are. The deployment and its limits are cached for `cache_s`.
+    Raises any error of Prefect's client.
     """
     async with get_client() as client:
-        found, is_free = await _read_deployment(client, deployment)
+        found, is_free = await _read_deployment(client, deployment, cache_s)
         pool = found.work_pool_name or ""
         worker = worker_of(pool)
         parts = [wanted[at : at + BATCH_SIZE] for at in range(0, len(wanted), BATCH_SIZE)]
@@ -108,11 +111,13 @@ def _is_ours(run: FlowRun) -> bool:
     return run.state.state_details.transition_id == _transition(run.idempotency_key)
 
 
-async def _read_deployment(client: PrefectClient, deployment: str) -> tuple[DeploymentResponse, bool]:
-    """The deployment, and whether it, its work pool and its queue have no limit. Cached for DEPLOYMENT_CACHE_S."""
+async def _read_deployment(
+    client: PrefectClient, deployment: str, cache_s: float
+) -> tuple[DeploymentResponse, bool]:
+    """The deployment, and whether it, its work pool and its queue have no limit. Cached for `cache_s`."""
     place = str(client.api_url), deployment
     read_at, found, is_free = _deployments.get(place, (0.0, None, False))
-    if found is None or time.monotonic() - read_at > DEPLOYMENT_CACHE_S:
+    if found is None or time.monotonic() - read_at > cache_s:
         found = await client.read_deployment_by_name(deployment)
         is_free = found.global_concurrency_limit is None and await _has_no_limit(client, found)
         _deployments[place] = time.monotonic(), found, is_free

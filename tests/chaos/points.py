@@ -19,21 +19,20 @@ from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
-ADOPTING = "deployments.provider.carriers"
 # Name of a point: module and attribute of the async function that does it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
     "start of the run": ("tasks.claim_jobs", "start_job_runs"),
-    "fetch": ("deepgrid.provider.carrier", "Carrier.fetch_script"),
+    "fetch": ("deepgrid.provider.steps", "PlainSteps.fetch_script"),
     "sbatch": ("deepgrid.slurm.cluster", "Cluster.submit"),
-    "RUNNING report": ("deepgrid.provider.carrier", "Carrier.report_running"),
+    "RUNNING report": ("deepgrid.provider.steps", "PlainSteps.report_running"),
     "extension": ("deepgrid.slurm.cluster", "Cluster.set_time_limit"),
     "cancel at Slurm": ("deepgrid.slurm.cluster", "Cluster.cancel"),
-    "settlement": ("deepgrid.provider.carrier", "Carrier.settle"),
+    "settlement": ("deepgrid.provider.steps", "PlainSteps.settle"),
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
-    "adoption": (ADOPTING, "adopt"),
+    "adoption": ("deployments.provider.carriers", "adopt"),
     "tidying": ("runtime.worker", "tidy"),
 }
 # In the middle of an effect: sbatch is about to be run, or answered, on the login node and we have not read it;
