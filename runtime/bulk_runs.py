@@ -111,9 +111,7 @@ def _is_ours(run: FlowRun) -> bool:
     return run.state.state_details.transition_id == _transition(run.idempotency_key)
 
 
-async def _read_deployment(
-    client: PrefectClient, deployment: str, cache_s: float
-) -> tuple[DeploymentResponse, bool]:
+async def _read_deployment(client: PrefectClient, deployment: str, cache_s: float) -> tuple[DeploymentResponse, bool]:
     """The deployment, and whether it, its work pool and its queue have no limit. Cached for `cache_s`."""
     place = str(client.api_url), deployment
     read_at, found, is_free = _deployments.get(place, (0.0, None, False))

@@ -16,7 +16,7 @@ from deepgrid.scheduling.proposals import Proposal
 
 logger = logging.getLogger(__name__)
 
-# Contract errors that mean that the proposal is gone or was replaced meanwhile.
+# Contract errors for a proposal that is gone or was replaced meanwhile.
 OVERTAKEN = frozenset({"WaitingApprovalOnly", "Banned", "ProposalChanged"})
 
 

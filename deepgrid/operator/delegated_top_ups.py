@@ -12,7 +12,7 @@ from deepgrid.scheduling.top_ups import Purse, Slice, Unpaid, near_end, plan
 
 logger = logging.getLogger(__name__)
 
-# Contract errors that mean that the job ended, or that credits or authority are gone meanwhile.
+# Contract errors for a job that ended, and for credits or authority that were withdrawn meanwhile.
 OVERTAKEN = frozenset(
     {
         "NoSpendingAuthority", "RunningScheduledStatusOnly", "RemainingTimeAboveLimit",

@@ -12,7 +12,7 @@ from deepgrid.scheduling.expiry import Patience, TakeBack, overdue
 
 logger = logging.getLogger(__name__)
 
-# Contract errors that mean that the job was claimed, settled or given back meanwhile.
+# Contract errors for a job that was claimed, settled or given back meanwhile.
 OVERTAKEN = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError", "JobHotStatusOnly"})
 
 

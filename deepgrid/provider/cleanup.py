@@ -10,9 +10,9 @@ from deepgrid.slurm.submit.leftovers import Leftover
 
 
 async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Leftover]:
-    """Find what may be removed: storage of claims that are over, and claim folders that are over for `keep_days`.
+    """Find leftovers to remove: storage of finished claims, and folders of claims finished for `keep_days`.
 
-    Skips claims whose job is still in Slurm, and claims that are unknown to the chain.
+    Skips claims with a job in Slurm, and claims that the chain does not know.
     """
     found = await session.cluster.leftovers.find(session.key(0, 0), session.settings.storage.job, keep_days)
     last = await session.chain.job_count()

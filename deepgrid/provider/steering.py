@@ -21,8 +21,8 @@ class Steered(Enum):
     """What was done about one job. The values are sentences with a gap for `job 7` or `job 7, 8`."""
 
     CARRIER_WOKEN = "Woke the carrier of {}."
-    RUN_SCHEDULED = "Nobody carried {}: its run is scheduled."
-    NOTHING_TO_DO = "Of {} nothing is wanted any more."
+    RUN_SCHEDULED = "No process carried {}: its run is scheduled."
+    NOTHING_TO_DO = "Nothing to do for {}."
 
 
 def summary(done: Mapping[int, Steered]) -> str:

@@ -108,7 +108,7 @@ class CarrierWatchdog:
         self._journal.discard(claims - alone)
 
     def _over(self) -> list[JobKey]:
-        """Claims that stand-ins carried and that are over, but whose runs do not show it yet."""
+        """Finished claims of stand-ins. Their runs do not show the end yet."""
         claims = self._claims()
         return [key for key in self._journal if key not in claims and not self._session.carries(key)]
 

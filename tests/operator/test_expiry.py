@@ -96,7 +96,7 @@ async def test_a_claimed_job_is_left_to_its_provider_for_a_long_time(office: Off
     assert settled.refunded_wei == 200 * CREDIT
 
 
-async def test_a_ban_frees_what_waits_and_leaves_what_runs(office: Office) -> None:
+async def test_a_ban_frees_waiting_jobs_and_leaves_running_ones(office: Office) -> None:
     running = await office.people.running()
     claimed = await office.people.assigned()
     await office.people.provider.claim_next()

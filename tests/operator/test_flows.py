@@ -1,4 +1,4 @@
-"""The operator's flows on a real Prefect server: what they did, and that they did nothing, in their last state."""
+"""The operator's flows on a real Prefect server: their final states report what they did."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ async def test_auto_top_up_says_who_got_time_and_who_cannot_pay(office: Office) 
     office.pass_time((200 * CREDIT // RATE - 9) * MINUTE_S)
     await office.catch_up()
     assert said(await auto_top_up(NAME, ahead_minutes=8, return_state=True)) == "No job needs more time."
-    told = said(await auto_top_up(NAME, return_state=True))
-    assert told == f"Job {first} got 30 min. Job {second} cannot pay for more."
+    message = said(await auto_top_up(NAME, return_state=True))
+    assert message == f"Job {first} got 30 min. Job {second} cannot pay for more."
 
 
 async def test_approve_labels_says_what_waits_for_a_person(office: Office) -> None:

@@ -1,4 +1,4 @@
-"""Another whole grid, for the tests that stop, hold or kill its parts: they go beside those of `tests/grid`."""
+"""Another whole grid, for tests that stop, pause or kill its parts. They run beside those of `tests/grid`."""
 
 from __future__ import annotations
 

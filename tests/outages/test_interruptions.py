@@ -1,4 +1,4 @@
-"""Stopping or killing any process of the grid in the middle of everybody's work loses no job and no credit."""
+"""Stopping or killing any process of the grid in the middle of its work loses no job and no credit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.grid.test_job_life import cold, in_slurm, steps
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 SUPERVISORS = ("supervisor-alpha", "supervisor-beta")
-STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` is called otherwise
+STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` has another name
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def _end(grid: LocalGrid, names: tuple[str, ...], sig: Signals) -> None:
 
 
 async def _until(reached: Callable[[], bool]) -> None:
-    """Wait for it; the test's own time limit bounds it."""
+    """Wait for it, up to the test's own timeout."""
     while not reached():
         await asyncio.sleep(0.5)

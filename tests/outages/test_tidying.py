@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of a run leaves no run under way for ever, and no slot taken."""
+"""A process that is killed in the middle of a run leaves no run under way for ever, and frees its slot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_a_killed_operator_leaves_nothing_under_way(grid: LocalGrid) -> No
 
 
 async def _start(grid: LocalGrid) -> str:
-    """Start a run; its id."""
+    """Start a run; returns its id."""
     found = await deployment(grid, FLOW)
     async with api(grid) as client:
         wanted = {"state": {"type": "SCHEDULED"}}

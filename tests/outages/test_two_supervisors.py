@@ -28,7 +28,7 @@ ON_ALPHA = "name=alpha"
 
 @pytest.fixture
 async def second(grid: LocalGrid) -> AsyncIterator[str]:
-    """Another supervisor of alpha, which stands by, with its log; afterwards the first leads alone again."""
+    """Another supervisor of alpha, which stands by, and its log. After the test the first one leads alone again."""
     (alpha,) = (offer for offer in OFFERS if offer.name == "alpha")
     grid.table.start(replace(grid.roles.supervisor(alpha), name=SECOND, ready=lambda: True))
     await until(lambda: "standing by for" in log(grid, SECOND))
@@ -60,7 +60,7 @@ async def test_a_killed_leader_is_followed_by_the_one_that_stands_by(customer: C
 
 
 async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(customer: Customer, second: str) -> None:
-    """Its connection stood all the time; it goes on in the middle of what it was doing."""
+    """Its connection stayed open, and it continues in the middle of its work."""
     grid = customer.grid
     gate = Gate(grid)
     running = customer.submit(steps(gate.pass_command, "echo outlived it"), ON_ALPHA)
@@ -68,7 +68,7 @@ async def test_a_leader_that_was_away_finds_itself_deposed_and_stands_by(custome
     away = grid.table.pid(FIRST)
     assert away is not None
 
-    await until(lambda: sends_nothing(grid))  # a process that sleeps while it sends keeps others of its machine out
+    await until(lambda: sends_nothing(grid))  # a process that is stopped while it sends blocks others on its machine
     os.kill(away, SIGSTOP)
     try:
         await until(lambda: ": leading " in log(grid, second))
@@ -101,7 +101,7 @@ async def settled_and_shown_so(customer: Customer, *job_ids: int) -> None:
 
 
 def sends_nothing(grid: LocalGrid) -> bool:
-    """Whether nobody holds the lease of alpha's key."""
+    """Whether no process holds the lease of alpha's key."""
     with open(f"{grid.keys.file('alpha')}.lease", "a") as lease:
         try:
             flock(lease, LOCK_EX | LOCK_NB)

@@ -1,4 +1,4 @@
-"""While Prefect is away, jobs are carried, ended and paid without it; afterwards their runs tell what happened."""
+"""While Prefect is down, jobs are carried, ended and paid without it. Afterwards their runs show what happened."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNENDED = ("SCHEDULED", "PENDING", "RUNNING", "CANCELLING")
 
 @pytest.fixture(autouse=True)
 async def supervised(grid: LocalGrid) -> AsyncIterator[None]:
-    """Whatever a test does to the supervisors, the next one finds them at work."""
+    """Restart the supervisors after each test."""
     yield
     for offer in OFFERS:
         await asyncio.to_thread(grid.start, f"supervisor-{offer.name}")
@@ -76,7 +76,7 @@ async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Custo
         assert (await customer.until(job_id, cold)).status is JobStatus.FINISHED
         assert (await customer.settlement(job_id)).billed_minutes == 1
         assert await runs_named(grid, job_id) == []
-        for offer in OFFERS:  # the next ones find a job that is over, and nothing in Prefect
+        for offer in OFFERS:  # the next supervisors find a job that is over, and nothing in Prefect
             grid.kill(f"supervisor-{offer.name}")
             grid.table.start(grid.roles.supervisor(offer))
 
@@ -113,7 +113,7 @@ async def test_a_cancelled_run_stops_carrying_and_not_the_job(customer: Customer
     await in_state(customer, job_id, "CANCELLED")
     assert (await customer.job(job_id)).status is JobStatus.RUNNING
     grid.table.stop(supervisor)
-    await asyncio.to_thread(grid.start, supervisor)  # which adopts at once what it would in five minutes
+    await asyncio.to_thread(grid.start, supervisor)  # at its start it adopts at once, not in five minutes
     await in_state(customer, job_id, "RUNNING", run_count=2)
     gate.open()
     assert await completed(customer, job_id) == "The job is finished."
@@ -134,13 +134,13 @@ async def test_a_run_that_tells_less_than_the_chain_is_put_right(customer: Custo
 
 
 def cluster_of(grid: LocalGrid, job: Job) -> str:
-    """Name of the cluster that the job is at."""
+    """Name of the job's cluster."""
     [name] = [one.name for one in OFFERS if Wallet.load(grid.keys.file(one.name)).address == job.provider]
     return name
 
 
 async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
-    """The runs of a job, as far as Prefect tells; none while it is away."""
+    """The runs of a job in Prefect; none while Prefect is down."""
     wanted = {"flow_runs": {"name": {"like_": f"job {job_id} on "}}}
     async with api(grid) as client:
         try:
@@ -150,7 +150,7 @@ async def runs_named(grid: LocalGrid, job_id: int) -> list[Json]:
 
 
 async def propose(grid: LocalGrid, run: Json, state: str, name: str, *, force: bool = False) -> None:
-    """Ask for a state of the run, as a person does in the UI; by force, as what goes wrong does."""
+    """Propose a state of the run, as a person does in the UI, or force it, as a failure does."""
     async with api(grid) as client:
         wanted = {"state": {"type": state, "name": name}, "force": force}
         answer = (await client.post(f"flow_runs/{run['id']}/set_state", json=wanted)).raise_for_status().json()
@@ -158,12 +158,12 @@ async def propose(grid: LocalGrid, run: Json, state: str, name: str, *, force: b
 
 
 async def completed(customer: Customer, job_id: int) -> str:
-    """What the job's only run says, once it has completed."""
+    """The message of the job's only run, once it has completed."""
     return str((await in_state(customer, job_id, "COMPLETED"))["state"]["message"])
 
 
 async def in_state(customer: Customer, job_id: int, state: str, run_count: int = 0) -> Json:
-    """The job's only run once it is in a state of this type, at least for this time."""
+    """The job's only run, once it has been in a state of this type for at least this time."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         runs = await runs_named(customer.grid, job_id)
@@ -175,7 +175,7 @@ async def in_state(customer: Customer, job_id: int, state: str, run_count: int =
 
 
 async def nothing_stays_under_way(customer: Customer) -> None:
-    """Wait until no run of a job is left that has not ended."""
+    """Wait until all runs of the job have ended."""
     deadline = time.monotonic() + PATIENCE_S
     for offer in OFFERS:
         while runs := await runs_of(customer.grid, f"run_job/{offer.name}", *UNENDED):
@@ -184,7 +184,7 @@ async def nothing_stays_under_way(customer: Customer) -> None:
 
 
 async def said(grid: LocalGrid, words: str) -> None:
-    """Wait until a supervisor says so."""
+    """Wait until a supervisor logs this text."""
     deadline = time.monotonic() + PATIENCE_S
     while not any(words in grid.table.log_path(f"supervisor-{one.name}").read_text() for one in OFFERS):
         assert time.monotonic() < deadline, f"nobody says {words!r}"

@@ -1,4 +1,4 @@
-"""Zombies made on purpose: lost jobs are refunded, those that merely ended are settled, silence collects nothing."""
+"""Provoked zombies: lost jobs are refunded, ended jobs are settled, and an outage of Slurm collects nothing."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 @pytest.fixture(autouse=True)
 async def collected_by_hand(customer: Customer) -> AsyncIterator[None]:
-    """No collection but the tests' own."""
+    """Pause the schedule, so that only the tests collect zombies."""
     async with unscheduled(customer.grid, "collect_zombies/alpha", "collect_zombies/beta"):
         yield
 
 
 @pytest.fixture
 def leave() -> Iterator[Path]:
-    """A file for which jobs wait; they end in any case after the test."""
+    """A file that jobs wait for. They always end after the test."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         file = Path(folder) / "leave"
@@ -44,7 +44,7 @@ def leave() -> Iterator[Path]:
 
 
 async def running(customer: Customer, cluster: str, leave: Path) -> Job:
-    """A job that runs on this cluster until it may leave."""
+    """A job that runs on this cluster until the file exists."""
     wait = steps(f"until [ -e {leave} ] || [ ! -e {leave.parent} ]; do sleep 0.2; done")
     job_id = customer.submit(wait, f"name={cluster}")
     return await customer.until(job_id, lambda job: job.status is JobStatus.RUNNING)
@@ -56,7 +56,7 @@ def key_of(grid: LocalGrid, job: Job) -> JobKey:
 
 
 async def refunded(customer: Customer, job_id: int) -> None:
-    """Everything came back, and the customer can read why."""
+    """All credits were returned, and the customer can read why."""
     job = await customer.until(job_id, cold)
     assert (job.status, job.final_cost_wei, job.last_error) == (JobStatus.PANICKED, 0, LOST)
     assert (await customer.settlement(job_id)).refunded_wei == job.locked_wei
@@ -103,7 +103,7 @@ def recorded_minutes(grid: LocalGrid, job: Job) -> int:
 async def test_the_deployment_refunds_what_nobody_carries_and_silence_collects_nothing(
     customer: Customer, leave: Path
 ) -> None:
-    """On beta a job is lost, on alpha the controller is away: at the same time, as both take a while."""
+    """On beta a job is lost; on alpha the controller is down. Both at the same time, because each takes a while."""
     grid = customer.grid
     lost, spared = await running(customer, "beta", leave), await running(customer, "alpha", leave)
     grid.table.stop("alpha-slurmctld")
@@ -125,7 +125,7 @@ async def test_the_deployment_refunds_what_nobody_carries_and_silence_collects_n
 
 
 async def _lose_and_collect(customer: Customer, job: Job) -> Json:
-    """The collection after the job's run was stopped in Prefect and the job removed behind everybody's back."""
+    """The collection after the job's run was stopped in Prefect and the job was removed from Slurm unnoticed."""
     grid = customer.grid
     carrying = [run for run in await runs_of(grid, "run_job/beta") if run["parameters"]["job_id"] == job.id]
     async with api(grid) as client:

@@ -1,4 +1,4 @@
-"""Prefect's server as it looks when it is away, in each of the ways in which servers are."""
+"""The ways in which Prefect's server can be down."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAYS = ("refusing", "hanging", "failing")
 
 @asynccontextmanager
 async def prefect_away(grid: LocalGrid, way: str) -> AsyncIterator[None]:
-    """While it lasts Prefect's API refuses connections, accepts requests and is silent, or answers HTTP 5xx."""
+    """While the context lasts, Prefect's API refuses connections, never answers, or answers HTTP 5xx."""
     during = {"refusing": _killed, "hanging": _held, "failing": _without_database}
     async with during[way](grid):
         yield

@@ -35,7 +35,7 @@ async def limit_at_slurm(scene: Scene, key: JobKey) -> int | None:
 
 
 async def carry_until_it_runs(carrier: Carrier) -> list[Action]:
-    """Act until the only thing left is to wait for the job's end. Returns the actions."""
+    """Act until only the wait for the job's end remains. Returns the actions."""
     done: list[Action] = []
     async with asyncio.timeout(WITHIN_S):
         while (action := decide(await carrier.observe())) != Wait(Awaited.END):
@@ -136,5 +136,5 @@ async def test_the_carrier_of_the_job_is_woken(scene: Scene, key: JobKey) -> Non
 def test_a_run_says_what_it_did_for_which_job() -> None:
     assert summary({}) == ""
     assert summary({9: Steered.CARRIER_WOKEN, 7: Steered.CARRIER_WOKEN, 8: Steered.NOTHING_TO_DO}) == (
-        "Woke the carrier of job 7, 9. Of job 8 nothing is wanted any more."
+        "Woke the carrier of job 7, 9. Nothing to do for job 8."
     )
