@@ -1,7 +1,6 @@
-"""What a deployment is configured with, as Prefect blocks (`prefect block register -m blocks`).
+"""Configuration of deployments as Prefect blocks (`prefect block register -m blocks`).
 
-Blocks hold addresses, endpoints and paths. A private key is never in one: Prefect's database
-could hand it out.
+Blocks hold addresses, endpoints and paths. They never hold a private key, because Prefect's database would expose it.
 """
 
 from blocks.benchmarks import Benchmarks

@@ -1,4 +1,4 @@
-"""How a cluster is measured."""
+"""Configuration of a cluster's benchmarks."""
 
 from __future__ import annotations
 
@@ -7,47 +7,51 @@ from pydantic import Field
 from blocks.schema import GridBlock
 from deepgrid.benchmark.settings import VOLUMES, BenchmarkSettings
 
-USUAL = BenchmarkSettings()
+DEFAULTS = BenchmarkSettings()
 
 
 class Benchmarks(GridBlock):
-    """How the benchmarks of a cluster run; the defaults suit a real cluster. Named by the cluster."""
+    """Configuration of a cluster's benchmarks. The defaults suit a real cluster. Named by the cluster."""
 
     _block_type_name = "deepgrid Benchmarks"
     _block_type_slug = "deepgrid-benchmarks"
 
     memory_share: float = Field(
-        default=USUAL.memory_share,
+        default=DEFAULTS.memory_share,
         gt=0,
         le=1,
         description="Order of HPL's matrix, as a share of the largest that memory would hold.",
     )
     hpl_seconds: int = Field(
-        default=USUAL.hpl_seconds, gt=0, description="Seconds that HPL itself may take about; bounds its matrix."
+        default=DEFAULTS.hpl_seconds, gt=0, description="Seconds that HPL itself may take about; bounds its matrix."
     )
     gflops_per_cpu: float = Field(
-        default=USUAL.gflops_per_cpu, gt=0, description="What a CPU is expected to do, for that bound."
+        default=DEFAULTS.gflops_per_cpu, gt=0, description="What a CPU is expected to do, for that bound."
     )
-    block_size: int = Field(default=USUAL.block_size, gt=0, description="HPL's block size NB.")
+    block_size: int = Field(default=DEFAULTS.block_size, gt=0, description="HPL's block size NB.")
     cpus_per_rank: int = Field(
-        default=USUAL.cpus_per_rank, gt=0, description="CPUs of one MPI rank of HPL, for a BLAS with threads."
+        default=DEFAULTS.cpus_per_rank, gt=0, description="CPUs of one MPI rank of HPL, for a BLAS with threads."
     )
-    fio_size_mb: int = Field(default=USUAL.fio_size_mb, gt=0, description="MiB of fio's file on each volume.")
+    fio_size_mb: int = Field(default=DEFAULTS.fio_size_mb, gt=0, description="MiB of fio's file on each volume.")
     fio_seconds: float = Field(
-        default=USUAL.fio_seconds, gt=0, description="Seconds of each of fio's four runs on a volume."
+        default=DEFAULTS.fio_seconds, gt=0, description="Seconds of each of fio's four runs on a volume."
     )
-    volumes: list[str] = Field(default=list(USUAL.volumes), description=f"Which of {', '.join(VOLUMES)} to measure.")
-    mpi_options: str = Field(default=USUAL.mpi_options, description="Options of mpirun, for instance for the fabric.")
-    python: str = Field(default=USUAL.python, description="A Python with mpi4py on the nodes.")
+    volumes: list[str] = Field(default=list(DEFAULTS.volumes), description=f"Which of {', '.join(VOLUMES)} to measure.")
+    mpi_options: str = Field(
+        default=DEFAULTS.mpi_options, description="Options of mpirun, for instance for the fabric."
+    )
+    python: str = Field(default=DEFAULTS.python, description="A Python with mpi4py on the nodes.")
     partition: str = Field(
-        default=USUAL.partition, description="Partition of the same nodes to measure in; empty for the grid's."
+        default=DEFAULTS.partition, description="Partition of the same nodes to measure in; empty for the grid's."
     )
-    time_limit_minutes: int = Field(default=USUAL.time_limit_minutes, gt=0, description="Time limit of each program.")
+    time_limit_minutes: int = Field(
+        default=DEFAULTS.time_limit_minutes, gt=0, description="Time limit of each program."
+    )
     wait_minutes: int = Field(
-        default=USUAL.wait_minutes, ge=0, description="How long each program may wait for its turn in Slurm."
+        default=DEFAULTS.wait_minutes, ge=0, description="How long each program may wait for its turn in Slurm."
     )
 
     def settings(self) -> BenchmarkSettings:
-        """The same as values for `deepgrid.benchmark`."""
+        """Convert to the settings of `deepgrid.benchmark`."""
         values = {name: getattr(self, name) for name in type(self).model_fields if name != "volumes"}
         return BenchmarkSettings(**values, volumes=tuple(self.volumes))

@@ -1,4 +1,4 @@
-"""Everything that a customer's flows need to know."""
+"""Configuration of a customer's flows."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Customer(GridBlock):
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
 
     def settings(self) -> CustomerSettings:
-        """The same as values for `deepgrid.customer`."""
+        """Convert to the settings of `deepgrid.customer`."""
         services_url = self.services.url if self.services else ""
         return CustomerSettings(self.wallet.key_file, self.grid.address_book, services_url)

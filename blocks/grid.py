@@ -1,4 +1,4 @@
-"""Which grid, and with which wallet."""
+"""A grid and a wallet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Grid(GridBlock):
     address_book: Path = Field(description="Path of the grid's address book, a JSON file.")
 
     def load_book(self) -> AddressBook:
-        """Read the address book; raises ConfigurationError with what to do."""
+        """Read the address book. Raises ConfigurationError with the next step."""
         return AddressBook.load(self.address_book)
 
 
@@ -29,5 +29,5 @@ class Wallet(GridBlock):
     _block_type_name = "deepgrid Wallet"
     _block_type_slug = "deepgrid-wallet"
 
-    address: str = Field(description="0x-address, to recognise the wallet by.")
+    address: str = Field(description="0x-address of the wallet, for recognition.")
     key_file: Path = Field(description="Path of the key file (mode 0600) on the machine that runs the flows.")

@@ -1,4 +1,4 @@
-"""Loads a block, or says in a sentence why that does not work."""
+"""Loads a block, and raises errors that a person can act on."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from prefect.settings import PREFECT_API_URL
 from deepgrid.errors import ConfigurationError, ServiceError
 
 B = TypeVar("B", bound=Block)
-WITHIN_S = 30.0
+TIMEOUT_S = 30.0
 
 
-async def load_block(kind: type[B], name: str, within_s: float = WITHIN_S) -> B:
-    """The block. Raises ConfigurationError when there is none, ServiceError when Prefect does not answer in time."""
+async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> B:
+    """Load the block. Raises ConfigurationError if there is none, ServiceError if Prefect does not answer in time."""
     try:
-        async with asyncio.timeout(within_s):
+        async with asyncio.timeout(timeout_s):
             return cast(B, await kind.aload(name))
     except ValueError:
         raise ConfigurationError(
@@ -29,12 +29,12 @@ async def load_block(kind: type[B], name: str, within_s: float = WITHIN_S) -> B:
         if (status := error.response.status_code) < 500:
             raise ConfigurationError(
                 f"The Prefect server at {PREFECT_API_URL.value()} refuses to hand out blocks (HTTP {status}).",
-                next_step="Set what the server asks for, such as PREFECT_API_AUTH_STRING.",
+                next_step="Set the credentials that the server requires, such as PREFECT_API_AUTH_STRING.",
             ) from None
-        raise _silent() from None
+        raise _no_answer() from None
     except (httpx.HTTPError, TimeoutError):
-        raise _silent() from None
+        raise _no_answer() from None
 
 
-def _silent() -> ServiceError:
+def _no_answer() -> ServiceError:
     return ServiceError(f"The Prefect server at {PREFECT_API_URL.value()} does not answer.")

@@ -1,4 +1,4 @@
-"""Everything that the operator's flows need to know."""
+"""Configuration of the operator's flows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Operator(GridBlock):
     state: Path = Field(description="Folder of the operator for its cursor on the chain.")
     approve_label_changes: bool = Field(
         default=False,
-        description="Approve changes of approved providers by itself, where only measured labels change.",
+        description="Approve changes of approved providers automatically, if only measured labels change.",
     )
 
     def settings(self) -> OperatorSettings:
-        """The same as values for `deepgrid.operator`."""
+        """Convert to the settings of `deepgrid.operator`."""
         services_url = self.services.url if self.services else ""
         return OperatorSettings(
             book=self.grid.address_book,

@@ -1,4 +1,4 @@
-"""Everything that the flows of one cluster need to know."""
+"""Configuration of one cluster's flows."""
 
 from __future__ import annotations
 
@@ -30,33 +30,35 @@ class Provider(GridBlock):
     wallet: Wallet
     login: SlurmLogin
     services: Services | None = Field(default=None, description="Empty for the URL in the address book.")
-    gpu_wei_per_minute: str = Field(description="Price of a GPU for a minute, in wei of credit.")
-    cpu_wei_per_minute: str = Field(description="Price of a CPU for a minute, in wei of credit.")
-    mem_wei_per_mb_minute: str = Field(description="Price of a MB of memory for a minute, in wei of credit.")
-    labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can ask for.")
-    benchmarks: Benchmarks | None = Field(default=None, description="How to measure the cluster; empty for the usual.")
+    gpu_wei_per_minute: str = Field(description="Price per GPU and minute, in wei of credit.")
+    cpu_wei_per_minute: str = Field(description="Price per CPU and minute, in wei of credit.")
+    mem_wei_per_mb_minute: str = Field(description="Price per MB of memory and minute, in wei of credit.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Own labels that customers can request.")
+    benchmarks: Benchmarks | None = Field(
+        default=None, description="How to measure the cluster; empty for the defaults."
+    )
     state: Path = Field(description="Folder of the supervisor for its cursor on the chain.")
     refused_customers: list[Address] = Field(
-        default_factory=list, description="Wallet addresses of customers whose jobs this cluster gives back."
+        default_factory=list, description="Wallet addresses of customers whose jobs this cluster refuses."
     )
     max_cut_percent: int = Field(
         default=20,
         ge=0,
         le=100,
-        description="Highest platform's cut, in percent of a job's cost, at which jobs are claimed and run.",
+        description="Highest platform cut, in percent of a job's cost, at which jobs are claimed and run.",
     )
     claim_stays_s: float = Field(
         default=5.0,
         ge=0,
-        description="Seconds, by the chain's blocks, after which no reorganisation takes a claim back.",
+        description="Seconds, by the timestamps of blocks, after which no reorganisation undoes a claim.",
     )
-    metrics_host: str = Field(default="127.0.0.1", description="Address that health and metrics are served on.")
-    metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no such endpoint.")
+    metrics_host: str = Field(default="127.0.0.1", description="Address of the endpoint for health and metrics.")
+    metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no endpoint.")
     trust_customers: bool = Field(
-        default=False, description="Run jobs also where the cluster lacks guards: only for customers whom you know."
+        default=False, description="Run jobs even if the cluster lacks guards. Only for customers whom you know."
     )
     accepted_gaps: list[str] = Field(
-        default_factory=list, description="Guards that may be missing, by the names that dps provider doctor shows."
+        default_factory=list, description="Names of guards that may be missing, as dps provider doctor shows them."
     )
 
     @field_validator("accepted_gaps")
@@ -69,7 +71,7 @@ class Provider(GridBlock):
         return names
 
     def settings(self) -> ProviderSettings:
-        """The same as values for `deepgrid.provider`. Prices are text here: JSON numbers lose wei."""
+        """Convert to the settings of `deepgrid.provider`. Prices are text in the block: JSON numbers lose wei."""
         labels = {"name": self.cluster, **self.labels}
         return ProviderSettings(
             cluster=self.cluster,

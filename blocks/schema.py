@@ -11,11 +11,11 @@ _schemas: dict[type[Block], dict[str, Any]] = {}
 
 
 class GridBlock(Block):
-    """A block that works its schema out once: Prefect asks for it some thirty times each time it saves one."""
+    """A block that computes its schema once. Prefect requests it about thirty times per save."""
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """The schema of the block's fields; a copy, which the caller may change."""
+        """The schema of the block's fields. It is a copy, so the caller may change it."""
         if args or options or not cls.__pydantic_complete__:
             return super().model_json_schema(*args, **options)
         if cls not in _schemas:

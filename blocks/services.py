@@ -1,4 +1,4 @@
-"""How the grid's services are reached from where flows run."""
+"""Address of the grid's services, as seen from the machine that runs flows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from blocks.schema import GridBlock
 
 
 class Services(GridBlock):
-    """The Job Definition and log services, where the address book's URL is not the one to use."""
+    """The Job Definition and log services, if their URL differs from the one in the address book."""
 
     _block_type_name = "deepgrid Services"
     _block_type_slug = "deepgrid-services"

@@ -1,4 +1,4 @@
-"""How a supervisor reaches its cluster."""
+"""Configuration of a supervisor's access to its cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepgrid.slurm.ssh.login import LoginSettings
 
 
 class SlurmLogin(GridBlock):
-    """The login node of a Slurm cluster, its partition and where the grid's files are there."""
+    """The login node of a Slurm cluster, its partition, and the grid's folders there."""
 
     _block_type_name = "deepgrid Slurm Login"
     _block_type_slug = "deepgrid-slurm-login"
@@ -31,7 +31,7 @@ class SlurmLogin(GridBlock):
     job_account: str | None = Field(
         default=None,
         description="Unix account of jobs whose customers have none of their own below. Empty: those customers are"
-        " refused; if nobody has one, all jobs share the supervisor's.",
+        " refused; without any account below, all jobs run as the supervisor's.",
     )
     account_table: dict[str, str] = Field(
         default_factory=dict, description="Unix accounts of single customers, by wallet address."
@@ -43,12 +43,12 @@ class SlurmLogin(GridBlock):
     )
     become: Literal["uid", "sudo"] = Field(
         default="uid",
-        description="How the supervisor submits for another account: uid (sbatch --uid, its own is root) or sudo.",
+        description="How the supervisor submits for another account: uid (sbatch --uid, as root) or sudo.",
     )
     submit_wrapper: str = Field(
         default="",
         description="Path on the login node of deepgrid-sbatch, which root owns, for become sudo. Empty: customers'"
-        " accounts submit their jobs themselves, which takes trust_customers.",
+        " accounts submit their jobs themselves, which requires trust_customers.",
     )
     own_account: str | None = Field(
         default=None, description="Unix account of the supervisor's own jobs, such as benchmarks; empty: job_account."
@@ -61,11 +61,11 @@ class SlurmLogin(GridBlock):
     pyxis: bool = Field(default=False, description="Whether srun has the Pyxis plugin; without it, scripts run Enroot.")
     mirrors: dict[str, str] = Field(
         default_factory=dict,
-        description="Where nodes reach a registry, if not under its name: docker.io to https://HOST[:PORT] or http://.",
+        description="Mirrors of registries for the nodes, by the registry's name: docker.io to https://HOST[:PORT] or http://.",
     )
     registries: list[str] = Field(
         default_factory=list,
-        description="Registries that the supervisor may ask for working folders of images; otherwise nodes look.",
+        description="Registries that the supervisor may query for working folders of images; otherwise nodes look.",
     )
 
     @model_validator(mode="after")
@@ -77,7 +77,7 @@ class SlurmLogin(GridBlock):
         return self
 
     def settings(self) -> LoginSettings:
-        """The same as values for `deepgrid.slurm`."""
+        """Convert to the settings of `deepgrid.slurm`."""
         return LoginSettings(
             host=self.host,
             port=self.port,
@@ -94,9 +94,9 @@ class SlurmLogin(GridBlock):
         )
 
     def storage(self) -> StoragePaths:
-        """Where jobs keep their files."""
+        """The paths of jobs' storage."""
         return StoragePaths.under(self.storage_root)
 
     def containers(self) -> Containers:
-        """How jobs run containers."""
+        """The configuration of containers for jobs."""
         return Containers(self.apptainer, self.hosted_images, self.pyxis, self.mirrors)

@@ -1,1 +1,1 @@
-"""The story of the grid: one flow a file, no I/O of its own."""
+"""The flows of the grid: one per file. A flow calls tasks and has no I/O of its own."""

@@ -1,4 +1,4 @@
-"""Approves new measurements of approved providers, and leaves everything else to a person."""
+"""Approves new measurements of approved providers. Everything else waits for a person."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tasks.approve_labels import approve, read_proposals
 
 @flow(name="approve_labels", flow_run_name="approve measurements", persist_result=False)
 async def approve_labels(operator: str) -> State[None]:
-    """Approve proposals that change measured labels alone, where the operator's block allows that.
+    """Approve proposals that change only measured labels, if the operator's block allows that.
 
     Args:
-        operator: Name of the operator block; its `approve_label_changes` switches this.
+        operator: Name of the operator block; its field `approve_label_changes` enables this flow.
     """
     async with sessions.operator(operator) as session:
         proposals = await read_proposals(session)

@@ -1,4 +1,4 @@
-"""Buys more time for running jobs whose customers allowed it."""
+"""Buys more time for running jobs whose customers delegated spending."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def auto_top_up(operator: str, ahead_minutes: int = 10) -> State[None]:
 
     Args:
         operator: Name of the operator block.
-        ahead_minutes: How many minutes before its end a job gets more time; at most the contract's slice.
+        ahead_minutes: Minutes before its end at which a job gets more time; at most the contract's slice.
     """
     async with sessions.operator(operator) as session:
         planned = await plan_slices(session, ahead_minutes)

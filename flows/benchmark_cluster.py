@@ -1,4 +1,4 @@
-"""Measures a cluster with real programs and proposes what it found as labels that customers can ask for."""
+"""Measures a cluster with real programs, and proposes the results as labels that customers can ask for."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tasks.claim_jobs import check_slurm
 
 @flow(name="benchmark_cluster", flow_run_name="benchmark {cluster}", persist_result=False)
 async def benchmark_cluster(cluster: str, programs: list[Program] | None = None) -> State[None]:
-    """Run the programs one after the other; propose all labels when one moved by more than 5 %.
+    """Run the programs one after the other. Propose all labels when one moved by more than 5 %.
 
-    A program that fails keeps its last values and fails alone.
+    If a program fails, its last values are kept and the other programs still run.
 
     Args:
         cluster: Name of the provider block.
-        programs: Which programs to run; empty for all of them.
+        programs: Programs to run; empty for all of them.
     """
     async with sessions.provider(cluster) as session:
         await check_slurm(session)
         old = await last_measured(session)
-        outcomes = [await _measured(session, cluster, program) for program in programs or PROGRAMS]
+        outcomes = [await _measured(session, program) for program in programs or PROGRAMS]
         new = updated(old, outcomes, session.settings.labels)
         rows = compared(old, new)
         proposed = await propose_if_moved(session, old, new)
@@ -37,8 +37,8 @@ async def benchmark_cluster(cluster: str, programs: list[Program] | None = None)
     return Failed(message=words) if nothing_worked(outcomes) else Completed(message=words)
 
 
-async def _measured(session: ProviderSession, cluster: str, program: Program) -> Outcome:
+async def _measured(session: ProviderSession, program: Program) -> Outcome:
     try:
-        return await measure(session, cluster, program)
+        return await measure(session, program)
     except GridError as error:
         return Outcome(program, problem=error.message)

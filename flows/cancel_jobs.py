@@ -1,4 +1,4 @@
-"""Sees to jobs that their customers have cancelled while a cluster has them."""
+"""Ends claimed jobs that their customers have cancelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tasks.job_requests import have_ended, next_cancel_request, read_cancel_requ
 
 @flow(name="cancel_jobs", flow_run_name="cancel jobs on {cluster}", persist_result=False)
 async def cancel_jobs(cluster: str) -> State[None]:
-    """Have every claimed job ended whose customer cancelled it, then empty the on-chain queue of such requests.
+    """End every claimed job with a cancel request, then empty the on-chain queue of cancel requests.
 
     Args:
         cluster: Name of the provider block.

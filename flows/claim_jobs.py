@@ -1,4 +1,4 @@
-"""Claims the jobs that wait in a provider's on-chain queue and starts a run for each."""
+"""Claims the jobs in a provider's on-chain queue, and starts a run for each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tasks.claim_jobs import check_approval, check_guards, check_slurm, claim_wa
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
 async def claim_jobs(cluster: str) -> State[None]:
-    """Claim what was assigned to this cluster, unless Slurm is not well, the cluster is drained or lacks guards, or the
-    grid is closed.
+    """Claim the jobs that were assigned to this cluster.
+
+    Claims nothing while Slurm does not answer, the cluster is drained or lacks guards, or the grid is closed.
 
     Args:
         cluster: Name of the provider block.

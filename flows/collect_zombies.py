@@ -1,4 +1,4 @@
-"""Finds what chain and cluster no longer agree on: jobs that Slurm lost, Slurm jobs whose claim is over."""
+"""Finds differences between chain and cluster: jobs that Slurm lost, and Slurm jobs whose claim is over."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ from tasks.collect_zombies import (
 
 @flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
 async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) -> State[None]:
-    """Refund jobs that the cluster lost, settle those that ended unseen, cancel and remove what is left of others.
+    """Refund lost jobs, settle jobs that ended unseen, cancel jobs whose claim is over, and remove leftover folders.
 
     Jobs that customers' accounts run without a claim are ended too, unless the provider trusts its customers.
-
-    A cluster that does not answer fails the run, and nothing is collected.
+    When the cluster does not answer, the run fails and nothing is collected.
 
     Args:
         cluster: Name of the provider block.
-        grace_s: Seconds between the two looks at which a job must be absent before it counts as lost.
-        keep_days: For how many days folders of claims that are over stay; the books read their records of ends.
+        grace_s: Seconds between the two queries. A job must be absent in both to count as lost.
+        keep_days: Days for which folders of finished claims are kept. The books read the completion records in them.
     """
     async with sessions.provider(cluster) as session:
         found = await look_for_zombies(session)
@@ -47,6 +46,8 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
             became = await asyncio.gather(*(put_right(session, one) for one in seen))
             done += [f"job {one.key.job_id} is {words}" for one, words in zip(seen, became, strict=True)]
         leftovers = await find_leftovers(session, keep_days)
-        removed = await remove_leftovers(session, leftovers) if leftovers else 0
-    told = f"Of {found.claims} jobs: {', '.join(done)}." if done else f"No zombie among {found.claims} jobs."
-    return Completed(message=f"{told} Removed {removed} of {len(leftovers)} folders left over." if leftovers else told)
+        removed = await remove_leftovers(session, leftovers) if leftovers else []
+    outcome = f"Of {found.claims} jobs: {', '.join(done)}." if done else f"No zombie among {found.claims} jobs."
+    return Completed(
+        message=f"{outcome} Removed {len(removed)} of {len(leftovers)} folders left over." if leftovers else outcome
+    )

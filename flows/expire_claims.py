@@ -1,4 +1,4 @@
-"""Takes back jobs that no provider claimed in time, and those of providers that vanished."""
+"""Takes back jobs that no provider claimed in time, and jobs of providers that do not act."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tasks.expire_claims import read_overdue, take_back
 
 @flow(name="expire_claims", flow_run_name="expire claims", persist_result=False)
 async def expire_claims(operator: str, silent_hours: int = 24, end_running_of_banned: bool = False) -> State[None]:
-    """Take jobs back from providers that do not act; they go elsewhere, or end with a full refund.
+    """Take jobs back from providers that do not act. They go to another cluster, or end with a full refund.
 
     Args:
         operator: Name of the operator block.
         silent_hours: Hours that a claimed job may be overdue at a provider in force before it is taken back.
         end_running_of_banned: End jobs that run at banned or removed providers at once, with a full
-            refund. Otherwise they are left until their bought time is over.
+            refund. Otherwise they stay until their paid time is over.
     """
     async with sessions.operator(operator) as session:
         overdue = await read_overdue(session, silent_hours, end_running_of_banned)

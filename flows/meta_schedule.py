@@ -1,4 +1,4 @@
-"""Matches pending jobs to clusters and says why others wait."""
+"""Assigns pending jobs to clusters, and tells customers why others wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares what the contract billed with what Slurm ran and what the token moved, and names every difference."""
+"""Compares the contract's bills with Slurm's accounting and the token's transfers, and names every difference."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ async def reconcile_billing(
     Args:
         cluster: Name of the provider block whose jobs are checked against its Slurm.
         operator: Name of the operator block, for the books of the whole grid without Slurm; instead of `cluster`.
-        since: Begin of the period in UTC, such as 2026-11-20 or 2026-11-20T14:30. Without it, 24 hours before its end.
-        until: End of the period, itself not in it. Without it, now.
-        tolerance_minutes: By how many minutes a bill may differ from what ran in Slurm.
+        since: Start of the period in UTC, such as 2026-11-20 or 2026-11-20T14:30; by default 24 hours before its end.
+        until: End of the period, exclusive; by default now.
+        tolerance_minutes: Minutes by which a bill may differ from the run time in Slurm.
     """
     async with books_of(cluster, operator) as books:
         span = await choose_period(books, since, until)

@@ -1,4 +1,4 @@
-"""Proposes a cluster to the operator of the grid, as Slurm reports it and its owner prices it."""
+"""Proposes a cluster's hardware, prices and labels to the operator of the grid."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tasks.register_provider import await_approval, propose, read_hardware
 
 @flow(name="register_provider", flow_run_name="register {cluster}", persist_result=False)
 async def register_provider(cluster: str, wait_minutes: int = 0) -> State[None]:
-    """Register the cluster's hardware, prices and labels if something changed, and say whether that waits for approval.
+    """Register hardware, prices and labels if something changed, and report whether a proposal waits for approval.
 
     Args:
         cluster: Name of the provider block.
-        wait_minutes: Minutes to wait for the operator's approval; 0 only says that it is waited for.
+        wait_minutes: Minutes to wait for the operator's approval; 0 to report the standing at once.
     """
     async with sessions.provider(cluster) as session:
         await check_slurm(session)

@@ -1,4 +1,4 @@
-"""A claimed job from its script to its settlement."""
+"""Carries a claimed job from its script to its settlement."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.actions import Action
 from deepgrid.lifecycle.drive import drive
 from deepgrid.provider.carrier import Carrier, carry
+from deepgrid.provider.steps import Steps
 from runtime import sessions
-from tasks.run_job import as_task
+from tasks.run_job import TaskSteps
 
 
 @flow(name="run_job", flow_run_name="job {job_id} on {cluster}", persist_result=False)
 async def run_job(cluster: str, job_id: int, claimed_at: int) -> State[None]:
-    """Carry one claim of a job to its end, from wherever the chain and Slurm say it stands.
+    """Carry one claim of a job to its end, from where the chain and Slurm say that it stands.
 
     Args:
         cluster: Name of the provider block.
         job_id: The job's number on chain.
-        claimed_at: Unix time of the claim; a later claim of the same job is another run's.
+        claimed_at: Unix time of the claim; a later claim of the same job has a run of its own.
     """
     async with sessions.provider(cluster) as session:
         key = session.key(job_id, claimed_at)
         if not session.may_carry(key):
             return Completed(message=f"Job {job_id} is carried by another run of this supervisor.")
         async with carry(session, key) as carrier:
-            done = await drive(carrier.observe, partial(_act, carrier))
+            done = await drive(carrier.observe, partial(_act, carrier, TaskSteps(carrier.steps)))
             await carrier.finish()
     return Completed(message=f"{done.reason[0].upper()}{done.reason[1:]}.")
 
 
-async def _act(carrier: Carrier, action: Action) -> None:
-    """Do one action. An outage that outlasts its task only delays: what is to be done is decided anew then."""
+async def _act(carrier: Carrier, steps: Steps, action: Action) -> None:
+    """Do one action. An outage that outlasts its task only delays the job: `drive` observes and decides again."""
     try:
-        await carrier.act(action, as_task)
+        await carrier.act(action, steps)
     except GridError as error:
         if not error.transient:
             raise
-        get_run_logger().warning("looking again: %s", error)
+        get_run_logger().warning("observing again: %s", error)

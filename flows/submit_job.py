@@ -1,4 +1,4 @@
-"""From a workflow file to a job on the grid."""
+"""Submits the job of a workflow file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from tasks import submit_job as submitting
-from tasks.submit_job import allow_credits, request_job, store_definition, validate
+from tasks.submit_job import allow_credits, open_customer, request_job, store_definition, validate
 
 
 @flow(name="submit_job", flow_run_name="submit {file}", persist_result=False)
@@ -22,18 +21,18 @@ async def submit_job(
     affinities: tuple[str, ...] = (),
     delegate_spending: bool = False,
 ) -> State[int]:
-    """Submit a job; the result is its number.
+    """Submit a job. The result is its id.
 
     Args:
         customer: Name of the customer block.
         file: Workflow file, on the machine that runs the flow.
-        credits: Credits to lock, such as 100 or 0.5. What the job does not use comes back.
-        job_name: Name of at most 32 bytes; the file's if left out.
+        credits: Credits to lock, such as 100 or 0.5. Unused credits are returned.
+        job_name: Name of at most 32 bytes; by default the file's name.
         uses: Labels that the cluster must have, such as os=linux.
         affinities: Conditions on labels of the cluster, such as mem>=4000.
         delegate_spending: Let the grid top the job up from the customer's allowance.
     """
-    async with submitting.customer(customer) as session:
+    async with open_customer(customer) as session:
         order = await validate(session, file, credits, job_name, uses, affinities, delegate_spending)
         definition_hash = await store_definition(session, order)
         await allow_credits(session, order)

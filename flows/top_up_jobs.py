@@ -1,4 +1,4 @@
-"""Gives jobs the time that was bought for them while a cluster has them."""
+"""Extends the time limits of claimed jobs that were topped up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tasks.job_requests import have_extended, next_top_up, read_top_ups
 
 @flow(name="top_up_jobs", flow_run_name="top up jobs on {cluster}", persist_result=False)
 async def top_up_jobs(cluster: str) -> State[None]:
-    """Have every claimed job extended that was topped up, then empty the on-chain queue of top-ups.
+    """Extend every claimed job that was topped up, then empty the on-chain queue of top-ups.
 
     Args:
         cluster: Name of the provider block.
@@ -24,8 +24,8 @@ async def top_up_jobs(cluster: str) -> State[None]:
         for job in await read_top_ups(session):
             granted[job.id] = job.granted_minutes
             done[job.id] = await have_extended(session, job)
-        while (told := await next_top_up(session)) is not None:
-            if granted.get(told.id) != told.granted_minutes:
-                granted[told.id] = told.granted_minutes
-                done[told.id] = await have_extended(session, told)
+        while (topped_up := await next_top_up(session)) is not None:
+            if granted.get(topped_up.id) != topped_up.granted_minutes:
+                granted[topped_up.id] = topped_up.granted_minutes
+                done[topped_up.id] = await have_extended(session, topped_up)
     return Completed(message=summary(done) or "Nothing to top up.")

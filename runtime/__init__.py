@@ -1,1 +1,1 @@
-"""How Prefect runs our flows: the in-process worker, retry policy, sessions, outages, starting of runs."""
+"""How Prefect runs our flows: the in-process worker, retry policy, sessions, outages, and starting of runs."""

@@ -1,6 +1,7 @@
-"""Creates runs of a deployment by the dozen and, where nothing in Prefect holds them back, begins them at once.
+"""Creates runs of a deployment in bulk, and begins them at once if nothing in Prefect limits them.
 
-What a work pool hands out costs Prefect's server four requests a run; such a run costs it one, and a share of two.
+A run from a work pool costs Prefect's server four requests per run. A run that begins here costs one, and a share of
+two more.
 """
 
 from __future__ import annotations
@@ -20,40 +21,44 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from runtime.runs import call_worker, some_at_once, worker_of
 
-TERMS_STAND_S = 10.0
-AT_ONCE = 10  # the server writes so many in one transaction, the first begins when the last is written
-LOTS_AT_ONCE = 2  # more are written no sooner, and the first ones later
+DEPLOYMENT_CACHE_S = 10.0
+BATCH_SIZE = 10  # the server writes a batch in one transaction; its first run begins when the last is written
+PARALLEL_BATCHES = 2  # more in parallel finish no sooner, and delay the first runs
 THIS_PROCESS = uuid4()
-_BULK: Any = "/deployments/{id}/create_flow_run/bulk"  # the client knows the endpoint not yet
+_BULK: Any = "/deployments/{id}/create_flow_run/bulk"  # the client does not have this endpoint yet
 
-_terms: dict[tuple[str, str], tuple[float, DeploymentResponse, bool]] = {}  # by server and name, with when asked
+# By server and name: when it was read, the deployment, and whether it has no limits.
+_deployments: dict[tuple[str, str], tuple[float, DeploymentResponse, bool]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be; there is at most one of a key."""
+    """A run to create. `key` is its idempotency key: there is at most one run per key."""
 
     key: str
     name: str
     parameters: dict[str, Any]
 
 
-async def find_or_begin_runs(deployment: str, wanted: Sequence[NewRun]) -> list[FlowRun]:
-    """The runs of the deployment (`flow/name`, which nobody pauses) with these keys, created unless they are there.
+async def find_or_begin_runs(
+    deployment: str, wanted: Sequence[NewRun], *, cache_s: float = DEPLOYMENT_CACHE_S
+) -> list[FlowRun]:
+    """Find or create the runs of the deployment (`flow/name`) with these keys. The deployment must not be paused.
 
-    New ones begin in this process when it has the pool's worker and nothing limits how many run; else they are
-    scheduled. Those that were there are left as they are. Raises whatever Prefect's client raises.
+    New runs begin in this process if it has the pool's worker and no limit applies. Otherwise they are scheduled.
+    Existing runs stay as they are. The deployment and its limits are cached for `cache_s`.
+    Raises any error of Prefect's client.
     """
     async with get_client() as client:
-        found, is_free = await _read_terms(client, deployment)
+        found, is_free = await _read_deployment(client, deployment, cache_s)
         pool = found.work_pool_name or ""
         worker = worker_of(pool)
-        parts = [wanted[at : at + AT_ONCE] for at in range(0, len(wanted), AT_ONCE)]
+        parts = [wanted[at : at + BATCH_SIZE] for at in range(0, len(wanted), BATCH_SIZE)]
         if worker is None or not (is_free and worker.may_begin()):
-            created = await some_at_once((_create(client, found, part) for part in parts), LOTS_AT_ONCE)
+            created = await some_at_once((_create(client, found, part) for part in parts), PARALLEL_BATCHES)
         else:
             async with worker.beginning() as begin:
-                created = await some_at_once((_begin(client, begin, found, part) for part in parts), LOTS_AT_ONCE)
+                created = await some_at_once((_begin(client, begin, found, part) for part in parts), PARALLEL_BATCHES)
         runs = list(chain.from_iterable(created))
         if any(run.state is not None and run.state.is_scheduled() for run in runs):
             call_worker(pool)
@@ -91,7 +96,7 @@ async def _create(
 
 
 def _running(key: str) -> StateCreate:
-    """The first state of a run that this process creates to begin it; asked again, the server has it already."""
+    """The first state of a run that this process creates and begins. The transition id makes a repetition safe."""
     return StateCreate(type=StateType.RUNNING, state_details=StateDetails(transition_id=_transition(key)))
 
 
@@ -100,25 +105,25 @@ def _transition(key: str) -> UUID:
 
 
 def _is_ours(run: FlowRun) -> bool:
-    """Whether the run stands as this process created it. Whatever was done to it since is not overridden."""
+    """Whether the run is still in the state in which this process created it. Later changes are not overridden."""
     if run.state is None or run.idempotency_key is None or not run.state.is_running():
         return False
     return run.state.state_details.transition_id == _transition(run.idempotency_key)
 
 
-async def _read_terms(client: PrefectClient, deployment: str) -> tuple[DeploymentResponse, bool]:
-    """The deployment, and whether neither it nor its work pool nor its queue holds runs back."""
+async def _read_deployment(client: PrefectClient, deployment: str, cache_s: float) -> tuple[DeploymentResponse, bool]:
+    """The deployment, and whether it, its work pool and its queue have no limit. Cached for `cache_s`."""
     place = str(client.api_url), deployment
-    asked_at, found, is_free = _terms.get(place, (0.0, None, False))
-    if found is None or time.monotonic() - asked_at > TERMS_STAND_S:
+    read_at, found, is_free = _deployments.get(place, (0.0, None, False))
+    if found is None or time.monotonic() - read_at > cache_s:
         found = await client.read_deployment_by_name(deployment)
-        is_free = found.global_concurrency_limit is None and await _hands_out(client, found)
-        _terms[place] = time.monotonic(), found, is_free
+        is_free = found.global_concurrency_limit is None and await _has_no_limit(client, found)
+        _deployments[place] = time.monotonic(), found, is_free
     return found, is_free
 
 
-async def _hands_out(client: PrefectClient, deployment: DeploymentResponse) -> bool:
-    """Whether the deployment's work pool and queue hand out all that there is."""
+async def _has_no_limit(client: PrefectClient, deployment: DeploymentResponse) -> bool:
+    """Whether the deployment's work pool and queue are neither paused nor limited."""
     if deployment.work_pool_name is None or deployment.work_queue_name is None:
         return False
     pool = await client.read_work_pool(deployment.work_pool_name)

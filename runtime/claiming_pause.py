@@ -1,7 +1,7 @@
-"""Draining a cluster: no new claims while what it claimed goes on; for good, or until somebody resumes.
+"""Drains a cluster: it claims no new jobs while its claimed jobs go on, for good or until it is resumed.
 
-The switch is the pause of the deployment `claim_jobs/CLUSTER`, by whatever means somebody sets it. That a drain is
-for good stands in a Prefect variable beside it, and counts only while the switch is off.
+The switch is the pause of the deployment `claim_jobs/CLUSTER`, which anyone may also set in Prefect. A Prefect
+variable marks a drain as permanent. The mark counts only while the deployment is paused.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from runtime.runs import is_paused
 
 
 def claiming(cluster: str) -> str:
-    """Name of the deployment that claims for a cluster."""
+    """Name of the deployment that claims jobs for a cluster."""
     return f"claim_jobs/{cluster}"
 
 
 def mark(cluster: str) -> str:
-    """Name of the Prefect variable that stands while the cluster is drained for good."""
+    """Name of the Prefect variable that marks a cluster as drained for good."""
     return f"deepgrid_draining_{re.sub('[^a-z0-9]', '_', cluster.lower())}"
 
 
 async def drain(cluster: str, *, for_good: bool = False) -> bool:
-    """Let the cluster claim nothing from now on; whether that was so already. `for_good` also ends its supervisor."""
+    """Stop the cluster from claiming jobs. Returns whether it was paused. `for_good` also ends its supervisor."""
     changed = await _switch(cluster, on=False)
     if for_good:
         await Variable.aset(mark(cluster), cluster, overwrite=True)
@@ -42,17 +42,17 @@ async def drain(cluster: str, *, for_good: bool = False) -> bool:
 
 
 async def resume(cluster: str) -> bool:
-    """Let the cluster claim again; whether it was doing so already."""
+    """Let the cluster claim jobs again. Returns whether it was not paused."""
     if await Variable.aget(mark(cluster)) is not None:
         await Variable.aunset(mark(cluster))
     return not await _switch(cluster, on=True)
 
 
 async def is_for_good(cluster: str) -> bool:
-    """Whether the cluster is drained, and not to come back by itself.
+    """Whether the cluster is drained for good.
 
-    A mark that was overtaken, as the switch was set back in Prefect's UI, is removed: a later drain is for a while
-    again, unless it says otherwise.
+    If the deployment was resumed in Prefect's UI, the mark is stale and removed. A later drain is temporary again,
+    unless it says otherwise.
     """
     if await Variable.aget(mark(cluster)) is None:
         return False
@@ -64,7 +64,7 @@ async def is_for_good(cluster: str) -> bool:
 
 
 async def is_claiming(cluster: str) -> bool:
-    """Whether a run of `claim_jobs` is under way, which may have begun before the drain."""
+    """Whether a run of `claim_jobs` is under way. It may have begun before the drain."""
     async with get_client() as client:
         found = await client.read_deployment_by_name(claiming(cluster))
         under_way = StateFilter(any_=[StateType.PENDING, StateType.RUNNING, StateType.CANCELLING])
@@ -79,9 +79,9 @@ async def is_claiming(cluster: str) -> bool:
 
 @side_effect("check that {session.settings.cluster} takes jobs")
 async def why_closed(session: ProviderSession) -> str:
-    """Why the cluster takes no jobs now; empty when it does.
+    """The reason why the cluster takes no jobs now; empty if it does.
 
-    It holds for every run, also for one that was started by hand or before the drain.
+    It applies to every run, including one that was started by hand or before the drain.
     """
     if not await session.chain.accepts_requests():
         return "the grid is closed for new jobs"
@@ -96,7 +96,7 @@ async def why_closed(session: ProviderSession) -> str:
 
 
 async def _switch(cluster: str, *, on: bool) -> bool:
-    """Set the switch; whether that changed anything. Raises ConfigurationError when there is none."""
+    """Pause or resume the deployment. Returns whether that changed it. Raises ConfigurationError when it is missing."""
     async with get_client() as client:
         found = await _deployment(client, cluster)
         if is_paused(found) is not on:

@@ -21,8 +21,8 @@ from prefect.states import Cancelled
 from runtime.outages import is_outage
 
 STOPPED = "Carrying was stopped; the job itself goes on."
-REPORT_AGAIN_S = 2.0
-LAST_WORD_S = 3.0
+REPORT_RETRY_S = 2.0
+CRASH_REPORT_TIMEOUT_S = 3.0
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,10 +30,10 @@ R = TypeVar("R")
 
 @dataclass
 class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
-    """Prefect's engine without what it starts for each run of a process of its own.
+    """Prefect's engine without the threads that it starts per run.
 
-    That is a thread with a websocket which looks for a Suspend from the UI, and whose start and
-    end block the event loop; and a heartbeat thread. A suspended run of this worker goes on.
+    One thread holds a websocket to receive a Suspend from the UI, and its start and end block the event loop. The
+    other one sends heartbeats. So a run of this worker ignores Suspend.
     """
 
     run: FlowRun = field(kw_only=True)
@@ -41,23 +41,27 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
     let_go: Callable[[], bool] = lambda: False
 
     async def create_flow_run(self, client: PrefectClient) -> FlowRun:
-        """The run, which is there already. Given to the engine from the start, it would be written to for each run:
-        the flow's version and its retries, of which this grid's flows have none."""
+        """Return the existing run.
+
+        An engine that gets the run in its constructor updates it on the server with the flow's version and retries.
+        This grid's flows have neither, so that request is saved.
+        """
         return self.run
 
     async def set_state(self, state: State[Any], force: bool = False) -> State[Any]:
-        """Report a state; how a run ended is told once Prefect answers, however long that takes.
+        """Report a state. The final state of a run is retried until Prefect answers.
 
-        A run that this worker was told to stop is cancelled; to the engine every end from outside is a crash. Such
-        an end is told within seconds or not at all: whoever ends the process does not wait for Prefect.
+        The engine takes every end from outside for a crash. If this worker was asked to stop the run, the state is
+        Cancelled instead. A forced state is reported within CRASH_REPORT_TIMEOUT_S or not at all, so that an outage
+        of Prefect does not delay the end of the process.
         """
         self.short_circuit = self.short_circuit or self.let_go()
-        if state.is_running() and is_running(self.run):  # it was created so
+        if state.is_running() and is_running(self.run):  # it was created in that state
             return self.run.state or state
         if state.is_crashed() and self.scope.cancel_called:
             state = Cancelled(message=STOPPED)
         if force:
-            with anyio.move_on_after(LAST_WORD_S):
+            with anyio.move_on_after(CRASH_REPORT_TIMEOUT_S):
                 return await super().set_state(state, force)
             return state
         while True:
@@ -66,11 +70,11 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
             except httpx.HTTPError as error:
                 if not (state.is_final() and is_outage(error)):
                     raise
-            await asyncio.sleep(REPORT_AGAIN_S)
+            await asyncio.sleep(REPORT_RETRY_S)
 
     @asynccontextmanager
     async def setup_run_context(self, client: PrefectClient | None = None) -> AsyncIterator[None]:
-        """As Prefect does it, without asking the server for the run that it was just asked for."""
+        """As in Prefect, but without reading the run from the server a second time."""
         known = copy(client or self.client)
         known.read_flow_run = self._known_run  # type: ignore[method-assign]
         async with super().setup_run_context(known):
@@ -85,5 +89,5 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
 
 
 def is_running(run: FlowRun) -> bool:
-    """Whether it stands as Running."""
+    """Whether its state is Running."""
     return run.state is not None and run.state.is_running()

@@ -1,9 +1,8 @@
-"""Puts right what nobody carries of a work pool's runs, before its process starts any other run.
+"""Ends or resumes orphaned runs of a work pool, before its process starts any other run.
 
-A process that dies tells nobody: its runs would stay Running for ever and keep their concurrency
-slots. So do those of a live one whose end was not heard while Prefect was away. Only the pool's one
-process may tidy; runs of another live one would be taken from it. And what was scheduled while nobody
-could carry it would start in one burst.
+The runs of a dead process would stay Running for ever and keep their concurrency slots. The same holds for runs that
+ended while Prefect was down. Only the pool's one process may call `tidy`, as it also ends runs of other live processes.
+Runs that became due while no process served the pool would start in one burst; `skip_overtaken` cancels them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from prefect.states import AwaitingRetry, Cancelled, Crashed
 
 from runtime.runs import schedule, some_at_once
 
-RESUMED = ("run_job",)  # flows whose runs go on from what the chain and Slurm say
+RESUMED = ("run_job",)  # flows whose runs continue from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 ENDED = "Nothing carries it any more."
 PAGE = 200
@@ -43,13 +42,13 @@ logger = logging.getLogger(__name__)
 
 
 async def tidy(client: PrefectClient, work_pool: str, carried: Collection[UUID]) -> None:
-    """End or resume the runs of `work_pool` that stand as under way; those `carried` as it begins are left alone."""
+    """End or resume the runs of `work_pool` that stand as under way, except those that are `carried` at the call."""
     spared = frozenset(carried)
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
 
     async def end(run: FlowRun) -> None:
         await _end_tasks(client, run)
-        await _put(client, run, _after_death(run, resumes=run.id in resumed))
+        await _put(client, run, _state_after_death(run, resumes=run.id in resumed))
 
     await some_at_once(end(run) for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared)
 
@@ -60,7 +59,7 @@ async def runs_in(
     *states: StateType,
     flows: Sequence[str] = (),
 ) -> list[FlowRun]:
-    """All runs of the pool in these states, earliest first, of all flows or of these."""
+    """All runs of the pool in these states, earliest first. `flows` limits the result to these flows."""
     wanted = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))))
     found: list[FlowRun] = []
     while True:
@@ -78,33 +77,33 @@ async def runs_in(
 
 
 async def skip_overtaken(client: PrefectClient, runs: Sequence[FlowRun], now: datetime) -> set[UUID]:
-    """Cancel what is so late that a later run of the same schedule is due as well; returns what was cancelled.
+    """Cancel scheduled runs that are due together with a later run of the same schedule. Returns their ids.
 
-    Else a long downtime, or a long pause of the pool, would end in a burst. What people ordered stays.
+    Otherwise a long downtime, or a long pause of the pool, would end in a burst. Runs that people started stay.
     """
     late = [run for run in runs if run.auto_scheduled and run.expected_start_time and run.expected_start_time <= now]
     late.sort(key=lambda run: run.expected_start_time or now)
-    newest = {_work(run): run.id for run in late}
-    overtaken = [run for run in late if newest[_work(run)] != run.id]
+    newest = {_work_key(run): run.id for run in late}
+    overtaken = [run for run in late if newest[_work_key(run)] != run.id]
     for run in overtaken:
         await _put(client, run, Cancelled(message="Skipped: a later run was due as well."))
     return {run.id for run in overtaken}
 
 
-def _work(run: FlowRun) -> tuple[UUID | None, str]:
-    """Runs with the same would do the same."""
+def _work_key(run: FlowRun) -> tuple[UUID | None, str]:
+    """Runs with equal keys do the same work."""
     return run.deployment_id, json.dumps(run.parameters, sort_keys=True, default=str)
 
 
 async def _end_tasks(client: PrefectClient, run: FlowRun) -> None:
-    """A run that goes on makes new task runs; the old ones would be shown as under way for ever."""
+    """Crash the run's open task runs. A resumed run creates new ones, and the old ones would stay open for ever."""
     unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(LEFT))))
     of_run = FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))
     for task_run in await client.read_task_runs(flow_run_filter=of_run, task_run_filter=unended):
         await client.set_task_run_state(task_run.id, Crashed(message=ENDED), force=True)
 
 
-def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
+def _state_after_death(run: FlowRun, *, resumes: bool) -> State[None]:
     if run.state is not None and run.state.is_cancelling():
         return Cancelled(message=ENDED)
     if resumes:
@@ -113,5 +112,6 @@ def _after_death(run: FlowRun, *, resumes: bool) -> State[None]:
 
 
 async def _put(client: PrefectClient, run: FlowRun, state: State[None]) -> None:
-    logger.info("%s was left %s: %s", run.name, run.state.name if run.state else "without a state", state.message)
+    before = run.state.name if run.state else "without a state"
+    logger.info("run %s was %s, is now %s: %s", run.name, before, state.name, state.message)
     await schedule(client, run.id, state)

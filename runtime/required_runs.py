@@ -1,4 +1,4 @@
-"""Starts runs that must come, through outages of Prefect and through pauses."""
+"""Starts required runs: retries through outages of Prefect and pauses of the deployment."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from prefect.client.schemas.objects import FlowRun
 from runtime.outages import warn
 from runtime.runs import run_ended, start_run
 
-AGAIN_S = 2.0
+RETRY_S = 2.0
 
 logger = logging.getLogger(__name__)
 
 
-async def start_at_last(deployment: str, parameters: dict[str, Any]) -> FlowRun:
+async def start_eventually(deployment: str, parameters: dict[str, Any], retry_s: float = RETRY_S) -> FlowRun:
     """Start a run of the deployment (`flow/name`) as soon as that is possible.
 
-    While Prefect's API is away or the deployment is paused the work waits where it is, on chain; the
-    log says so once.
+    It retries while Prefect's API is down or the deployment is paused, and logs each new reason once. The work waits
+    on chain meanwhile.
     """
-    said = ""
+    logged = ""
     while True:
         try:
             return await start_run(deployment, parameters)
-        except Exception as error:  # whatever Prefect's client raises while its server is away
-            if repr(error) != said:
+        except Exception as error:  # Prefect's client raises many types while its server is down
+            if repr(error) != logged:
                 warn(logger, f"cannot start {deployment} yet, trying again", error)
-            said = repr(error)
-            await asyncio.sleep(AGAIN_S)
+            logged = repr(error)
+            await asyncio.sleep(retry_s)
 
 
-async def see_through(deployment: str, parameters: dict[str, Any]) -> bool:
-    """Start a run as soon as that is possible and wait for its end; whether it completed. The log says why not."""
+async def run_to_completion(deployment: str, parameters: dict[str, Any]) -> bool:
+    """Start a run as soon as that is possible and wait for its end. Returns whether it completed; logs why not."""
     try:
-        run = await start_at_last(deployment, parameters)
+        run = await start_eventually(deployment, parameters)
         if await run_ended(run):
             return True
-        logger.warning("the run %s of %s did not complete, trying again", run.name, deployment)
-    except Exception as error:  # whatever Prefect's client raises
-        warn(logger, f"{deployment} was not seen to its end, trying again", error)
+        logger.warning("run %s of %s did not complete, trying again", run.name, deployment)
+    except Exception as error:  # Prefect's client raises many types
+        warn(logger, f"cannot follow the run of {deployment} to its end, trying again", error)
     return False

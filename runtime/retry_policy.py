@@ -1,4 +1,4 @@
-"""How every task retries: transient errors with back-off and jitter, all others not at all."""
+"""Retry policy of all tasks: transient errors with exponential back-off and jitter, all others never."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ JITTER = 0.5
 
 
 async def is_transient(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether trying again may help. Async, because Prefect hands an async task's state over unread."""
+    """Whether a retry may help. Async, because the result of an async task's state must be awaited."""
     error = await state.aresult(raise_on_failure=False)
     return error.transient if isinstance(error, GridError) else is_outage(error)
 
 
 def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """A task that retries transient errors for about half a minute, or as often as said.
+    """Make a function a task that retries transient errors, by default for about half a minute.
 
-    Nothing of it is cached or persisted: it looks at the truth each time, and scripts hold secrets.
+    `name` is the template of its run names. As `task = side_effect("...")(role.function)` the task keeps the
+    function's name and docstring. Its result is never cached or persisted: it reads the truth each time, and
+    scripts hold secrets.
     """
     return task(
         task_run_name=name,
@@ -45,7 +47,7 @@ def side_effect(name: str, retries: int = RETRIES) -> Callable[[Callable[P, R]],
 
 
 def waiting(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """A task that waits for the world, however long; an outage meanwhile is waited out too."""
+    """Make a function a task that waits without a time limit. It retries through any outage."""
     return task(
         task_run_name=name,
         retries=1_000_000,

@@ -1,4 +1,4 @@
-"""Starts runs of deployments, and calls this process's worker to them at once where it has one."""
+"""Starts runs of deployments, and makes this process's worker poll for them at once."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from prefect.states import Scheduled
 from deepgrid.errors import GridError
 from runtime.outages import is_outage
 
-AT_ONCE = 8
-ENDED_S = 0.5  # between two looks whether a run has ended
+MAX_PARALLEL = 8
+END_POLL_S = 0.5
 CLOCK_SLACK = timedelta(seconds=2)
 
 T = TypeVar("T")
 
 
 class Paused(GridError):
-    """A deployment was paused by somebody, who is to resume it; trying again at once does not help."""
+    """A person has paused the deployment and must resume it. An immediate retry does not help."""
 
     def __init__(self, deployment: str) -> None:
         super().__init__(
@@ -40,16 +40,16 @@ class Worker(Protocol):
     """The worker of this process's work pool."""
 
     def look_now(self) -> None:
-        """Ask the pool for scheduled runs at once instead of at the next poll."""
+        """Poll the pool for scheduled runs at once."""
 
     def carries(self, run_id: UUID) -> bool:
-        """Whether it has the run in hand, or is about to start it."""
+        """Whether it runs the run, or is about to start it."""
 
     def may_begin(self) -> bool:
-        """Whether it takes runs that nobody scheduled."""
+        """Whether it accepts runs that the pool has not scheduled."""
 
     def beginning(self) -> AbstractAsyncContextManager[Callable[[FlowRun], None]]:
-        """To create runs as Running in: nobody tidies them away before they are given to what it yields."""
+        """A context to create runs in state Running and give them to what it yields. `tidy` waits meanwhile."""
 
 
 _workers: dict[str, Worker] = {}
@@ -57,7 +57,7 @@ _workers: dict[str, Worker] = {}
 
 @contextmanager
 def calling_to_runs(work_pool: str, worker: Worker) -> Iterator[None]:
-    """While it lasts, call `worker` to new runs of `work_pool`."""
+    """Make `worker` poll for new runs of `work_pool` while the context lasts."""
     _workers[work_pool] = worker
     try:
         yield
@@ -71,20 +71,20 @@ def worker_of(work_pool: str) -> Worker | None:
 
 
 def call_worker(work_pool: str) -> None:
-    """Let this process's worker look into the pool at once; elsewhere its poll finds what is scheduled."""
+    """Make this process's worker poll at once. A worker of another process finds the runs at its next poll."""
     if work_pool in _workers:
         _workers[work_pool].look_now()
 
 
 def is_carried(run: FlowRun, work_pool: str) -> bool:
-    """Whether this process's worker has the run in hand."""
+    """Whether this process's worker carries the run."""
     return work_pool in _workers and _workers[work_pool].carries(run.id)
 
 
-async def run_ended(run: FlowRun) -> bool:
-    """Wait for the run's end, through outages of Prefect's API; whether it completed. One that was deleted did not.
+async def run_ended(run: FlowRun, poll_s: float = END_POLL_S) -> bool:
+    """Wait for the run's end, through outages of Prefect's API. Returns whether it completed; a deleted run did not.
 
-    Raises httpx.HTTPStatusError when the API refuses to tell.
+    Raises httpx.HTTPStatusError when the API refuses the request.
     """
     async with get_client() as client:
         while True:
@@ -98,7 +98,7 @@ async def run_ended(run: FlowRun) -> bool:
                 state = None
             if state is not None and state.is_final():
                 return state.is_completed()
-            await asyncio.sleep(ENDED_S)
+            await asyncio.sleep(poll_s)
 
 
 async def start_run(deployment: str, parameters: dict[str, Any]) -> FlowRun:
@@ -118,23 +118,23 @@ async def _create(client: PrefectClient, deployment: DeploymentResponse, **optio
 
 
 async def schedule(client: PrefectClient, run_id: UUID, state: State[None]) -> None:
-    """Put a run into this state, whatever its own is; one that is to come comes at once."""
+    """Force a run into this state. A scheduled state is due at once."""
     done = await client.set_flow_run_state(run_id, state, force=True)
     await _not_later(client, run_id, done.state)
 
 
 async def _not_later(client: PrefectClient, run_id: UUID, state: State[Any] | None) -> None:
-    """Prefect's server holds back what is scheduled for later by its clock. When ours is ahead, that is all of ours."""
+    """Make a scheduled run due by the server's clock. With this machine's clock ahead, the server holds it back."""
     planned = None if state is None or not state.is_scheduled() else state.state_details.scheduled_time
     if state is not None and planned is not None and planned > state.timestamp + CLOCK_SLACK:
         again: State[None] = Scheduled(scheduled_time=state.timestamp, name=state.name, message=state.message)
         await client.set_flow_run_state(run_id, again, force=True)
 
 
-async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = AT_ONCE) -> list[T]:
-    """Await all of it, a few at a time: Prefect's server answers no faster when it is asked everything at once.
+async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = MAX_PARALLEL) -> list[T]:
+    """Await all of them, at most `at_once` in parallel: more parallel requests make Prefect's server no faster.
 
-    Raises the first error of any once all are done.
+    Raises the first error once all are done.
     """
     slots = asyncio.Semaphore(at_once)
 
@@ -149,10 +149,10 @@ async def some_at_once(work: Iterable[Awaitable[T]], at_once: int = AT_ONCE) -> 
 
 
 def is_paused(deployment: DeploymentResponse) -> bool:
-    """Whether somebody switched the deployment off.
+    """Whether the deployment is paused.
 
-    The switch is that of its schedules. A deployment without one (`run_job`) cannot be switched
-    off: what was claimed is carried to its end.
+    The switch is that of its schedules. A deployment without a schedule (`run_job`) cannot be paused: claimed jobs are
+    carried to their end.
     """
     active = [schedule.active for schedule in deployment.schedules]
     return bool(active) and (deployment.paused or not any(active))

@@ -1,4 +1,4 @@
-"""What time it is at Prefect's server: which runs are due is for its clock to say, not for this machine's."""
+"""The time at Prefect's server. Its clock decides which runs are due, not this machine's clock."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from email.utils import parsedate_to_datetime
 
 from prefect.client.orchestration import PrefectClient
 
-ASK_AGAIN_S = 60.0
-WHOLE = timedelta(seconds=1)  # what the server tells has no fractions; what is due must not seem to come
+REFRESH_S = 60.0
+ROUNDING = timedelta(seconds=1)  # the server's timestamp has whole seconds; a due run must not seem early
 
 
 class ServerClock:
-    """The server's clock, heard once a minute and counted on in between; a jump of this machine's changes nothing."""
+    """The server's clock, read once per minute. In between, this machine's monotonic clock counts the time."""
 
     def __init__(self) -> None:
-        self._told: datetime | None = None
-        self._heard_at = 0.0
+        self._server_time: datetime | None = None
+        self._read_at = 0.0
 
     async def now(self, client: PrefectClient) -> datetime:
-        """The time there, or up to a second later. Raises what the client raises when it does not answer."""
-        if self._told is None or time.monotonic() - self._heard_at > ASK_AGAIN_S:
+        """The server's time, or up to one second later. Raises the client's errors when the server does not answer."""
+        if self._server_time is None or time.monotonic() - self._read_at > REFRESH_S:
             date = (await client.hello()).headers.get("date")
-            self._told = parsedate_to_datetime(date) + WHOLE if date else datetime.now(UTC)
-            self._heard_at = time.monotonic()
-        return self._told + timedelta(seconds=time.monotonic() - self._heard_at)
+            self._server_time = parsedate_to_datetime(date) + ROUNDING if date else datetime.now(UTC)
+            self._read_at = time.monotonic()
+        return self._server_time + timedelta(seconds=time.monotonic() - self._read_at)

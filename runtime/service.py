@@ -1,7 +1,7 @@
-"""Runs a long-lived process: its event loop in a thread of its own, signals in the main thread.
+"""Runs a long-lived process: the event loop has its own thread, and the main thread handles signals.
 
-Prefect's engine takes over SIGTERM for every flow run that it executes in a main thread; in a
-process that runs many flows at once that would leave the process deaf. So no flow runs there.
+Prefect's engine replaces the SIGTERM handler for every flow run in a main thread. A process with many concurrent
+runs would then ignore the signal. So no flow runs in the main thread.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import uvloop
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
-LAST_WORDS_S = 3.0
+DRAIN_TIMEOUT_S = 3.0
 
 
 def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
     """Run `serve` until it ends, or until SIGTERM or SIGINT cancels it.
 
-    Raises whatever `serve` raised.
+    Raises any error of `serve`.
     """
     failures: list[BaseException] = []
     started = threading.Event()
@@ -43,7 +43,7 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
             loop.run_until_complete(main[0])
         except asyncio.CancelledError:
             pass
-        except BaseException as error:  # handed to the main thread below
+        except BaseException as error:  # the main thread raises it below
             failures.append(error)
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
@@ -67,11 +67,11 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
 def leave() -> NoReturn:
     """End the process with status 0, within seconds.
 
-    Python would wait until Prefect's queues of log lines and events are empty; while its server is away each entry
-    takes seconds. What is lost is a remark in the UI.
+    Python would wait until Prefect's queues of log lines and events are empty. While its server is down, each entry
+    takes seconds. Only entries for the UI are lost.
     """
     for queue in (APILogWorker, EventsWorker):
-        queue.drain_all(timeout=LAST_WORDS_S)
+        queue.drain_all(timeout=DRAIN_TIMEOUT_S)
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)

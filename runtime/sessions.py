@@ -1,6 +1,6 @@
-"""The sessions that tasks work through: one a role and process, opened by the process that serves.
+"""The sessions that tasks use: one per role and process, opened by the process that serves.
 
-A run that starts elsewhere (a stock worker, a plain call) opens its own from the role's block.
+A run in another process (a stock worker, a plain call) opens its own session from the role's block.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def serving_operator(name: str, session: OperatorSession) -> AsyncIterator
 
 @asynccontextmanager
 async def provider(cluster: str) -> AsyncIterator[ProviderSession]:
-    """The session of a cluster: this process's, or one of the run's own."""
+    """The session of a cluster: this process's, or a new one for this run."""
     if cluster in _providers:
         yield _providers[cluster]
         return
@@ -50,7 +50,7 @@ async def provider(cluster: str) -> AsyncIterator[ProviderSession]:
 
 @asynccontextmanager
 async def operator(name: str) -> AsyncIterator[OperatorSession]:
-    """The operator's session: this process's, or one of the run's own."""
+    """The operator's session: this process's, or a new one for this run."""
     if name in _operators:
         yield _operators[name]
         return

@@ -1,11 +1,10 @@
 """The in-process worker: a Prefect worker that runs flow runs as coroutines of its own process.
 
-A job that waits in Slurm costs this worker about a megabyte, not a Python process, and a run
-starts in milliseconds. Everything else is Prefect's: the work pool, retries from the UI,
-cancelling, the worker's heartbeat.
+A job that waits in Slurm costs this worker about one megabyte, not a Python process, and a run starts in milliseconds.
+Everything else is Prefect's: the work pool, retries from the UI, cancelling, the worker's heartbeat.
 
-Run its loop outside the main thread (see `runtime.service`): Prefect's engine takes over
-SIGTERM for each flow run that it executes in a main thread.
+Run its loop outside the main thread (see `runtime.service`): Prefect's engine replaces the SIGTERM handler for each
+flow run in a main thread.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ from runtime.outages import warn
 from runtime.server_clock import ServerClock
 
 WORKER_TYPE = "deepgrid"
-GATHER_S = 0.1  # runs that are scheduled together are asked for together,
-LOOK_PAUSE_S = 0.5  # and a burst of them in portions
+GATHER_S = 0.1  # runs that are scheduled together are polled together
+POLL_PAUSE_S = 0.5  # a burst of runs is polled in portions
 
 
 class InProcessResult(BaseWorkerResult):
-    """Outcome of one run; its state was reported by the engine itself."""
+    """Outcome of one run. The engine has reported its state."""
 
 
 class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessResult]):
@@ -59,11 +58,11 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     @classmethod
     def get_default_base_job_template(cls) -> dict[str, Any]:
-        """Nothing about a run is configurable at the pool, so nothing is checked for each run."""
+        """A pool configures nothing about a run, so the server validates nothing per run."""
         return {"job_configuration": {"env": {}}, "variables": {"type": "object", "properties": {}}}
 
     def __init__(self, work_pool_name: str, may_start: Callable[[], bool] = lambda: True, **options: Any) -> None:
-        """`may_start` says whether the pool is this process's to carry just now; while not, nothing new is begun."""
+        """`may_start` returns whether this process may start runs of the pool now."""
         super().__init__(work_pool_name, **options)
         self._may_start = may_start
         self._let_go = False
@@ -76,28 +75,28 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._outage = ""
 
     async def setup(self) -> None:
-        """Prepare to run, with one API client shared by all runs instead of one a run, and no heartbeat threads."""
+        """Prepare to run, with one API client for all runs and no heartbeat threads."""
         await self._exit_stack.enter_async_context(AsyncClientContext())
-        self._exit_stack.enter_context(SyncClientContext())  # the engine makes one for each run, and asks it nothing
+        self._exit_stack.enter_context(SyncClientContext())  # otherwise the engine makes one per run and never uses it
         self._exit_stack.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         await super().setup()
         self._looking = asyncio.create_task(self._look_when_wanted())
         self._own_context = copy_context()
 
     async def teardown(self, *exc_info: Any) -> None:
-        """Stop looking for runs, and wait for those under way."""
+        """Stop polling, and wait for the runs under way."""
         self._looking.cancel()
         await super().teardown(*exc_info)
 
     def look_now(self) -> None:
-        """Poll at once. What the pool says counts all the same: a paused one hands nothing out.
+        """Poll at once. The pool's rules still apply: a paused pool returns no runs.
 
-        Whoever calls may be inside a flow run of its own, of which the polled ones inherit nothing.
+        The caller may be inside a flow run. The polled runs do not inherit its context.
         """
         self._look_wanted.set()
 
     def let_go(self) -> None:
-        """Report nothing more on any run: another process carries the pool's runs from now on."""
+        """Report no more states: another process carries the pool's runs from now on."""
         self._let_go = True
 
     def carries(self, run_id: UUID) -> bool:
@@ -105,27 +104,27 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         return run_id in self._submitting_flow_run_ids
 
     def is_idle(self) -> bool:
-        """Whether it has no run in hand."""
+        """Whether it carries no run."""
         return not self._submitting_flow_run_ids
 
     def may_begin(self) -> bool:
-        """Whether it takes runs that nobody scheduled: while the pool is this process's, which has no limit of runs."""
+        """Whether it accepts runs that the pool has not scheduled: if it may start runs and has no limit."""
         return self._may_start() and self._limiter is None
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[Callable[[FlowRun], None]]:
-        """To create runs as Running in: nobody tidies them away before they are given to what it yields."""
+        """A context to create runs in state Running and give them to what it yields. `tidy` waits meanwhile."""
         async with self._polling:
             yield self._begin
 
     def _begin(self, run: FlowRun) -> None:
-        """Run it, as if it had been polled; one that is under way here is not begun again."""
+        """Start the run as if it had been polled, unless it is under way here."""
         if self.carries(run.id) or self._runs_task_group is None:
             return
         self._submitting_flow_run_ids.add(run.id)
         if self._cancelling_observer is not None:
             self._cancelling_observer.add_in_flight_flow_run_id(run.id)
-        # Whoever calls may be inside a flow run, which is not this one's parent.
+        # The caller may be inside a flow run, which must not become the parent of this one.
         self._own_context.run(self._runs_task_group.start_soon, self._submit_run, run)
 
     async def _look_when_wanted(self) -> None:
@@ -134,10 +133,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             await asyncio.sleep(GATHER_S)
             self._look_wanted.clear()
             await self.get_and_submit_flow_runs()
-            await asyncio.sleep(LOOK_PAUSE_S)
+            await asyncio.sleep(POLL_PAUSE_S)
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
-        """Poll; Prefect's API may be away for as long as it likes, the runs that are carried here go on."""
+        """Poll. During an outage of Prefect's API the runs that are carried here go on."""
         async with self._polling:
             if not self._may_start():
                 return []
@@ -153,7 +152,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 return []
 
     async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
-        """What is due, and nothing ahead of its time: a run that is Pending holds its deployment's only slot."""
+        """Runs that are due now. A run that is Pending too early would hold its deployment's only slot."""
         now = await self._clock.now(self.client)
         soon = now + timedelta(seconds=int(self._prefetch_seconds))
         found = await self.client.get_scheduled_flow_runs_for_work_pool(
@@ -173,17 +172,17 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
             if self._is_tidy and self._may_start():
                 await self._stop_cancelled()
         except Exception as error:
-            self._note_outage("cannot tell Prefect of this worker", error)
+            self._note_outage("cannot report this worker to Prefect", error)
 
     def _note_outage(self, what: str, error: Exception) -> None:
-        """Say it once an outage. How a run ended may not have been heard meanwhile: what is left then is put right."""
+        """Log each outage once. Runs may end unreported meanwhile, so `tidy` runs again after the outage."""
         self._is_tidy = False
         if not self._outage:
             warn(self._logger, f"{what}, trying again", error)
         self._outage = repr(error)
 
     async def _stop_cancelled(self) -> None:
-        """Stop what was cancelled while Prefect's events did not reach this process."""
+        """Stop runs that were cancelled while Prefect's events did not reach this process."""
         for run in await runs_in(self.client, self._work_pool_name, StateType.CANCELLING):
             if self.carries(run.id):
                 await self._cancel_run(run.id)
@@ -196,7 +195,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         configuration: BaseJobConfiguration | None = None,
         task_status: anyio.abc.TaskStatus[int] | None = None,
     ) -> InProcessResult:
-        """Run the flow to its end in this event loop; the engine reports its states."""
+        """Run the flow to its end in this event loop. The engine reports its states."""
         flow = await self._flow_of(flow_run)
         scope = self._executing.get(flow_run.id, anyio.CancelScope())
         parameters = _parameters(flow, flow_run)
@@ -212,9 +211,9 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         return InProcessResult(identifier=str(flow_run.id), status_code=0)
 
     async def _submit_run(self, flow_run: FlowRun) -> None:
-        """Propose Pending, unless it was created as Running, then run.
+        """Propose Pending, unless the run was created in state Running, then run.
 
-        The stock method makes five more API calls a run, about processes that this worker does not have.
+        The stock method makes five more API calls per run, about processes that this worker does not have.
         """
         try:
             if is_running(flow_run) or await self._propose_pending_state(flow_run):
@@ -232,14 +231,14 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 self._cancelling_observer.remove_in_flight_flow_run_id(flow_run.id)
 
     async def _setup_cancellation_observer(self) -> None:
-        """Always observe: a stock worker leaves running runs to their own processes, here there are none."""
-        if self._cancelling_observer is not None:  # settings take a tenth of a second to make
+        """Always observe cancellations: the runs of this worker have no process of their own that would."""
+        if self._cancelling_observer is not None:  # creating settings takes 0.1 s
             return
         with temporary_settings({PREFECT_WORKER_ENABLE_CANCELLATION: True}):
             await super()._setup_cancellation_observer()
 
     async def _cancel_run(self, flow_run_id: UUID) -> None:
-        """Stop carrying a run that was cancelled in the UI; a run of another process is not ours to stop."""
+        """Stop a run that was cancelled in the UI, if this process carries it."""
         if (scope := self._executing.get(flow_run_id)) is not None:
             scope.cancel()
 
@@ -254,7 +253,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
 
 def _is_named(flow: Flow[..., Any], flow_run: FlowRun, parameters: dict[str, Any]) -> bool:
-    """Whether the run was made with the name that the engine would give it, which spares a request."""
+    """Whether the run already has the name that the engine would set. That saves a request."""
     return flow.flow_run_name is not None and flow_run.name == resolve_custom_flow_run_name(flow, parameters)
 
 
@@ -266,9 +265,9 @@ def _parameters(flow: Flow[..., Any], flow_run: FlowRun) -> dict[str, Any]:
 @cache
 def _flow(entrypoint: str) -> Flow[..., Any]:
     flow: Flow[..., Any] = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
-    # Only what failed keeps a result, its exception; with no folder named the server is asked for it twice a run.
+    # Only a failed run keeps a result, its exception. Without a folder the server is asked for one twice per run.
     results = get_current_settings().results.local_storage_path
-    # The server has checked the parameters against their schema; building the same check takes 10 ms of each run.
+    # The server has validated the parameters against their schema. Validating again costs 10 ms per run.
     return flow.with_options(persist_result=False, result_storage=results, validate_parameters=False)
 
 

@@ -18,31 +18,31 @@ from runtime.runs import call_worker, schedule
 
 @side_effect("check Slurm on {session.settings.cluster}")
 async def check_slurm(session: ProviderSession) -> None:
-    """Ask the cluster whether it works; a cluster that does not claims nothing."""
+    """Check that Slurm answers. A cluster whose Slurm does not answer claims nothing."""
     await session.cluster.health()
 
 
 @side_effect("check the guards of {session.settings.cluster}")
 async def check_guards(session: ProviderSession) -> str:
-    """What the cluster lacks for strangers' jobs; empty when it may claim them."""
+    """The guards that the cluster lacks for strangers' jobs; empty if it may claim jobs."""
     return await session.gate.why_closed()
 
 
 @side_effect("check approval on {session.settings.cluster}")
 async def check_approval(session: ProviderSession) -> Standing:
-    """How the provider stands with the operator; one that is not approved gets no jobs."""
+    """The provider's standing with the operator. A provider that is not approved gets no jobs."""
     return (await read_versions(session.chain, session.address)).standing
 
 
 @side_effect("claim jobs on {session.settings.cluster}")
 async def claim_waiting(session: ProviderSession) -> list[Job]:
-    """Claim what waits in the on-chain queue, in one transaction; none when it is empty."""
+    """Claim jobs from the on-chain queue, in one transaction."""
     return await session.claim_waiting()
 
 
 @side_effect("start runs of claimed jobs on {session.settings.cluster}")
 async def start_runs(session: ProviderSession, jobs: Sequence[Job]) -> None:
-    """Start the flow runs of these claims; a second call finds those of the first one."""
+    """Start the flow runs of these claims. A second call finds the runs of the first one."""
     await start_job_runs(session, [session.key_of(job) for job in jobs])
 
 
@@ -52,7 +52,7 @@ def run_key(session: ProviderSession, key: JobKey) -> str:
 
 
 async def start_job_runs(session: ProviderSession, keys: Sequence[JobKey]) -> list[FlowRun]:
-    """The runs of these claims, each created once, whoever asks."""
+    """The runs of these claims. Each is created once, whichever process asks."""
     cluster = session.settings.cluster
     runs = [
         NewRun(
@@ -66,7 +66,7 @@ async def start_job_runs(session: ProviderSession, keys: Sequence[JobKey]) -> li
 
 
 async def schedule_again(session: ProviderSession, run: FlowRun, why: str) -> None:
-    """Let a run of this cluster come again, whatever its state; it goes on from the truth."""
+    """Schedule a run of this cluster again, whatever its state. It continues from what the chain and Slurm say."""
     async with get_client() as client:
         await schedule(client, run.id, AwaitingRetry(message=why))
     call_worker(f"provider-{session.settings.cluster}")

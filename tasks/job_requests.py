@@ -9,34 +9,15 @@ from deepgrid.provider.steering import Steered
 from runtime.retry_policy import side_effect
 from tasks.claim_jobs import schedule_again, start_job_runs
 
-
-@side_effect("read cancel requests on {session.settings.cluster}")
-async def read_cancel_requests(session: ProviderSession) -> list[Job]:
-    """Claimed jobs that their customers have asked to end."""
-    return await steering.to_be_cancelled(session)
-
-
-@side_effect("read top-ups on {session.settings.cluster}")
-async def read_top_ups(session: ProviderSession) -> list[Job]:
-    """Claimed jobs whose credits grew."""
-    return await steering.topped_up(session)
-
-
-@side_effect("next cancel request on {session.settings.cluster}")
-async def next_cancel_request(session: ProviderSession) -> Job | None:
-    """Take the next entry off the on-chain queue of cancel requests; None when it is empty."""
-    return await steering.next_cancel_request(session)
-
-
-@side_effect("next top-up on {session.settings.cluster}")
-async def next_top_up(session: ProviderSession) -> Job | None:
-    """Take the next entry off the on-chain queue of top-ups; None when it is empty."""
-    return await steering.next_top_up(session)
+read_cancel_requests = side_effect("read cancel requests on {session.settings.cluster}")(steering.read_cancel_requests)
+read_top_ups = side_effect("read top-ups on {session.settings.cluster}")(steering.read_top_ups)
+next_cancel_request = side_effect("next cancel request on {session.settings.cluster}")(steering.next_cancel_request)
+next_top_up = side_effect("next top-up on {session.settings.cluster}")(steering.next_top_up)
 
 
 @side_effect("have job {job.id} ended on {session.settings.cluster}")
 async def have_ended(session: ProviderSession, job: Job) -> Steered:
-    """Let the job's carrier, or whoever becomes it, end the job at Slurm and settle it."""
+    """Have the job's carrier cancel the job at Slurm and settle it. Without a carrier, schedule its run."""
     if not steering.at_cluster(session, job):
         return Steered.NOTHING_TO_DO
     if steering.wake_carrier(session, job):
@@ -47,7 +28,7 @@ async def have_ended(session: ProviderSession, job: Job) -> Steered:
 
 @side_effect("have job {job.id} extended to {job.granted_minutes} minutes on {session.settings.cluster}")
 async def have_extended(session: ProviderSession, job: Job) -> Steered:
-    """Let the job's carrier give it the time that its credits buy; one that nobody carries gets it here."""
+    """Have the job's carrier extend its time limit. Without a carrier, extend it here and schedule its run."""
     if not steering.at_cluster(session, job):
         return Steered.NOTHING_TO_DO
     if steering.wake_carrier(session, job):
@@ -58,10 +39,10 @@ async def have_extended(session: ProviderSession, job: Job) -> Steered:
 
 
 async def _schedule_run(session: ProviderSession, job: Job) -> None:
-    """See that the claim has a run that comes: one that ended is scheduled again, another one is under way.
+    """Create the claim's run, or schedule it again if it has ended.
 
-    One that seems to run, and whose process is gone, is the supervisor's to adopt.
+    A run that stands as running, and whose process is gone, is adopted by the supervisor.
     """
     [run] = await start_job_runs(session, [session.key_of(job)])
     if run.state is not None and run.state.is_final():
-        await schedule_again(session, run, "The job's customer wants something of it.")
+        await schedule_again(session, run, "The customer has sent a request for the job.")

@@ -12,29 +12,29 @@ from runtime.retry_policy import side_effect
 
 @side_effect("read pending jobs")
 async def read_pending(session: OperatorSession) -> list[Job]:
-    """Jobs that wait for a cluster."""
+    """Read the jobs that wait for a cluster."""
     return await session.pending()
 
 
 @side_effect("read clusters")
 async def read_clusters(session: OperatorSession) -> list[Cluster]:
-    """Approved clusters and how busy they are."""
+    """Read the approved clusters and their load."""
     return await session.clusters()
 
 
 @side_effect("read refusals")
 async def read_refusals(session: OperatorSession, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
-    """Which providers refused which of the jobs lately, and why."""
+    """Read which providers refused which of the jobs recently, and why."""
     return await session.refusals(jobs)
 
 
 @side_effect("assign jobs to clusters")
 async def assign(session: OperatorSession, assignments: Sequence[Assignment]) -> int:
-    """Assign jobs to providers on chain; returns how many, as somebody may have been faster."""
+    """Assign jobs to providers on chain. Returns how many: a job or provider that changed meanwhile is skipped."""
     return await session.assign(assignments)
 
 
 @side_effect("publish why {waiting.job_id} waits")
 async def publish_reason(session: OperatorSession, waiting: Waiting) -> None:
-    """Let the customer read why the job waits."""
+    """Tell the customer why the job waits, once per reason."""
     await session.explain_waiting(waiting)

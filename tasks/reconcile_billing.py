@@ -1,4 +1,4 @@
-"""The side effects of `reconcile_billing`. pandas and matplotlib are imported where they are needed: they are slow."""
+"""The side effects of `reconcile_billing`. pandas and matplotlib are slow to import, so functions import them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def books_of(cluster: str | None, operator: str | None) -> AsyncIterator[Books]:
-    """The books of the cluster's provider, or of the operator. Raises InputError unless one of them is named."""
+    """The books of the cluster's provider, or of the operator. Raises InputError unless exactly one is given."""
     if (cluster is None) == (operator is None):
         raise InputError("Books are a cluster's or an operator's.", next_step="Give one of `cluster` and `operator`.")
     if cluster is not None:
@@ -36,19 +36,19 @@ async def books_of(cluster: str | None, operator: str | None) -> AsyncIterator[B
 
 @side_effect("choose period")
 async def choose_period(books: Books, since: str | None, until: str | None) -> Span:
-    """The period asked for, by default the last 24 hours."""
+    """Parse the period; by default the last 24 hours."""
     return await books.period(since, until)
 
 
 @side_effect("read the chain")
 async def read_chain(books: Books, span: Span) -> Ledger:
-    """Contract events, token transfers and the jobs concerned."""
+    """Read contract events, token transfers and their jobs."""
     return await books.read_chain(span)
 
 
 @side_effect("read Slurm's accounting")
 async def read_slurm(books: Books, span: Span, ledger: Ledger) -> Runs | None:
-    """What ran, in one question."""
+    """Read from Slurm's accounting what ran, in one query."""
     return await books.read_slurm(span, ledger)
 
 
@@ -56,7 +56,7 @@ async def read_slurm(books: Books, span: Span, ledger: Ledger) -> Runs | None:
 async def compare(
     books: Books, span: Span, ledger: Ledger, runs: Runs | None, tolerance_minutes: int
 ) -> Reconciliation:
-    """Join the three per claim, name the differences, add everything up."""
+    """Join events, transfers and accounting per claim, name the differences, and compute the totals."""
     from deepgrid.billing.reconcile import needs_older_strays, reconcile
 
     ledger = await books.with_jobs(ledger, runs)
@@ -69,7 +69,7 @@ async def compare(
 
 @side_effect("keep the rows")
 async def keep(books: Books, result: Reconciliation) -> None:
-    """Write the rows to `<state>/books/<period>.parquet`, whole or not at all."""
+    """Write the rows to `<state>/books/<period>.parquet`, atomically."""
     from deepgrid.billing.report import stored
 
     books.folder.mkdir(parents=True, exist_ok=True)
@@ -81,8 +81,8 @@ async def keep(books: Books, result: Reconciliation) -> None:
 
 @side_effect("publish the report")
 async def publish(books: Books, result: Reconciliation) -> None:
-    """Artifacts `reconciliation-<name>`, a page with the plot, and `reconciliation-<name>-jobs`, the table."""
-    os.environ.setdefault("MPLCONFIGDIR", str(books.folder / "matplotlib"))  # its cache of fonts
+    """Publish the artifacts `reconciliation-<name>`, a page with a plot, and `reconciliation-<name>-jobs`, a table."""
+    os.environ.setdefault("MPLCONFIGDIR", str(books.folder / "matplotlib"))  # for its font cache
     from deepgrid.billing.plot import draw
     from deepgrid.billing.report import page, table
 

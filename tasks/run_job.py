@@ -1,87 +1,103 @@
-"""The side effects of `run_job`, each a retried task around one step of the carrier."""
+"""The side effects of `run_job`: each step of the carrier as a retried Prefect task."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect.task_engine import run_task_async
 from prefect.tasks import Task
 from prefect.utilities.callables import get_call_parameters
 
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle
-from deepgrid.provider.carrier import Call, Carrier
+from deepgrid.provider.steps import PlainSteps
 from runtime.retry_policy import side_effect, waiting
 
-
-@side_effect("fetch script of job {carrier.job_id} on {carrier.cluster}")
-async def fetch_script(carrier: Carrier) -> str | None:
-    """Get the definition from the Job Definition service, verify it, render the script."""
-    return await carrier.fetch_script()
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@side_effect("submit job {carrier.job_id} to Slurm on {carrier.cluster}")
-async def submit_to_slurm(carrier: Carrier, script: str) -> None:
+@side_effect("fetch script of job {steps.job_id} on {steps.cluster}")
+async def fetch_script(steps: PlainSteps) -> str | None:
+    """Get the definition from the Job Definition service, verify it, and render the batch script."""
+    return await steps.fetch_script()
+
+
+@side_effect("submit job {steps.job_id} to Slurm on {steps.cluster}")
+async def submit_to_slurm(steps: PlainSteps, script: str) -> None:
     """Hand the script to Slurm, at most once per claim."""
-    await carrier.submit(script)
+    await steps.submit(script)
 
 
-@waiting("await {awaited.value} job {carrier.job_id} on {carrier.cluster}")
-async def await_change(carrier: Carrier, awaited: Awaited) -> None:
+@waiting("await {awaited.value} job {steps.job_id} on {steps.cluster}")
+async def await_change(steps: PlainSteps, awaited: Awaited) -> None:
     """Wait until there is something else to do than to wait for `awaited`."""
-    await carrier.wait(awaited)
+    await steps.wait(awaited)
 
 
-@side_effect("report job {carrier.job_id} running on {carrier.cluster}")
-async def report_running(carrier: Carrier, action: ReportRunning) -> None:
-    """Tell the chain that the job runs."""
-    await carrier.report_running(action)
+@side_effect("report job {steps.job_id} running on {steps.cluster}")
+async def report_running(steps: PlainSteps, action: ReportRunning) -> None:
+    """Report to the chain that the job runs."""
+    await steps.report_running(action)
 
 
-@side_effect("extend job {carrier.job_id} to {action.minutes} minutes on {carrier.cluster}")
-async def extend_limit(carrier: Carrier, action: ExtendLimit) -> None:
-    """Give the job at Slurm the time that its credits buy after a top-up."""
-    await carrier.extend_limit(action)
+@side_effect("extend job {steps.job_id} to {action.minutes} minutes on {steps.cluster}")
+async def extend_limit(steps: PlainSteps, action: ExtendLimit) -> None:
+    """Raise the job's limit at Slurm to what its credits buy after a top-up."""
+    await steps.extend_limit(action)
 
 
-@side_effect("settle job {carrier.job_id} as {action.status.words} on {carrier.cluster}")
-async def settle(carrier: Carrier, action: Settle) -> None:
-    """Report the end; the contract pays the provider and returns the rest."""
-    await carrier.settle(action)
+@side_effect("settle job {steps.job_id} as {action.status.words} on {steps.cluster}")
+async def settle(steps: PlainSteps, action: Settle) -> None:
+    """Report the end. The contract pays the provider and returns the rest."""
+    await steps.settle(action)
 
 
-@side_effect("refuse job {carrier.job_id} on {carrier.cluster}")
-async def refuse(carrier: Carrier, reason: str) -> None:
+@side_effect("refuse job {steps.job_id} on {steps.cluster}")
+async def refuse(steps: PlainSteps, reason: str) -> None:
     """Give the job back, so that another cluster can run it."""
-    await carrier.refuse(reason)
+    await steps.refuse(reason)
 
 
-@side_effect("cancel job {carrier.job_id} at Slurm on {carrier.cluster}")
-async def cancel_at_slurm(carrier: Carrier) -> None:
-    """Cancel whatever Slurm holds of this claim, and bar a late start."""
-    await carrier.cancel_at_slurm()
+@side_effect("cancel job {steps.job_id} at Slurm on {steps.cluster}")
+async def cancel_at_slurm(steps: PlainSteps) -> None:
+    """Cancel the claim's job at Slurm, and bar a late start."""
+    await steps.cancel_at_slurm()
 
 
-TASKS: dict[str, Task[..., Any]] = {
-    step.__name__: task
-    for step, task in (
-        (Carrier.fetch_script, fetch_script),
-        (Carrier.submit, submit_to_slurm),
-        (Carrier.wait, await_change),
-        (Carrier.report_running, report_running),
-        (Carrier.extend_limit, extend_limit),
-        (Carrier.settle, settle),
-        (Carrier.refuse, refuse),
-        (Carrier.cancel_at_slurm, cancel_at_slurm),
-    )
-}
+class TaskSteps:
+    """The steps of one claim, each as the Prefect task above."""
+
+    def __init__(self, plain: PlainSteps) -> None:
+        self._plain = plain
+
+    async def fetch_script(self) -> str | None:
+        return await _as_task(fetch_script, self._plain)
+
+    async def submit(self, script: str) -> None:
+        await _as_task(submit_to_slurm, self._plain, script)
+
+    async def wait(self, awaited: Awaited) -> None:
+        await _as_task(await_change, self._plain, awaited)
+
+    async def report_running(self, action: ReportRunning) -> None:
+        await _as_task(report_running, self._plain, action)
+
+    async def extend_limit(self, action: ExtendLimit) -> None:
+        await _as_task(extend_limit, self._plain, action)
+
+    async def settle(self, action: Settle) -> None:
+        await _as_task(settle, self._plain, action)
+
+    async def refuse(self, reason: str) -> None:
+        await _as_task(refuse, self._plain, reason)
+
+    async def cancel_at_slurm(self) -> None:
+        await _as_task(cancel_at_slurm, self._plain)
 
 
-async def as_task(step: Call, *arguments: object) -> Any:
-    """Call a step of a carrier as the task of that name.
-
-    Prefect is told of it as it begins, and not as it is made too: a third of the events of all tasks.
-    """
-    task = TASKS[step.__name__]
-    parameters = get_call_parameters(task.fn, arguments, {})
+async def _as_task(task: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run the task without an event for its creation. That saves a third of the events of all tasks."""
+    parameters = get_call_parameters(task.fn, args, kwargs)
     run = await task.create_local_run(parameters=parameters)
-    return await run_task_async(task, task_run=run, parameters=parameters)
+    return cast(R, await run_task_async(task, task_run=run, parameters=parameters))

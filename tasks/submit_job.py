@@ -1,4 +1,4 @@
-"""The side effects of `submit_job`, and the customer's session that they work through."""
+"""The side effects of `submit_job`, and the customer's session that they use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.retry_policy import side_effect
 
 
 @asynccontextmanager
-async def customer(name: str) -> AsyncIterator[CustomerSession]:
+async def open_customer(name: str) -> AsyncIterator[CustomerSession]:
     """A session of the customer block `name`, for one run."""
     block = cast(Customer, await Customer.aload(name))
     async with customer_session(block.settings()) as session:
@@ -35,8 +35,8 @@ async def validate(
     affinities: Sequence[str],
     delegate_spending: bool,
 ) -> Order:
-    """Read the workflow file, and check that the grid would take the job for these credits."""
-    order = await asyncio.to_thread(  # modules are fetched
+    """Read the workflow file, and check that the grid accepts the job for these credits."""
+    order = await asyncio.to_thread(  # it fetches modules
         read_order,
         file,
         parse_credits(credits),
@@ -53,17 +53,17 @@ async def validate(
 
 @side_effect("store definition")
 async def store_definition(session: CustomerSession, order: Order) -> str:
-    """Hand the definition to the Job Definition service; returns its hash."""
+    """Upload the definition to the Job Definition service. Returns its location hash."""
     return await session.store(order)
 
 
 @side_effect("allow credits")
 async def allow_credits(session: CustomerSession, order: Order) -> None:
-    """Let the grid lock the order's credits, and no more."""
+    """Set the allowance to exactly the order's credits, unless it is high enough already."""
     await session.allow(order)
 
 
 @side_effect("request job")
-async def request_job(session: CustomerSession, order: Order, definition_hash: str) -> int:
-    """Request the job, or find the one that an earlier attempt requested; returns its id."""
-    return await session.request(order, definition_hash)
+async def request_job(session: CustomerSession, order: Order, location_hash: str) -> int:
+    """Request the job, or find the one that an earlier attempt requested. Returns its id."""
+    return await session.request(order, location_hash)

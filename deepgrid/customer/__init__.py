@@ -1,1 +1,1 @@
-"""What a customer does on the grid: one session, and the steps of a submission."""
+"""The steps of a customer: a session, and the steps of a submission."""

@@ -1,1 +1,1 @@
-"""What a supervisor tells about itself: metrics and liveness."""
+"""Metrics and liveness of a supervisor."""

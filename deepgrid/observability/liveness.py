@@ -1,4 +1,4 @@
-"""Whether a supervisor can do its work: what it needs, when that last answered, and what it said instead."""
+"""Liveness of a supervisor: when each service that it needs last answered, and its last error."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from enum import Enum
 
 from deepgrid.errors import GridError
 
-PATIENCE_S = 120.0
-
 
 class Need(Enum):
-    """What a supervisor leans on; the value is how a sentence begins."""
+    """A service that a supervisor needs. The value is the subject of a sentence."""
 
     LOGIN = "The login node"
     SLURM = "Slurm"
@@ -23,28 +21,27 @@ class Need(Enum):
     PREFECT = "Prefect's API"
 
 
-ESSENTIAL = frozenset(
-    {Need.LOGIN, Need.SLURM, Need.CHAIN, Need.BLOCKS}
-)  # without Prefect jobs are carried all the same
+ESSENTIAL = frozenset({Need.LOGIN, Need.SLURM, Need.CHAIN, Need.BLOCKS})  # jobs are carried without Prefect too
 
 
 @dataclass(slots=True)
 class _Sign:
-    at: float  # on the monotonic clock, which no time server sets
+    at: float  # by the monotonic clock, which no time server changes
     unix: float = 0.0
     fault: str = ""
 
 
 class Liveness:
-    """Signs of life by need. What never answered is waited for as long as what fell silent."""
+    """The last answer of each need. A need that never answered gets the same patience as one that stopped answering."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, patience_s: float = 120.0) -> None:
+        self.patience_s = patience_s
         self._clock = clock
         needs = set(Need) - {Need.BLOCKS}
         self._signs: dict[Need, _Sign] = {need: _Sign(clock()) for need in needs}
 
     def note(self, need: Need, error: GridError | None = None) -> None:
-        """It answered, or failed with `error`."""
+        """Record an answer, or a failure with `error`."""
         if error is not None:
             self._signs.setdefault(need, _Sign(self._clock())).fault = error.message
         else:
@@ -52,7 +49,7 @@ class Liveness:
 
     @contextmanager
     def expecting(self, need: Need) -> Iterator[None]:
-        """While it lasts, silence about `need` counts."""
+        """Require answers of `need` while the context lasts."""
         self._signs[need] = _Sign(self._clock())
         try:
             yield
@@ -60,20 +57,20 @@ class Liveness:
             self._signs.pop(need, None)
 
     def last(self, need: Need) -> float:
-        """When it last answered, unix seconds; 0 for never."""
+        """Unix time of its last answer; 0 for never."""
         sign = self._signs.get(need)
         return sign.unix if sign else 0.0
 
     def well(self, need: Need) -> bool:
-        """Whether it answered when it was last asked."""
+        """Whether the last request was answered."""
         sign = self._signs.get(need)
         return sign is not None and sign.unix > 0 and not sign.fault
 
     def complaints(self) -> list[str]:
-        """A sentence for each essential need that has not answered for PATIENCE_S."""
+        """A sentence for each essential need that has not answered for `patience_s`."""
         now = self._clock()
         silent = [
-            (need, sign) for need, sign in self._signs.items() if need in ESSENTIAL and now - sign.at > PATIENCE_S
+            (need, sign) for need, sign in self._signs.items() if need in ESSENTIAL and now - sign.at > self.patience_s
         ]
         return [
             f"{need.value} has not answered for {now - sign.at:.0f} s{': ' + sign.fault if sign.fault else '.'}"

@@ -1,6 +1,6 @@
-"""What a supervisor counts, as Prometheus metrics in a registry of its own; each session has one.
+"""Prometheus metrics of a supervisor. Each session has its own registry.
 
-Counting happens in memory; what has to be asked (gas money, spool) is told by whoever asked.
+Counting happens in memory. Values that need a request (gas balance, spool) are set by the code that sent it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,36 @@ from deepgrid.observability.liveness import Liveness, Need
 
 WEI_A_COIN = 10**18
 SUBMIT_BUCKETS_S = (0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 3600)
-SETTLE_BUCKETS_S = (0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 30, 60, 120, 300, 900, 3600, 21600, 86400)  # it may have been down
+SETTLE_BUCKETS_S = (
+    0.5,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7.5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    900,
+    3600,
+    21600,
+    86400,
+)  # the supervisor may have been down
 
 
 class Metrics(Collector):
-    """Counters, gauges and histograms of one session, and the signs of life that `vitals` judges."""
+    """Counters, gauges and histograms of one session, and its liveness."""
 
     def __init__(self) -> None:
-        self.vitals = Liveness()
+        self.liveness = Liveness()
         self.registry = registry = CollectorRegistry()
         self._hot: dict[int, JobStatus] = {}
-        self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership, told by the session
-        self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive, told by the session
+        self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership; set by the session
+        self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive; set by the session
         self._submit = Histogram(
             "deepgrid_claim_to_sbatch_seconds", "From a job's claim to Slurm's acceptance, in seconds.",
             buckets=SUBMIT_BUCKETS_S, registry=registry,
@@ -63,7 +81,7 @@ class Metrics(Collector):
             "Gas money of the provider in coins of 10^18 wei; a float, so wei beyond 16 digits are lost.",
             registry=registry,
         )
-        self._gas.set(math.nan)  # not asked yet: 0 would call somebody
+        self._gas.set(math.nan)  # not read yet: 0 would raise an alert
         for reason in ("unreachable", "refused"):
             self._ssh_errors.labels(reason)
             self._rpc_errors.labels(reason)
@@ -73,26 +91,26 @@ class Metrics(Collector):
     # -- hooks -------------------------------------------------------------------------------
 
     def ran(self, error: GridError | None) -> None:
-        """A command on the login node was answered, or not."""
+        """Count a command on the login node, and its error."""
         self._ssh.inc()
         if error is not None:
             self._ssh_errors.labels(_reason(error)).inc()
-        self.vitals.note(Need.LOGIN, error)
+        self.liveness.note(Need.LOGIN, error)
 
     def asked(self, requests: int, error: ChainError | None) -> None:
-        """The chain's node answered so many requests at once, or not. A contract's refusal is an answer."""
+        """Count a batch of requests to the chain's node, and its error. A revert by a contract is an answer."""
         self._rpc.inc(requests)
         if error is not None and not (isinstance(error, NodeRefused) and error.data is not None):
             self._rpc_errors.labels("refused" if isinstance(error, NodeRefused) else "unreachable").inc()
-        self.vitals.note(Need.CHAIN, None if isinstance(error, NodeRefused) else error)
+        self.liveness.note(Need.CHAIN, None if isinstance(error, NodeRefused) else error)
 
     def caught_up(self, head: Block) -> None:
-        """The chain was followed up to this block."""
+        """Record that the chain was followed up to this block."""
         self._block.set(head.number)
-        self.vitals.note(Need.BLOCKS)
+        self.liveness.note(Need.BLOCKS)
 
     def saw(self, jobs: Iterable[Job], address: str) -> None:
-        """These jobs changed; those of the provider `address` are counted by state while they are hot."""
+        """Record changed jobs. Hot jobs of the provider `address` are counted by state."""
         for job in jobs:
             if job.status.hot and job.provider == address:
                 self._hot[job.id] = job.status
@@ -100,28 +118,28 @@ class Metrics(Collector):
                 self._hot.pop(job.id, None)
 
     def submitted(self, key: JobKey) -> None:
-        """Slurm accepted the claim's job now."""
+        """Record that Slurm accepted the claim's job just now."""
         self._submit.observe(max(0.0, time.time() - key.claimed_at))
 
     def settled(self, status: JobStatus, ended_at: int | None) -> None:
-        """A job was settled now; `ended_at` is its end at Slurm, if it ended there."""
+        """Record that a job was settled just now. `ended_at` is its end at Slurm, if it ended there."""
         self._settled.labels(status.words).inc()
         if ended_at is not None:
             self._settle.observe(max(0.0, time.time() - ended_at))
 
     def set_gas_balance(self, wei: int) -> None:
-        """The provider's gas money."""
+        """Record the provider's gas balance."""
         self._gas.set(wei / WEI_A_COIN)
 
     def spooled(self, comments: Iterable[str]) -> None:
-        """The comments of all records in the spool."""
+        """Count the records in the spool, given the comments of all of them."""
         ours = {key.comment for key in self.carried()}
         tally = Tally("carried" if comment in ours else "unknown" for comment in comments)
         for claim in ("carried", "unknown"):
             self._spool.labels(claim).set(tally[claim])
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What is read off at each scrape (the registry calls it)."""
+        """Yield the metrics that are computed at each scrape. The registry calls this."""
         carried = self.carried()
         yield _family(
             "deepgrid_jobs", "Hot jobs of this provider by state on chain.", "state",
@@ -137,18 +155,18 @@ class Metrics(Collector):
         yield GaugeMetricFamily("deepgrid_carriers", "Carriers alive.", len(carried))
         yield _family(
             "deepgrid_last_answer_timestamp_seconds", "When it last answered, unix seconds; 0 for never.", "of",
-            {need.name.lower(): self.vitals.last(need) for need in Need},
+            {need.name.lower(): self.liveness.last(need) for need in Need},
         )  # fmt: skip
         yield GaugeMetricFamily(
-            "deepgrid_prefect_answers", "1 if Prefect's API answered when last asked.", self.vitals.well(Need.PREFECT)
+            "deepgrid_prefect_answers", "1 if Prefect's API answered when last asked.", self.liveness.well(Need.PREFECT)
         )
         yield GaugeMetricFamily(
-            "deepgrid_healthy", "1 while the supervisor can do its work.", not self.vitals.complaints()
+            "deepgrid_healthy", "1 while the supervisor can do its work.", not self.liveness.complaints()
         )
 
 
 def _tally(found: Iterable[str], names: Iterable[str]) -> dict[str, float]:
-    """How often each name was found, 0 included."""
+    """How often each name was found, zeros included."""
     tally = Tally(found)
     return {name: tally[name] for name in names}
 

@@ -1,1 +1,1 @@
-"""What the operator does: it assigns pending jobs, approves providers and takes claims back that nobody serves."""
+"""The steps of the operator: it assigns pending jobs, approves providers, and takes overdue jobs back."""

@@ -1,7 +1,7 @@
-"""Approves changes of providers that are measurements and nothing else, where the operator wants that.
+"""Approves providers' proposals that change only measured labels, if the operator has enabled that.
 
-A proposal is read and judged again right before it is approved, and approved by the hash of what was judged.
-The contract refuses when another proposal waits by then.
+A proposal is read and checked again right before its approval, and approved by the hash of what was checked.
+The contract reverts when another proposal waits by then.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from deepgrid.scheduling.proposals import Proposal
 
 logger = logging.getLogger(__name__)
 
-# The contract's words for a proposal that is gone or was replaced meanwhile.
+# Contract errors for a proposal that is gone or was replaced meanwhile.
 OVERTAKEN = frozenset({"WaitingApprovalOnly", "Banned", "ProposalChanged"})
 
 
-async def waiting_proposals(session: OperatorSession) -> list[Proposal]:
-    """What waits for approval, in the order of the providers' registration."""
+async def read_proposals(session: OperatorSession) -> list[Proposal]:
+    """Proposals that wait for approval, in the order of the providers' registration."""
     waiting = [one.address for one in await session.chain.providers() if one.waiting_for_approval]
     read = await asyncio.gather(*(_read(session, address) for address in waiting))
     return [proposal for proposal in read if proposal is not None]
 
 
-async def approve_unless_changed(session: OperatorSession, address: str) -> bool:
-    """Approve what waits, if it still concerns nobody; False when it does not, or nothing waits."""
-    proposal = await _read(session, address)
-    if proposal is None or proposal.concern:
+async def approve(session: OperatorSession, proposal: Proposal) -> bool:
+    """Put the provider's proposal in force. Returns False when it is gone, or now needs a person's approval."""
+    address = proposal.address
+    current = await _read(session, address)
+    if current is None or current.concern:
         return False
     try:
-        await session.writer.approve_proposal(address, proposal_hash(proposal.proposed))
+        await session.writer.approve_proposal(address, proposal_hash(current.proposed))
     except ContractError as error:
         if error.name not in OVERTAKEN:
             raise
-        logger.info("%s not approved: %s", proposal.name, error.message)
+        logger.info("provider %s not approved: %s", current.name, error.message)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Tops up jobs near their end from their customers' allowances, where the customers gave authority."""
+"""Tops up jobs near their end from their customers' allowances, if the customers delegated spending."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deepgrid.scheduling.top_ups import Purse, Slice, Unpaid, near_end, plan
 
 logger = logging.getLogger(__name__)
 
-# The contract's words for a job that ended, and for credits or authority that went elsewhere meanwhile.
-NOT_ANY_MORE = frozenset(
+# Contract errors for a job that ended, and for credits or authority that were withdrawn meanwhile.
+OVERTAKEN = frozenset(
     {
         "NoSpendingAuthority", "RunningScheduledStatusOnly", "RemainingTimeAboveLimit",
         "ERC20InsufficientAllowance", "ERC20InsufficientBalance",
@@ -22,7 +22,7 @@ NOT_ANY_MORE = frozenset(
 
 
 async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slice | Unpaid]:
-    """A slice for each job that ends within `ahead_minutes`, as far as its customer's credits last."""
+    """Plan a slice for each job that ends within `ahead_minutes`, while its customer's credits last."""
     jobs, constants, now = await asyncio.gather(session.hot(), session.chain.constants(), session.chain.now())
     due = near_end(jobs, constants.top_up_slice_minutes, ahead_minutes, now)
     purses = await _purses(session, sorted({job.customer for job in due}))
@@ -30,14 +30,14 @@ async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slic
 
 
 async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
-    """Buy the slice, once: not when the job was topped up or ended since the plan was made."""
+    """Buy a slice of time on chain. Returns False when the job was topped up or ended since the plan was made."""
     job = await session.chain.job(wanted.job.id)
     if job.locked_wei != wanted.job.locked_wei:
         return False
     try:
         await session.writer.top_up_delegated(job.id)
     except ContractError as error:
-        if error.name not in NOT_ANY_MORE:
+        if error.name not in OVERTAKEN:
             raise
         logger.info("job %d not topped up: %s", job.id, error.message)
         return False
@@ -45,7 +45,7 @@ async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
 
 
 async def tell_unpaid(session: OperatorSession, unpaid: Unpaid) -> None:
-    """Let the customer know, once for each limit, that the job will end at it."""
+    """Notify the customer, once per limit, that no credits are left and the job will end at its limit."""
     await session.say(unpaid.job.id, "top-up", unpaid.reason)
 
 

@@ -1,4 +1,4 @@
-"""Takes jobs back from providers that do not act, so that no job and no deposit is stuck with them."""
+"""Takes jobs back from providers that do not act, so that no job and no deposit is stuck."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from deepgrid.scheduling.expiry import Patience, TakeBack, overdue
 
 logger = logging.getLogger(__name__)
 
-# The contract's words for a job that was claimed, settled or given back meanwhile.
-MOVED_ON = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError", "JobHotStatusOnly"})
+# Contract errors for a job that was claimed, settled or given back meanwhile.
+OVERTAKEN = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError", "JobHotStatusOnly"})
 
 
-async def overdue_jobs(session: OperatorSession, silent_hours: int, end_running_of_banned: bool) -> list[TakeBack]:
-    """The jobs whose provider's time is up, by the chain's clock."""
+async def read_overdue(session: OperatorSession, silent_hours: int, end_running_of_banned: bool) -> list[TakeBack]:
+    """Jobs whose provider's time to act is over, by the chain's clock."""
     jobs, providers, constants, now = await asyncio.gather(
         session.hot(), session.chain.providers(), session.chain.constants(), session.chain.now()
     )
@@ -26,14 +26,14 @@ async def overdue_jobs(session: OperatorSession, silent_hours: int, end_running_
 
 
 async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
-    """Take the job from its provider, and tell the customer why; False when it moved on meanwhile."""
+    """Take a job from its provider on chain, and tell the customer why. False if the job changed meanwhile."""
     job = taken.job
-    if _stand(await session.chain.job(job.id)) != _stand(job):
+    if _progress(await session.chain.job(job.id)) != _progress(job):
         return False
     try:
         await session.writer.time_out(job.id)
     except ContractError as error:
-        if error.name not in MOVED_ON:
+        if error.name not in OVERTAKEN:
             raise
         logger.info("job %d not taken back: %s", job.id, error.message)
         return False
@@ -43,6 +43,6 @@ async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
     return True
 
 
-def _stand(job: Job) -> tuple[object, ...]:
-    """Where a job stands: what differs after any step of its provider."""
+def _progress(job: Job) -> tuple[object, ...]:
+    """The fields of a job that change with every step of its provider."""
     return job.status, job.provider, job.assigned_at, job.claimed_at

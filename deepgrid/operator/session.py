@@ -1,6 +1,6 @@
-"""The operator's side: reads the market, assigns pending jobs, says why others wait.
+"""The operator's side: reads jobs and clusters, assigns pending jobs, and tells customers why others wait.
 
-What else the operator does with this session has a module each: `expiry`, `auto_top_up`, `approvals`.
+The operator's other steps are in `expiry`, `delegated_top_ups` and `approvals`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from deepgrid.services.client import ServicesClient
 
 logger = logging.getLogger(__name__)
 
-# A provider that refused a job, or let it time out, is asked again for it after this time: what was full may be free.
-REFUSAL_HOLDS_S = 600
+# A provider that refused a job, or let it time out, is a candidate again after this time. It may have free nodes then.
+REFUSAL_VALID_S = 600
 
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """What the operator is configured with; `state` is a folder for the follower's cursor.
+    """The operator's configuration. `state` is a folder for the follower's cursor.
 
-    `approve_label_changes`: whether changes of measured labels alone are approved without a person's look.
+    `approve_label_changes`: whether to approve proposals that change only measured labels without a person.
     """
 
     book: Path
@@ -48,7 +48,7 @@ class OperatorSettings:
 
 
 class OperatorSession:
-    """What the operator's process holds open. Use `operator_session` to open one."""
+    """The open connections of the operator's process. Open one with `operator_session`."""
 
     def __init__(self, settings: OperatorSettings, chain: Chain, wallet: Wallet) -> None:
         self.settings = settings
@@ -58,21 +58,21 @@ class OperatorSession:
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         settings.state.mkdir(parents=True, exist_ok=True)
         self.index = JobIndex(settings.state / "operator.sqlite")
-        self._said: dict[int, str] = {}
+        self._last_notice: dict[int, str] = {}
         self._refused: dict[int, dict[str, float]] = {}
         self._timed_out: dict[int, dict[str, str]] = {}
 
     async def pending(self) -> list[Job]:
-        """Jobs that wait for a cluster, as the chain has them now."""
+        """Jobs that wait for a cluster, read from the chain."""
         jobs = await self.chain.jobs(self.index.pending())
         return [job for job in jobs if job.status is JobStatus.PENDING]
 
     async def hot(self) -> list[Job]:
-        """Jobs that are not over, as the chain has them now."""
+        """Jobs that are not over, read from the chain."""
         return [job for job in await self.chain.jobs(self.index.hot()) if job.status.hot]
 
     async def clusters(self) -> list[Cluster]:
-        """Approved clusters, with the CPUs that their hot jobs hold or queue for."""
+        """Approved clusters, with the CPUs that their hot jobs use or wait for."""
         taken: Counter[str] = Counter()
         for job in await self.hot():
             if job.provider is not None:
@@ -80,10 +80,10 @@ class OperatorSession:
         return [Cluster(one, taken[one.address]) for one in await self.chain.providers() if one.in_force]
 
     def note(self, jobs: Sequence[Job]) -> None:
-        """Learn from changed jobs: who gave what back, and what needs no explanation any more."""
+        """Update the memory from changed jobs: note refusals, and forget jobs that are over."""
         for job in jobs:
             if job.status.cold:
-                self._said.pop(job.id, None)
+                self._last_notice.pop(job.id, None)
                 self._refused.pop(job.id, None)
                 self._timed_out.pop(job.id, None)
             elif job.status is JobStatus.PENDING and job.last_refuser is not None:
@@ -94,18 +94,18 @@ class OperatorSession:
         self._timed_out.setdefault(job_id, {})[provider] = reason
 
     async def refusals(self, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
-        """For each job the providers that lately refused it or let it time out, with the reason if one is known."""
+        """Per job, the providers that recently refused it or let it time out, with the reason if it is known."""
         found: dict[int, dict[str, str]] = {}
         self.note([job for job in jobs if job.last_refuser not in self._refused.get(job.id, {})])
         for job in jobs:
             refused = self._refused.get(job.id, {})
-            recent = [provider for provider, at in refused.items() if time.monotonic() - at < REFUSAL_HOLDS_S]
+            recent = [provider for provider, at in refused.items() if time.monotonic() - at < REFUSAL_VALID_S]
             reasons = {**await self._reasons(job.id), **self._timed_out.get(job.id, {})} if recent else {}
             found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
         return found
 
     async def assign(self, assignments: Sequence[Assignment]) -> int:
-        """Assign jobs on chain; returns how many. Of the others the job or the provider changed meanwhile."""
+        """Assign jobs to providers on chain. Returns how many: a job or provider that changed meanwhile is skipped."""
         skipped = await self.writer.meta_schedule_jobs([(one.job_id, one.provider) for one in assignments])
         for one in skipped:
             logger.info("job %d not assigned: %s", one.job_id, one.reason.message)
@@ -115,19 +115,19 @@ class OperatorSession:
         return len(assigned)
 
     async def explain_waiting(self, waiting: Waiting) -> None:
-        """Publish why a job waits, once per reason."""
+        """Tell the customer why the job waits, once per reason."""
         await self.say(waiting.job_id, "waiting", waiting.reason)
 
     async def say(self, job_id: int, kind: str, text: str) -> None:
-        """Tell the customer, unless that was the last word; a service that is down loses the remark only."""
-        if self._said.get(job_id) == text:
+        """Post a notice, unless it repeats the last one. If the service is down, only the notice is lost."""
+        if self._last_notice.get(job_id) == text:
             return
         try:
             await self.services.post_notice(job_id, kind, text)
         except GridError as error:
-            logger.warning("job %d: could not say %r: %s", job_id, text, error.message)
+            logger.warning("job %d: notice %r is not posted: %s", job_id, text, error.message)
             return
-        self._said[job_id] = text
+        self._last_notice[job_id] = text
 
     async def _reasons(self, job_id: int) -> dict[str, str]:
         try:
@@ -150,7 +150,7 @@ async def operator_session(settings: OperatorSettings) -> AsyncIterator[Operator
 
 
 async def follow_jobs(session: OperatorSession) -> AsyncIterator[list[Job]]:
-    """Batches of jobs whenever the chain changed them; the index is up to date at each."""
+    """Yield changed jobs in batches. At each batch the index is up to date."""
     async for jobs in Follower(session.chain, session.index).changes():
         session.note(jobs)
         yield jobs

@@ -1,1 +1,1 @@
-"""What a provider's supervisor does: it carries claims to their settlement and keeps the cluster's books in order."""
+"""The steps of a provider: it registers its cluster, claims jobs, carries them to settlement, and cleans up."""

@@ -1,4 +1,4 @@
-"""Tidying up on the login node: folders of claims that are over, and the storage that killed jobs left."""
+"""Cleans up on the login node: removes old folders of finished claims, and storage that killed jobs left behind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from deepgrid.slurm.submit.leftovers import Leftover
 
 
 async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Leftover]:
-    """What may be removed: folders of claims that have been over for `keep_days`, storage of all that are over.
+    """Find leftovers to remove: storage of finished claims, and folders of claims finished for `keep_days`.
 
-    Nothing of a claim whose job Slurm still holds, or of which the chain knows nothing.
+    Skips claims with a job in Slurm, and claims that the chain does not know.
     """
     found = await session.cluster.leftovers.find(session.key(0, 0), session.settings.storage.job, keep_days)
     last = await session.chain.job_count()
@@ -27,5 +27,5 @@ async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Lefto
 
 
 async def remove_leftovers(session: ProviderSession, leftovers: Sequence[Leftover]) -> list[Leftover]:
-    """Remove these, as many as there is time for; returns the removed."""
+    """Remove leftovers until the time is up; returns the removed ones."""
     return await session.cluster.leftovers.remove(session.key(0, 0), session.settings.storage.job, leftovers)

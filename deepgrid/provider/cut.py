@@ -1,7 +1,7 @@
-"""The platform's cut, as far as the provider accepts it: `max_cut_percent` of its block.
+"""The provider's limit on the platform's cut: `max_cut_percent` of its block.
 
-A job's cut is fixed when it is assigned. While the cut in force is too high, the cluster claims nothing. A claimed job
-with too high a cut is given back before anything of it runs.
+A job's cut is fixed when the job is assigned. While the cut in force is above the limit, the cluster claims nothing.
+A claimed job with a cut above the limit is given back before it starts.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from deepgrid.slurm.setup.checkup import Finding, Level
 
 
 def too_high(cut_percent: int, most_percent: int) -> str:
-    """Why a job with that cut is not run here; empty when it is."""
+    """The reason why no job with that cut runs here; empty if the cut is accepted."""
     if cut_percent <= most_percent:
         return ""
     return f"the platform keeps {cut_percent} % of a job's cost, this provider accepts at most {most_percent} %"
 
 
 async def why_not_claimed(session: ProviderSession) -> str:
-    """Why no job is claimed at the cut that is in force; empty when jobs are."""
+    """The reason why no job is claimed at the cut in force; empty if the cut is accepted."""
     return too_high((await session.chain.cut()).percent, session.settings.max_cut_percent)
 
 
 async def check_before_joining(session: ProviderSession) -> None:
-    """Raise ConfigurationError when the grid's cut is above what the provider accepts."""
+    """Raise ConfigurationError when the grid's cut is above the provider's limit."""
     if why := await why_not_claimed(session):
         raise ConfigurationError(
             f"The cluster does not join this grid: {why}.", next_step="Raise max_cut_percent of the provider block."
@@ -33,7 +33,7 @@ async def check_before_joining(session: ProviderSession) -> None:
 
 
 def finding(cut: Cut, most_percent: int) -> Finding:
-    """What `dps provider doctor` says of the cut, the announced one included."""
+    """The finding of `dps provider doctor` on the cut in force and on an announced one."""
     step = "Raise max_cut_percent of the provider block, or leave the grid."
     if why := too_high(cut.percent, most_percent):
         return Finding("cut", Level.BAD, f"No job is claimed: {why}.", step)

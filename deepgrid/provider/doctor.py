@@ -1,6 +1,6 @@
-"""Everything that can be wrong with a provider's set-up, looked at in one go; nothing is left changed.
+"""`dps provider doctor`: checks everything that can be wrong with a provider's set-up, and changes nothing.
 
-Each part is looked at by itself: a chain that is down does not hide what is wrong with the cluster.
+Each part is checked separately, so a chain that is down does not hide a problem of the cluster.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
 from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
 
-GAS_A_JOB = 250_000  # of the provider's three calls, with room
-FEW_JOBS = 100
+GAS_PER_JOB = 250_000  # of the provider's three calls, with a margin
+LOW_GAS_JOBS = 100
 
 
 async def examine_provider(settings: ProviderSettings) -> list[Finding]:
-    """All findings on a provider: its key, the chain and its standing there, the services, the cluster."""
+    """All findings on a provider: its key, its standing on chain, the services, and the cluster."""
     try:
         wallet = Wallet.load(settings.key_file)
         book = AddressBook.load(settings.book)
@@ -67,12 +67,12 @@ def _standing(standing: Standing) -> Finding:
 
 async def _gas(chain: Chain, address: str) -> Finding:
     money = await chain.gas_money(address)
-    jobs = money // (max(2 * await chain.gas_price(), 1) * GAS_A_JOB)  # at twice today's price
+    jobs = money // (max(2 * await chain.gas_price(), 1) * GAS_PER_JOB)  # at twice the current price
     if money == 0:
         return Finding("gas", Level.BAD, f"{address} cannot pay for transactions.", "Ask the operator for gas money.")
-    if jobs < FEW_JOBS:
+    if jobs < LOW_GAS_JOBS:
         return Finding("gas", Level.WARNING, f"The gas money lasts for about {jobs} jobs.", "Get more before it ends.")
-    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {FEW_JOBS} jobs.")
+    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {LOW_GAS_JOBS} jobs.")
 
 
 async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""How often a customer's jobs could not be launched at a provider, by the chain: a restart forgets none."""
+"""Counts a customer's launch failures at a provider. The chain keeps the count, so a restart loses nothing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
 DAY_S = 86400
-LOOKED_AT = 1000  # newest jobs of the customer
+RECENT_JOBS = 1000  # of the customer
 
 
 async def launch_failures(chain: Chain, job: Job) -> int:
-    """Other jobs of the same customer and provider that ended so within the last day, by the chain's clock."""
+    """Count other jobs of this customer that failed to launch at this provider on the last day, by chain time."""
     ids = [other for other in await chain.jobs_by_customer(job.customer) if other != job.id]
     since = await chain.now() - DAY_S
-    others = await chain.jobs(sorted(ids)[-LOOKED_AT:])
+    others = await chain.jobs(sorted(ids)[-RECENT_JOBS:])
     return sum(
         other.provider == job.provider
         and other.status is JobStatus.FAILED

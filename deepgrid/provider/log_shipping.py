@@ -1,8 +1,8 @@
-"""Ships the output of running jobs to the log service, by offset, for all jobs in one remote command.
+"""Ships the output of running jobs to the log service, by offset. One remote command reads the output of all jobs.
 
-The service knows how far it got, so a restarted supervisor continues where the last one stopped.
-Shipping never holds up a settlement: what cannot be delivered within the bound is left out, and so is what a job
-writes beyond `MOST_BYTES`.
+The service knows how far it got, so a restarted supervisor continues where the previous one stopped.
+Shipping never delays a settlement. Output that cannot be delivered within `drain_s` is left out, as is output beyond
+`max_bytes_per_job`.
 """
 
 from __future__ import annotations
@@ -16,24 +16,29 @@ from typing import Protocol, Self
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import JobKey
 
-POLL_S = 1.0
-CHUNK_BYTES = 256 * 1024
-READ_BYTES = 8 * 1024 * 1024  # of all jobs together, well below what one remote command may answer
-MOST_BYTES = 64 * 1024 * 1024  # of one job; the log service keeps no more
-DRAIN_S = 30.0
-PUSHES_AT_ONCE = 8
-
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class LogShippingSettings:
+    """Intervals and limits of the log shipper."""
+
+    poll_s: float = 1.0
+    chunk_bytes: int = 256 * 1024
+    read_bytes: int = 8 * 1024 * 1024  # of all jobs together, well below the limit of one remote command's output
+    max_bytes_per_job: int = 64 * 1024 * 1024  # the log service keeps no more
+    drain_s: float = 30.0  # for the rest of a log after its job's end
+    max_pushes: int = 8  # at the same time
+
+
 class OutputReader(Protocol):
-    """Reads what jobs wrote since the given offsets (bytes), in one go."""
+    """Reads what jobs wrote since the given offsets (bytes), in one command."""
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, bytes]: ...
 
 
 class LogSink(Protocol):
-    """The log service as the shipper sees it; `push_log` returns the next offset it expects."""
+    """The log service as the shipper sees it. `push_log` returns the next offset that it expects."""
 
     async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int: ...
 
@@ -49,28 +54,34 @@ class _Stream:
 class LogShipper:
     """One loop for all jobs of a supervisor."""
 
-    def __init__(self, reader: OutputReader, sink: LogSink) -> None:
+    def __init__(
+        self,
+        reader: OutputReader,
+        sink: LogSink,
+        settings: LogShippingSettings = LogShippingSettings(),
+    ) -> None:
         self._reader = reader
         self._sink = sink
+        self._settings = settings
         self._streams: dict[JobKey, _Stream] = {}
         self._pushes: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(PUSHES_AT_ONCE)
+        self._slots = asyncio.Semaphore(settings.max_pushes)
 
     def follow(self, key: JobKey) -> None:
         """Ship this job's output from now on."""
         self._streams.setdefault(key, _Stream())
 
     async def finish(self, key: JobKey) -> None:
-        """Ship what is left and close the log, within `DRAIN_S`."""
+        """Ship the rest and close the log, within `drain_s`."""
         stream = self._streams.get(key)
         if stream is None:
             return
         stream.ending = True
         try:
-            async with asyncio.timeout(DRAIN_S):
+            async with asyncio.timeout(self._settings.drain_s):
                 await stream.done.wait()
         except TimeoutError:
-            logger.warning("job %d: the end of its log could not be delivered", key.job_id)
+            logger.warning("job %d: the end of its log is not delivered in time and is left out", key.job_id)
         finally:
             self._streams.pop(key, None)
 
@@ -84,28 +95,27 @@ class LogShipper:
         await asyncio.gather(self._loop, *self._pushes, return_exceptions=True)
 
     async def _run(self) -> None:
-        """Ship for ever; a fault of the login node or the service only delays."""
+        """Ship for ever. A failure of the login node or the service only delays the logs."""
         while True:
             if streams := {key: stream for key, stream in self._streams.items() if not stream.pushing}:
                 try:
                     await self._ship(streams)
                 except GridError as error:
-                    logger.warning("logs wait: %s", error.message)
-                except Exception:  # a mistake must not end everybody's logs
-                    logger.exception("logs wait")
-            await asyncio.sleep(POLL_S)
+                    logger.warning("logs are delayed, trying again: %s", error.message)
+                except Exception:  # a bug must not end the logs of all jobs
+                    logger.exception("logs are delayed, trying again: unexpected error")
+            await asyncio.sleep(self._settings.poll_s)
 
     async def _ship(self, streams: dict[JobKey, _Stream]) -> None:
         ending = {key for key, stream in streams.items() if stream.ending}
-        limit = max(1, min(CHUNK_BYTES, READ_BYTES // len(self._streams)))
-        fresh = await self._reader.read_output(
-            {key: s.offset for key, s in streams.items() if s.offset < MOST_BYTES}, limit
-        )
+        most = self._settings.max_bytes_per_job
+        limit = max(1, min(self._settings.chunk_bytes, self._settings.read_bytes // len(self._streams)))
+        fresh = await self._reader.read_output({key: s.offset for key, s in streams.items() if s.offset < most}, limit)
         for key, stream in streams.items():
-            data = fresh.get(key, b"")[: max(0, MOST_BYTES - stream.offset)]
+            data = fresh.get(key, b"")[: max(0, most - stream.offset)]
             final = key in ending and len(data) < limit
             if data or final:
-                stream.pushing = True  # no log waits for another one's
+                stream.pushing = True  # each log has its own push, so none waits for another
                 task = asyncio.create_task(self._push(key, stream, data, final=final))
                 self._pushes.add(task)
                 task.add_done_callback(self._pushes.discard)
@@ -116,13 +126,13 @@ class LogShipper:
             async with self._slots:
                 stream.offset = await self._sink.push_log(key.job_id, stream.offset, data, final=final)
         except GridError as error:
-            logger.warning("job %d: its log waits: %s", key.job_id, error.message)
+            logger.warning("job %d: its log is delayed: %s", key.job_id, error.message)
             if error.transient:
                 return
-            end = stream.offset  # refused for good: nothing more of it is taken
+            end = stream.offset  # the service will accept no more of this log
             final = True
-        except Exception:  # an answer that makes no sense
-            logger.exception("job %d: its log waits", key.job_id)
+        except Exception:  # a malformed answer
+            logger.exception("job %d: its log is delayed: unexpected error", key.job_id)
             return
         finally:
             stream.pushing = False

@@ -1,4 +1,4 @@
-"""Measures a provider's cluster, program by program, and proposes what it found as labels."""
+"""Measures a provider's cluster with one program at a time, and proposes the results as labels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from deepgrid.provider.session import ProviderSession
 
 
 async def last_measured(session: ProviderSession) -> tuple[Label, ...]:
-    """The measured labels that stand on chain for this provider, in force or proposed; not its own labels."""
+    """The measured labels of this provider on chain, proposed or in force, without its own labels."""
     newest = (await read_versions(session.chain, session.address)).newest
     return updated(measured_of(newest.labels), (), session.settings.labels) if newest else ()
 
 
 async def measure(session: ProviderSession, program: Program) -> Outcome:
-    """Run one program as a job of its own on the cluster and read its output.
+    """Run one program as a Slurm job and read its output. The job of an earlier attempt is ended first.
 
-    Raises SlurmError when the job fails or says nothing of use.
+    Raises SlurmError when the job fails or prints no result.
     """
     settings = session.settings.benchmarks
     hardware = await session.cluster.hardware()
@@ -43,7 +43,7 @@ async def measure(session: ProviderSession, program: Program) -> Outcome:
 async def propose_if_moved(
     session: ProviderSession, old: tuple[Label, ...], new: tuple[Label, ...]
 ) -> registration.Outcome | None:
-    """Propose `new` beside the provider's own labels; None when nothing of it moved by more than 5 %."""
+    """Propose `new` beside the provider's own labels. Returns None when no label moved by more than 5 %."""
     if not moved(old, new):
         return None
     return await registration.propose(session, await read_hardware(session), new)

@@ -1,6 +1,6 @@
-"""Whether Prefect's API asks strangers for a login.
+"""Checks that Prefect's API requires a login.
 
-Who may use the API may create a deployment with a command of its own, and workers run it as their account.
+A client of the API can create a deployment that runs any command, and workers run it as their own account.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import httpx
 from deepgrid.slurm.setup.checkup import Finding, Level
 
 SUBJECT = "prefect"
-WITHIN_S = 10.0
+TIMEOUT_S = 10.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HOW = (
     "Start the server with PREFECT_SERVER_API_AUTH_STRING=user:password, and set PREFECT_API_AUTH_STRING to the same"
@@ -21,19 +21,19 @@ HOW = (
 
 
 async def examine_prefect(api_url: str) -> Finding:
-    """Ask the API at `api_url` something harmless without a login; an answer is BAD."""
+    """Send a harmless request without a login to the API at `api_url`. An answer is BAD."""
     parts = urlsplit(api_url)
     host = parts.netloc.rpartition("@")[2]
     bare = urlunsplit(parts._replace(netloc=host))  # a login in the URL would be sent
     try:
-        async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=parts.hostname not in LOOPBACK) as client:
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=parts.hostname not in LOOPBACK) as client:
             answer = await client.post(f"{bare.rstrip('/')}/flows/count", json={})
     except (httpx.HTTPError, httpx.InvalidURL):
         return Finding(SUBJECT, Level.WARNING, f"The Prefect server at {host} does not answer.", "Start it.")
     if answer.is_success:
-        words = f"The Prefect API at {host} is open: whoever reaches it can run commands as the workers' account."
+        words = f"The Prefect API at {host} is open: any client can run commands as the workers' account."
         return Finding(SUBJECT, Level.BAD, words, HOW)
     if answer.is_server_error:
-        words = f"The Prefect server at {host} fails (HTTP {answer.status_code}): whether it is open is unknown."
+        words = f"The Prefect server at {host} fails (HTTP {answer.status_code}): it is unknown whether it is open."
         return Finding(SUBJECT, Level.WARNING, words, "Look at its log, then try again.")
     return Finding(SUBJECT, Level.GOOD, f"The Prefect API at {host} refuses requests without a login.")

@@ -1,7 +1,7 @@
-"""Registration: what a cluster offers, as Slurm reports it and its owner prices it, proposed to the grid's operator.
+"""Registration: proposes the cluster's hardware, as Slurm reports it, with prices and labels to the grid's operator.
 
-A proposal is sent only when something changed, and it is in force once the operator approved it. Labels that
-were measured stay as they stand on chain until the next measurement.
+A proposal is sent only when something changed. It is in force once the operator has approved it. Measured labels
+stay as they are on chain until the next measurement.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from deepgrid.provider.session import ProviderSession
 
 logger = logging.getLogger(__name__)
 
-LOOK_AGAIN_S = 2.0
+APPROVAL_POLL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a registration; `changes` has a line for each difference that was proposed."""
+    """Result of a registration. `changes` has one line per proposed difference."""
 
     standing: Standing
     changes: tuple[str, ...] = ()
@@ -35,15 +35,14 @@ class Outcome:
 
 
 async def read_hardware(session: ProviderSession) -> Hardware:
-    """All nodes of the partition, those that are away for a while too, or each of their naps would be a change."""
+    """Read the nodes of the partition from Slurm. Nodes that do not respond count too, so an outage is no change."""
     return await session.cluster.hardware(responding_only=False)
 
 
 async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[Label, ...] | None = None) -> Outcome:
-    """Register the hardware with the configured prices and labels, if that is not what stands already.
+    """Propose hardware, prices and labels to the operator, if something changed.
 
-    Without `measured`, the measured labels that stand on chain are kept. Raises ContractError when the
-    provider is banned.
+    Without `measured`, the measured labels on chain are kept. Raises ContractError when the provider is banned.
     """
     versions = await read_versions(session.chain, session.address)
     newest = versions.newest
@@ -58,9 +57,9 @@ async def propose(session: ProviderSession, hardware: Hardware, measured: tuple[
 
 
 async def register(session: ProviderSession) -> Outcome:
-    """All of it: look at the platform's cut, ask Slurm whether it works and what it has, propose what changed.
+    """Register the cluster: check the platform's cut and Slurm's health, read the hardware, propose changes.
 
-    Warns of missing guards. Raises ConfigurationError when the cut is above what the provider accepts.
+    Logs a warning for missing guards. Raises ConfigurationError when the cut is above the provider's limit.
     """
     await check_before_joining(session)
     await session.cluster.health()
@@ -70,10 +69,10 @@ async def register(session: ProviderSession) -> Outcome:
 
 
 async def await_approval(session: ProviderSession, within_s: float) -> Standing:
-    """Wait until nothing waits for the operator, or until `within_s` seconds are over; how the provider stands then."""
+    """Wait up to `within_s` seconds for the operator's approval; returns the provider's standing then."""
     deadline = asyncio.get_running_loop().time() + within_s
     while True:
         standing = (await read_versions(session.chain, session.address)).standing
         if not standing.waits or asyncio.get_running_loop().time() >= deadline:
             return standing
-        await asyncio.sleep(LOOK_AGAIN_S)
+        await asyncio.sleep(APPROVAL_POLL_S)

@@ -1,7 +1,7 @@
-"""The provider's side of the grid: one session a cluster, shared by all its carriers.
+"""The provider's side of the grid: one session per cluster, shared by all its carriers.
 
-The session holds one SSH transport, one Slurm monitor, one sender for the wallet and one
-follower of the chain; everything that a flow of the provider needs comes from it.
+The session holds one SSH transport, one Slurm monitor, and one sender for the wallet.
+The provider's flows take everything that they need from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.observability.liveness import Need
 from deepgrid.observability.metrics import Metrics
-from deepgrid.provider.log_shipping import LogShipper
+from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.wakeups import Wakeups
 from deepgrid.registry import Registries
 from deepgrid.sbatch import Containers, StoragePaths
@@ -44,7 +44,7 @@ CLAIMS_AT_ONCE = 50
 
 @dataclass(frozen=True)
 class ProviderSettings:
-    """What one cluster is configured with; `state` is a folder for the follower's cursor."""
+    """The configuration of one cluster. `state` is a folder for the follower's cursor."""
 
     cluster: str
     book: Path
@@ -57,18 +57,27 @@ class ProviderSettings:
     services_url: str = ""  # empty for the address book's
     benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
     containers: Containers = field(default_factory=Containers)
-    registries: tuple[str, ...] = ()  # those that may be asked about images
+    registries: tuple[str, ...] = ()  # those that the supervisor may query about images
     refused_customers: tuple[str, ...] = ()  # wallet addresses with their checksum
-    max_cut_percent: int = 20  # of the platform, above which no job is claimed or run
-    claim_stays_s: float = 5.0  # after which no reorganisation is expected to take a claim back
+    max_cut_percent: int = 20  # above this platform cut, no job is claimed or run
+    claim_stays_s: float = 5.0  # after this, no reorganisation is expected to undo a claim
     metrics_host: str = "127.0.0.1"
-    metrics_port: int = 0  # of health and metrics; 0 for none
-    trust_customers: bool = False  # claim jobs also where guards are missing
-    accepted_gaps: tuple[str, ...] = ()  # guards by name that may be missing
+    metrics_port: int = 0  # of the endpoint for health and metrics; 0 for none
+    trust_customers: bool = False  # claim jobs even if guards are missing
+    accepted_gaps: tuple[str, ...] = ()  # names of guards that may be missing
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals and timeouts of carriers."""
+
+    observe_again_s: float = 30.0  # longest wait before a carrier reads the truth again
+    block_poll_s: float = 1.0  # between checks for a new block
+    slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
 
 
 class ProviderSession:
-    """What the supervisor of one cluster holds open. Use `provider_session` to open one."""
+    """The open connections of one cluster's supervisor. Open one with `provider_session`."""
 
     def __init__(
         self,
@@ -79,8 +88,11 @@ class ProviderSession:
         leader: Leader,
         metrics: Metrics,
         gate: Gate,
+        intervals: Intervals,
+        log_shipping: LogShippingSettings,
     ) -> None:
         self.settings = settings
+        self.intervals = intervals
         self.gate = gate
         self.metrics = metrics
         metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
@@ -94,19 +106,19 @@ class ProviderSession:
         self.monitor = SlurmMonitor(cluster)
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
-        self.logs = LogShipper(cluster, self.services)
+        self.logs = LogShipper(cluster, self.services, log_shipping)
         self.wakeups = Wakeups()
-        self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # with the task of a stand-in
+        self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a stand-in carries
 
     def key_of(self, job: Job) -> JobKey:
-        """Identity of the job's present claim."""
+        """The key of the job's current claim."""
         return self.key(job.id, job.claimed_at)
 
     def key(self, job_id: int, claimed_at: int) -> JobKey:
         return JobKey(self.chain.book.chain_id, self.chain.book.meta_scheduler, job_id, claimed_at)
 
     def carries(self, key: JobKey) -> bool:
-        """Whether a carrier of this process drives the claim at this moment."""
+        """Whether a carrier of this process drives the claim now."""
         return key in self._carried
 
     @property
@@ -115,14 +127,14 @@ class ProviderSession:
         return not self._carried
 
     def may_carry(self, key: JobKey) -> bool:
-        """Whether `driving` takes the claim: nobody drives it, or a stand-in, which gives way."""
+        """Whether `driving` accepts the claim: no carrier drives it, or only a stand-in, which gives way."""
         return self._carried.get(key) is not None or not self.carries(key)
 
     @asynccontextmanager
     async def driving(self, key: JobKey, *, stand_in: asyncio.Task[None] | None = None) -> AsyncIterator[None]:
-        """Drive the claim while the context lasts; only one carrier a claim, see `may_carry`.
+        """Drive the claim while the context lasts. There is one carrier per claim; see `may_carry`.
 
-        A carrier that comes later cancels the task `stand_in`, and goes on where that one was.
+        A later carrier cancels the task `stand_in` and continues from where that one stopped.
         """
         while (before := self._carried.get(key)) is not None:
             before.cancel()
@@ -138,9 +150,9 @@ class ProviderSession:
             del self._carried[key]
 
     async def job_of(self, key: JobKey) -> Job:
-        """The job of a claim as the chain has it.
+        """The job of a claim, read from the chain.
 
-        Raises ChainError (transient) when the node is behind the claim: it does not know of it, which ends no job.
+        Raises ChainError (transient) when the node's head is older than the claim. Such a node proves nothing.
         """
         job = await self.chain.job(key.job_id)
         if self.key_of(job) == key and job.provider == self.address:
@@ -151,28 +163,32 @@ class ProviderSession:
         return (await self.chain.jobs([key.job_id], head.number))[0]
 
     async def explain(self, job_id: int, kind: str, text: str) -> None:
-        """Tell the customer something about the job; a service that is down loses the remark only."""
+        """Post a notice about the job for its customer. If the service is down, only the notice is lost."""
         try:
             await self.services.post_notice(job_id, kind, text)
         except GridError as error:
-            logger.warning("job %d: could not say %r: %s", job_id, text, error.message)
+            logger.warning("job %d: notice %r is not posted: %s", job_id, text, error.message)
 
     async def claim_waiting(self) -> list[Job]:
-        """Claim what waits in this provider's on-chain queue, up to CLAIMS_AT_ONCE jobs; none when it is empty.
+        """Claim up to CLAIMS_AT_ONCE jobs from this provider's on-chain queue, in one transaction.
 
-        None either while the cluster lacks a guard. Raises SlurmUnreachable when that cannot be known.
+        Claims nothing while the cluster lacks a guard. Raises SlurmUnreachable when the guards cannot be checked.
         """
         if not await self.chain.next_claimable(self.address):
             return []
         if closed := await self.gate.why_closed():
-            logger.warning("nothing is claimed: %s", closed)
+            logger.warning("no job is claimed: %s", closed)
             return []
         claims = await self.writer.claim_next_jobs(CLAIMS_AT_ONCE)
         return await self.chain.jobs([claimed.job_id for claimed in claims])
 
 
 @asynccontextmanager
-async def provider_session(settings: ProviderSettings) -> AsyncIterator[ProviderSession]:
+async def provider_session(
+    settings: ProviderSettings,
+    intervals: Intervals = Intervals(),
+    log_shipping: LogShippingSettings = LogShippingSettings(),  # noqa: B008
+) -> AsyncIterator[ProviderSession]:
     """Open everything that a provider's flows need, and close it at the end."""
     async with AsyncExitStack() as stack:
         metrics = Metrics()
@@ -186,7 +202,7 @@ async def provider_session(settings: ProviderSettings) -> AsyncIterator[Provider
         wallet = Wallet.load(settings.key_file)
         leader = Leader(login, cluster, f"{book.chain_id}-{book.meta_scheduler}-{wallet.address}".lower())
         stack.callback(leader.close)
-        session = ProviderSession(settings, chain, wallet, cluster, leader, metrics, gate)
+        session = ProviderSession(settings, chain, wallet, cluster, leader, metrics, gate, intervals, log_shipping)
         stack.push_async_callback(session.sender.close)
         stack.push_async_callback(session.monitor.close)
         await stack.enter_async_context(session.services)
@@ -195,14 +211,14 @@ async def provider_session(settings: ProviderSettings) -> AsyncIterator[Provider
 
 
 async def follow_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
-    """Batches of jobs whenever the chain changed them, the first with all hot ones; see whose they are now.
+    """Yield changed jobs in batches. The first batch holds all hot jobs. A job may belong to another provider by now.
 
-    Carriers that wait for one of them are woken.
+    Carriers that wait for a changed job are woken.
     """
     session.settings.state.mkdir(parents=True, exist_ok=True)
     index = JobIndex(session.settings.state / f"{session.settings.cluster}.sqlite")
     metrics = session.metrics
-    with closing(index), metrics.vitals.expecting(Need.BLOCKS):
+    with closing(index), metrics.liveness.expecting(Need.BLOCKS):
         async for jobs in Follower(session.chain, index, caught_up=metrics.caught_up).changes():
             metrics.saw(jobs, session.address)
             session.wakeups.wake(job.id for job in jobs)

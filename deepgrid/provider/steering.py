@@ -1,7 +1,7 @@
-"""Steering claimed jobs: what customers want of them while they are at the cluster, an end or more time.
+"""Handles customers' requests for claimed jobs: cancel requests and top-ups.
 
-The truth is the job on chain (`has_cancel_request`, `granted_minutes`); a provider's queues of cancel requests and
-top-ups only say where to look. So nothing is lost with an entry: every step asks the job, and may be repeated.
+The truth is the job on chain (`has_cancel_request`, `granted_minutes`). A provider's queues of cancel requests and
+top-ups are only hints. So a lost entry loses nothing: every step reads the job, and can be repeated.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ logger = logging.getLogger(__name__)
 
 
 class Steered(Enum):
-    """What came of looking at one job; the values read with `job 7` or `job 7, 8` in the gap."""
+    """What was done about one job. The values are sentences with a gap for `job 7` or `job 7, 8`."""
 
     CARRIER_WOKEN = "Woke the carrier of {}."
-    RUN_SCHEDULED = "Nobody carried {}: its run is scheduled."
-    NOTHING_TO_DO = "Of {} nothing is wanted any more."
+    RUN_SCHEDULED = "No process carried {}: its run is scheduled."
+    NOTHING_TO_DO = "Nothing to do for {}."
 
 
 def summary(done: Mapping[int, Steered]) -> str:
-    """What was done for which job, in sentences; empty when there was none."""
+    """What was done for which job, in sentences; empty without jobs."""
     jobs = {way: [str(job_id) for job_id in sorted(done) if done[job_id] is way] for way in Steered}
     return " ".join(way.value.format(f"job {', '.join(ids)}") for way, ids in jobs.items() if ids)
 
 
-async def to_be_cancelled(session: ProviderSession) -> list[Job]:
-    """Jobs at this cluster that their customers have asked to end."""
+async def read_cancel_requests(session: ProviderSession) -> list[Job]:
+    """Claimed jobs with a cancel request of their customer."""
     return await _claimed(session, lambda job: job.has_cancel_request)
 
 
-async def topped_up(session: ProviderSession) -> list[Job]:
-    """Jobs at this cluster whose credits grew since their queue was emptied last."""
+async def read_top_ups(session: ProviderSession) -> list[Job]:
+    """Claimed jobs that were topped up since their queue was last emptied."""
     return await _claimed(session, lambda job: job.pending_top_up_wei > 0)
 
 
 async def next_cancel_request(session: ProviderSession) -> Job | None:
-    """Take the oldest entry off the queue of cancel requests; the job as it is now, None when the queue is empty."""
+    """Take the next entry off the on-chain queue of cancel requests. Returns its job, or None if the queue is empty."""
     job_id = await session.writer.claim_next_cancelling()
     return None if job_id is None else await session.chain.job(job_id)
 
 
 async def next_top_up(session: ProviderSession) -> Job | None:
-    """Take the oldest entry off the queue of top-ups; the job as it is now, None when the queue is empty."""
-    told = await session.writer.claim_next_top_up()
-    return None if told is None else await session.chain.job(told.job_id)
+    """Take the next entry off the on-chain queue of top-ups. Returns its job, or None if the queue is empty."""
+    entry = await session.writer.claim_next_top_up()
+    return None if entry is None else await session.chain.job(entry.job_id)
 
 
 def at_cluster(session: ProviderSession, job: Job) -> bool:
-    """Whether the job is this provider's to carry: claimed by it, and not over."""
+    """Whether this provider has claimed the job and it is not over."""
     return job.provider == session.address and job.status.claimed
 
 
 def wake_carrier(session: ProviderSession, job: Job) -> bool:
-    """Let the job's carrier look now; False when this process has none, so that somebody must be found."""
+    """Wake the job's carrier. Returns False when this process has none, so that its run must be scheduled."""
     if not session.carries(session.key_of(job)):
         return False
     session.wakeups.wake([job.id])
@@ -67,23 +67,23 @@ def wake_carrier(session: ProviderSession, job: Job) -> bool:
 
 
 async def give_time(session: ProviderSession, job: Job) -> None:
-    """Let a job that nobody carries here run for what its credits buy; who carries it next does the same again.
+    """Raise the limit of a job without a carrier to what its credits buy. Its next carrier does the same again.
 
-    A refusal is the customer's to know, and changes nothing else. A job that Slurm does not have yet gets all its time
-    when it is submitted.
+    A job that is not in Slurm yet gets all its time when it is submitted. If Slurm refuses, only the customer is
+    notified.
     """
     try:
         await extend_limit(session, session.key_of(job), job.granted_minutes)
     except SlurmError as error:
         if error.transient:
             raise
-        logger.warning("job %d: no more time: %s", job.id, error.message)
+        logger.warning("job %d: its time limit is not extended: %s", job.id, error.message)
 
 
 async def extend_limit(session: ProviderSession, key: JobKey, minutes: int) -> bool:
-    """Let the claim's job run for `minutes` in all; False when Slurm does not have it (yet, or any more).
+    """Set the claim's time limit to `minutes`. Returns False when Slurm does not have the job (yet, or any more).
 
-    Raises SlurmError; where Slurm refuses more time, the customer is told that the job goes on to the limit it has.
+    Raises SlurmError. If Slurm refuses more time, the customer is notified that the job keeps its limit.
     """
     try:
         return await session.cluster.set_time_limit(key, minutes)

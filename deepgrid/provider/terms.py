@@ -1,4 +1,4 @@
-"""The terms on which a provider takes jobs, besides what its cluster can run."""
+"""The provider's terms: which customers and which cut it accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ REFUSED_CUSTOMER = "this cluster takes no jobs of this customer; its provider ca
 
 
 def why_unacceptable(job: Job, settings: ProviderSettings) -> str:
-    """Why this provider gives the job back unstarted, for its customer to read; empty when it takes it."""
+    """The reason why this provider refuses the job, for its customer to read; empty if it accepts the job."""
     if job.customer in settings.refused_customers:
         return REFUSED_CUSTOMER
     return too_high(job.cut_percent, settings.max_cut_percent)

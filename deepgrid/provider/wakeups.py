@@ -1,4 +1,4 @@
-"""Wake-ups by job: events say "look", never what is true."""
+"""Wake-ups per job. An event is a hint to read the truth; it carries no truth itself."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterable
 
 
 class Wakeups:
-    """Lets many coroutines wait for news of their own job."""
+    """Lets coroutines wait for news of one job each."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, set[asyncio.Event]] = defaultdict(set)
 
     def wake(self, job_ids: Iterable[int]) -> None:
-        """Wake whoever waits for one of these jobs."""
+        """Wake the coroutines that wait for one of these jobs."""
         for job_id in job_ids:
             for event in self._waiting.get(job_id, ()):
                 event.set()
 
     async def wait(self, job_id: int, timeout_s: float) -> None:
-        """Return at the next news of the job, or after `timeout_s` at the latest."""
+        """Return at the next news of the job, at the latest after `timeout_s`."""
         event = asyncio.Event()
         self._waiting[job_id].add(event)
         try:

@@ -1,8 +1,8 @@
-"""The garbage collection of a provider: claims that Slurm lost, and Slurm jobs whose claim is over.
+"""Garbage collection of a provider: claims that Slurm lost, and Slurm jobs whose claim is over.
 
-Two looks at the cluster, each one command for all claims and two more for the missing alone, with a
-grace between them. A cluster that does not answer, or half, raises SlurmUnreachable: nothing is collected.
-What is done is done by a carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
+The cluster is queried twice, with a grace period in between. Each query takes one command for all claims, and two more
+for the missing ones. If the cluster gives no answer or half an answer, SlurmUnreachable is raised and nothing is
+collected. The actions are the carrier's own steps, keyed by the claim, so a carrier may do the same meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from deepgrid.slurm.supervision.queries import query_verdicts
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A claim that Slurm did not hold at the first look, made at `seen_at` of time.monotonic()."""
+    """A claim that was missing in Slurm at the first query. `seen_at` is by time.monotonic()."""
 
     key: JobKey
     slurm: SlurmJob
@@ -35,9 +35,9 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the first look found: how many claims there are, which are suspect, which Slurm jobs are left over.
+    """Result of the first query: the number of claims, suspect claims, and Slurm jobs whose claim is over.
 
-    `foreign` are jobs that customers' accounts have without a claim, and so without paying.
+    `foreign` are jobs that customers' accounts run without a claim, and so without payment.
     """
 
     claims: int
@@ -47,7 +47,7 @@ class Findings:
 
 
 async def look_for_zombies(session: ProviderSession) -> Findings:
-    """Compare the claims that the chain knows with the cluster. Changes nothing."""
+    """Compare the claims on chain with the cluster's queue, spool and accounting. Changes nothing."""
     jobs = {session.key_of(job): job for job in await _claimed(session)}
     look, states = await query_verdicts(session.cluster, list(jobs))
     seen_at = time.monotonic()
@@ -61,7 +61,7 @@ async def look_for_zombies(session: ProviderSession) -> Findings:
 
 
 async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grace_s: int) -> list[Observation]:
-    """The suspects that something is to be done for, a grace after the first look."""
+    """Query all suspects again after the grace period. Returns those that need an action."""
     look, states = await query_verdicts(session.cluster, [suspect.key for suspect in suspects])
     jobs = await session.chain.jobs([suspect.key.job_id for suspect in suspects])
     seen = [
@@ -71,34 +71,34 @@ async def look_again(session: ProviderSession, suspects: Sequence[Suspect], grac
 
 
 async def put_right(session: ProviderSession, seen: Observation) -> str:
-    """Settle, or give back, one claim as it ended or as lost; returns what became of it, in words."""
+    """Settle or refuse one claim, as it ended or as lost. Returns the job's new state, in words."""
     carrier = Carrier(session, seen.key)
     if seen.slurm.phase is Phase.ENDED:
         session.logs.follow(seen.key)
     while isinstance(action := put_right_by(seen), ReportRunning):
-        await carrier.report_running(action)
+        await carrier.steps.report_running(action)
         seen = replace(seen, job=await session.chain.job(seen.key.job_id))
     if isinstance(action, Settle):
-        await carrier.settle(action)
+        await carrier.steps.settle(action)
     elif action is not None:
-        await carrier.refuse(action.reason)
+        await carrier.steps.refuse(action.reason)
     if seen.slurm.phase is Phase.ENDED and not session.carries(seen.key):
         await carrier.finish()
     return (await session.chain.job(seen.key.job_id)).status.words
 
 
 async def cancel_left_over(session: ProviderSession, key: JobKey) -> None:
-    """End a Slurm job whose claim is over."""
+    """Cancel a Slurm job whose claim is over."""
     await session.cluster.cancel(key)
 
 
 async def end_foreign(session: ProviderSession, foreign: Sequence[Row]) -> list[int]:
-    """End jobs that belong to no claim, each as its own account; returns the ids that Slurm took."""
+    """End jobs of customers' accounts without a claim, each as its own account. Returns the ids that Slurm accepted."""
     return await session.cluster.end_foreign(foreign)
 
 
 def _foreign(session: ProviderSession, held: Holdings) -> tuple[Row, ...]:
-    """None where customers are trusted: they may have accounts that they use for other things too."""
+    """Jobs without a claim. None if customers are trusted: then their accounts may have other uses too."""
     return () if session.settings.trust_customers else held.foreign
 
 
@@ -107,8 +107,8 @@ async def _claimed(session: ProviderSession) -> list[Job]:
 
 
 async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobKey, Job]) -> tuple[JobKey, ...]:
-    """Jobs in the queue whose claim is over; those of other grids are left alone."""
-    head = await session.chain.head()  # a node that is behind a claim knows nothing of it
+    """Claims in the queue that are over. Jobs of other grids are left alone."""
+    head = await session.chain.head()  # claims newer than this node's head are skipped
     last = await session.chain.job_count(head.number)
     rows = {
         key: row
@@ -122,7 +122,7 @@ async def _left_over(session: ProviderSession, held: Holdings, claims: dict[JobK
 async def _observation(
     session: ProviderSession, suspect: Suspect, job: Job, now: int, states: dict[JobKey, SlurmJob], grace_s: int
 ) -> Observation:
-    """What `decide` is to judge. Slurm took the job once, so there is nothing to submit."""
+    """The observation for `decide`. Slurm accepted the job once, so there is nothing to submit."""
     absent_s = time.monotonic() - suspect.seen_at if suspect.slurm.phase is Phase.ABSENT else None
     slurm = states[suspect.key]
     failures = await launch_failures(session.chain, job) if slurm.reason in LAUNCH_FAILURES else 0

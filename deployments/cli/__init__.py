@@ -1,1 +1,1 @@
-"""Verbs of `dps` that need Prefect; the library finds them through the entry points of the project."""
+"""Verbs of `dps` that need Prefect. The library finds them through the project's entry points."""

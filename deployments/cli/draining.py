@@ -1,4 +1,4 @@
-"""`dps provider drain` and `resume`: a cluster takes no new jobs for a while, or for good."""
+"""`dps provider drain` and `resume`: a cluster claims no new jobs for a while, or for good."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.grid import as_anyone, wallet
 from deepgrid.cli.options import ClusterName
 from deployments.cli.serving import provider_settings
-from runtime import claiming_pause as draining
+from runtime import claiming_pause
 
-LOOK_S = 2.0
+POLL_S = 2.0
 
 
 @runs
@@ -27,10 +27,12 @@ async def drain(
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the last claimed job is settled.")] = False,
 ) -> None:
-    """Let a cluster claim no new jobs; what it claimed goes on and is settled."""
+    """Stop a cluster from claiming new jobs. Its claimed jobs go on and are settled."""
     async with _own(cluster) as (chain, address):
-        was_paused = await draining.drain(cluster, for_good=for_good)
-        print(f"{draining.claiming(cluster)} {'was paused already' if was_paused else 'is paused'}: no new claims.")
+        was_paused = await claiming_pause.drain(cluster, for_good=for_good)
+        print(
+            f"{claiming_pause.claiming(cluster)} {'was paused already' if was_paused else 'is paused'}: no new claims."
+        )
         claimed, assigned = await chain.claimed_jobs(address), (await chain.queues(address)).claimable
         print(_open_jobs(claimed))
         if assigned:
@@ -39,8 +41,8 @@ async def drain(
             print(f"{what} not claimed: after {minutes} minutes the operator gives such jobs to other clusters.")
         if for_good:
             print(f"The supervisor ends with status 0 soon after; `dps provider resume {cluster}` takes that back.")
-        while wait and (claimed or await draining.is_claiming(cluster)):
-            await asyncio.sleep(LOOK_S)
+        while wait and (claimed or await claiming_pause.is_claiming(cluster)):
+            await asyncio.sleep(POLL_S)
             before, claimed = claimed, await chain.claimed_jobs(address)
             if claimed != before:
                 print(_open_jobs(claimed), flush=True)
@@ -50,9 +52,11 @@ async def drain(
 async def resume(cluster: ClusterName) -> None:
     """Let a drained cluster claim jobs again."""
     async with _own(cluster):
-        was_for_good = await draining.is_for_good(cluster)
-        was_open = await draining.resume(cluster)
-    print(f"{draining.claiming(cluster)} {'was not paused' if was_open else 'is resumed'}: the cluster claims jobs.")
+        was_for_good = await claiming_pause.is_for_good(cluster)
+        was_open = await claiming_pause.resume(cluster)
+    print(
+        f"{claiming_pause.claiming(cluster)} {'was not paused' if was_open else 'is resumed'}: the cluster claims jobs."
+    )
     if was_for_good:
         print(f"If its supervisor has ended, start it: `dps provider serve {cluster}`.")
 

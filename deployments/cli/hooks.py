@@ -1,4 +1,4 @@
-"""`dps provider install-hooks`: the hooks that a cluster's Slurm should have, shown before anything changes."""
+"""`dps provider install-hooks`: shows the hooks that a cluster's Slurm needs, and installs them on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from deepgrid.cli.border import runs
 from deepgrid.cli.options import ClusterName
 from deepgrid.errors import ConfigurationError
-from deepgrid.slurm.setup import install as installing
+from deepgrid.slurm.setup import install as hooks
 from deepgrid.slurm.setup.hook_config import Plan, Site, plan
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deployments.cli.serving import provider_settings
@@ -20,18 +20,18 @@ from deployments.cli.serving import provider_settings
 @runs
 async def install(
     cluster: ClusterName,
-    yes: Annotated[bool, typer.Option("--yes", help="Change it; without, it is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Install the hooks; without it they are only shown.")] = False,
     as_script: Annotated[
         bool,
-        typer.Option("--print", help="Print a shell script of it, for administrators and configuration management."),
+        typer.Option("--print", help="Print a shell script instead, for administrators and configuration management."),
     ] = False,
     restart: Annotated[
         str, typer.Option("--restart", metavar="COMMAND", help="Then run this on the login node to restart slurmctld.")
     ] = "",
 ) -> None:
-    """Have Slurm record the end of each job, guard the grid's jobs, and refuse what customers submit themselves."""
+    """Install hooks: Slurm then records the end of each job, guards the grid's jobs and refuses customers' own jobs."""
     async with _login(cluster) as (login, settings):
-        site = await installing.read_site(login, settings)
+        site = await hooks.read_site(login, settings)
         made = plan(site)
         if as_script:
             print(made.as_script(site))
@@ -40,16 +40,16 @@ async def install(
         if not await _install(login, site, made, yes=yes):
             return
         if made.restart and restart:
-            await installing.restart(login, restart)
+            await hooks.restart(login, restart)
             print("slurmctld was restarted.")
         elif made.restart:
             print(f"{_restart_words(site)}; then `dps provider doctor {cluster}` says whether it works.")
 
 
 async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
-    """Do what can be done over the login, if the person said `yes`; returns whether it is done by now."""
+    """Install what the login allows, if `yes` is set. Returns whether everything is installed now."""
     if not (made.owner or made.files or made.wrapper):
-        print("Everything that can be installed is.")
+        print("Everything that can be installed is installed.")
         return True
     if not site.writable or (made.wrapper and site.facts["uid"] != "0"):
         raise ConfigurationError(
@@ -59,15 +59,15 @@ async def _install(login: Login, site: Site, made: Plan, *, yes: bool) -> bool:
             next_step="Give the output of --print to the cluster's administrator.",
         )
     if not yes:
-        print("Nothing was changed; --yes does it.")
+        print("Nothing was changed; run it with --yes to install.")
         return False
-    copy = await installing.apply(login, site, made)
+    copy = await hooks.apply(login, site, made)
     print(f"Installed.{f' slurm.conf as it was: {copy}' if copy else ''}")
     return True
 
 
 def _show(site: Site, made: Plan) -> None:
-    """What would change, as people read it."""
+    """Print the planned changes."""
     if made.owner:
         before = site.facts.get("spool") or "missing"
         print(f"folder {site.spool}: owner {made.owner.rstrip(':')}, mode {made.spool_mode:o} (now: {before})")
@@ -80,7 +80,7 @@ def _show(site: Site, made: Plan) -> None:
 
 
 def _restart_words(site: Site) -> str:
-    return f"slurmctld on {site.facts.get('controller') or 'the controller'} is to be restarted: jobs go on meanwhile"
+    return f"slurmctld on {site.facts.get('controller') or 'the controller'} must be restarted: jobs go on meanwhile"
 
 
 @asynccontextmanager

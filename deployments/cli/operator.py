@@ -1,4 +1,4 @@
-"""`dps operator serve`: the meta-scheduler as a process."""
+"""`dps operator serve`: the operator's process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from deployments.cli.serving import serve
-from deployments.operator.process import serve_operator as operate
+from deployments.operator import process
 
 
 def serve_operator(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]) -> None:
-    """Follow the chain and assign jobs, until stopped by a signal."""
-    serve(operate, name)
+    """Follow the chain and assign jobs until a signal stops it."""
+    serve(process.serve_operator, name)

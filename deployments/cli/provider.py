@@ -1,4 +1,4 @@
-"""Verbs of `dps provider` for the provider's own machine: they read the provider block, or run the supervisor."""
+"""Verbs of `dps provider` for the provider's own machine. They read the provider block, or run the supervisor."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from deepgrid.provider.session import provider_session
 from deepgrid.slurm.setup.checkup import Level
 from deepgrid.slurm.ssh.keys import authorized_key
 from deployments.cli.serving import provider_settings, require_prefect, serve
-from deployments.provider import settings_cache as kept_settings
-from deployments.provider.supervisor import serve_provider as supervise
+from deployments.provider import settings_cache, supervisor
 
 
 @runs
 async def register(cluster: ClusterName) -> None:
-    """Propose one's cluster to the operator: hardware as Slurm has it, prices and labels of the provider block."""
+    """Propose a cluster to the operator: hardware as Slurm reports it, prices and labels of the provider block."""
     async with provider_session(await provider_settings(cluster)) as session:
         outcome = await registration.register(session)
         closed = await session.gate.why_closed()
@@ -59,11 +58,11 @@ async def authorized_keys(
 ) -> None:
     """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
     require_prefect()
-    login = (await kept_settings.provider_settings(cluster)).login
+    login = (await settings_cache.provider_settings(cluster)).login
     if user in ("", login.user):
         print(authorized_key(login.key_file, cluster))
 
 
 def serve_provider(cluster: ClusterName) -> None:
-    """Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them; until stopped by a signal."""
-    serve(supervise, cluster)
+    """Run the supervisor of a cluster until a signal stops it: claim jobs, run them on Slurm, settle them."""
+    serve(supervisor.serve_provider, cluster)

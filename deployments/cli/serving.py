@@ -1,4 +1,4 @@
-"""What the verbs that serve share: a log on standard error, a Prefect server that is there, an end by signal."""
+"""Shared code of the verbs that serve: logging to standard error, a check for a Prefect server, an end by signal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from runtime.service import leave, serve_until_signalled
 
 
 def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
-    """Run a role, which loads the block `name`, until it ends or SIGTERM or SIGINT; ends this process.
+    """Run a role with the block `name` until it ends or a SIGTERM or SIGINT arrives, then end this process.
 
-    Raises ConfigurationError without a Prefect server, and what the role raises.
+    Raises ConfigurationError without a Prefect server, and the errors of the role.
     """
     require_prefect()
     start_logging()
@@ -26,7 +26,7 @@ def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
 
 
 def require_prefect() -> None:
-    """Raise ConfigurationError when no server is set: Prefect would start one that knows nothing of this grid."""
+    """Raise ConfigurationError when no server is set. Prefect would otherwise start an empty one."""
     if not PREFECT_API_URL.value():
         raise ConfigurationError(
             "No Prefect server is configured.", next_step="Set PREFECT_API_URL, such as http://127.0.0.1:4200/api."
@@ -34,7 +34,7 @@ def require_prefect() -> None:
 
 
 async def provider_settings(cluster: str) -> ProviderSettings:
-    """What the provider block `cluster` says.
+    """The settings of the provider block `cluster`.
 
     Raises ConfigurationError without a Prefect server or such a block, ServiceError when Prefect does not answer.
     """

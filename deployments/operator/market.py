@@ -1,4 +1,4 @@
-"""Watches the providers of the grid, once for all who want to know of a change."""
+"""Watches the providers of the grid, and reports changes."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.operator.session import OperatorSession
 
-LOOK_S = 5.0
+POLL_S = 5.0
 
 logger = logging.getLogger(__name__)
 
 
 class Market:
-    """Calls `changed` whenever the providers are not as before, `proposed` when one in force proposes something.
+    """Calls `changed` whenever a provider changes, and `proposed` when a provider in force proposes a change.
 
-    A proposal that replaces one that waits already looks the same from here; the schedule of the
-    approving flow brings it.
+    It does not notice a proposal that replaces a waiting one. The schedule of the flow `approve_labels` handles that.
     """
 
-    def __init__(self, session: OperatorSession, changed: Callable[[], None], proposed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        session: OperatorSession,
+        changed: Callable[[], None],
+        proposed: Callable[[], None],
+        poll_s: float = POLL_S,
+    ) -> None:
         self._session = session
+        self._poll_s = poll_s
         self._changed = changed
         self._proposed = proposed
         self._known: list[Provider] = []
         self._waiting: set[str] = set()
 
     async def watch(self) -> None:
-        """Look every few seconds, for ever; a node that is away is waited for."""
+        """Poll for ever. An outage of the node only delays."""
         away = False
         while True:
             try:
@@ -40,7 +46,7 @@ class Market:
                 if not away:
                     logger.warning("cannot read the providers, trying again: %s", error.message)
                 away = True
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self._poll_s)
 
     def _compare(self, providers: list[Provider]) -> None:
         if providers != self._known:

@@ -1,4 +1,4 @@
-"""The operator's process: follows the chain and carries the operator's flow runs in process."""
+"""The operator's process: follows the chain and runs the operator's flows in process."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ async def serve_operator(name: str) -> None:
 
 
 async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup) -> None:
-    """Start at once, beside the schedules, what a change of jobs or providers calls for.
+    """Start runs as soon as jobs or providers change, in addition to the schedules.
 
-    A job that no cluster can take costs nothing while nothing changes.
+    A job that fits no cluster causes no run until something changes.
     """
     meta_schedule = OnDemand(f"meta_schedule/{name}", {"operator": name})
     approve_labels = OnDemand(f"approve_labels/{name}", {"operator": name})
 
     def schedule() -> None:
         if session.index.pending():
-            meta_schedule.want()
+            meta_schedule.request()
 
     def approve() -> None:
         if session.settings.approve_label_changes:
-            approve_labels.want()
+            approve_labels.request()
 
     for service in (meta_schedule.serve(), approve_labels.serve(), Market(session, schedule, approve).watch()):
         group.create_task(service)

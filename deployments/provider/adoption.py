@@ -1,7 +1,7 @@
-"""Adoption: claims that nobody carries, and runs that tell of a job what is no longer so, have their run come again.
+"""Adoption: schedules the run of a claim again when no process carries it, or when its state is out of date.
 
-A run that comes again goes on from what the chain and Slurm say; when the job is over, it completes and says how.
-Call these only when no other process carries for this provider: they override the runs' states.
+A rescheduled run continues from what the chain and Slurm say. If the job is over, the run completes and reports how
+it ended. Call these functions only when no other process carries for this provider: they override the runs' states.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from runtime.orphaned_runs import PAGE, RESUMED, runs_in
 from runtime.runs import is_carried
 from tasks.claim_jobs import run_key, schedule_again, start_job_runs
 
-STANDING = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
+OPEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
 
 logger = logging.getLogger(__name__)
 
 
 async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequence[JobKey]) -> dict[JobKey, FlowRun]:
-    """The runs of these claims, where there are any; one request for some hundred."""
+    """The existing runs of these claims. One request reads up to PAGE runs."""
     claims = {run_key(session, key): key for key in keys}
     wanted = list(claims)
     found: list[FlowRun] = []
@@ -36,31 +36,31 @@ async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequenc
 
 
 async def adopt(session: ProviderSession, key: JobKey, run: FlowRun | None, why: str) -> None:
-    """See that the claim has a run that comes, unless it comes already or completed."""
+    """Create the claim's run, or schedule it again unless it is scheduled or carried already."""
     if run is None:
-        logger.info("job %d has no run: making it", key.job_id)
+        logger.info("job %d: it has no run, creating one", key.job_id)
         await start_job_runs(session, [key])
         return
-    if comes(session, run):
+    if is_coming(session, run):
         return
-    logger.info("the run of job %d is %s and comes again: %s", key.job_id, run.state_name or "without a state", why)
+    logger.info("job %d: its run is %s, scheduling it again: %s", key.job_id, run.state_name or "without a state", why)
     await schedule_again(session, run, why)
 
 
-def comes(session: ProviderSession, run: FlowRun) -> bool:
-    """Whether the run waits for its start, or is in the hands of this process's worker."""
+def is_coming(session: ProviderSession, run: FlowRun) -> bool:
+    """Whether the run is scheduled, or carried by this process's worker."""
     return (run.state is not None and run.state.is_scheduled()) or is_carried(
         run, f"provider-{session.settings.cluster}"
     )
 
 
-async def put_right(client: PrefectClient, session: ProviderSession) -> None:
-    """Let those runs complete that stand as not completed although their job is over.
+async def complete_stale_runs(client: PrefectClient, session: ProviderSession) -> None:
+    """Schedule runs again that did not complete although their job is over on chain.
 
-    What the chain says counts, whatever the run's state; runs of other grids' jobs are left alone.
+    Runs of other grids' jobs are left alone.
     """
-    runs = await runs_in(client, f"provider-{session.settings.cluster}", *STANDING, flows=RESUMED)
-    claims = {key: run for run in runs if not comes(session, run) and (key := _claim_of(session, run))}
+    runs = await runs_in(client, f"provider-{session.settings.cluster}", *OPEN_STATES, flows=RESUMED)
+    claims = {key: run for run in runs if not is_coming(session, run) and (key := _claim_of(session, run))}
     if not claims:
         return
     for (key, run), job in zip(claims.items(), await session.chain.jobs([key.job_id for key in claims]), strict=True):
@@ -71,6 +71,6 @@ async def put_right(client: PrefectClient, session: ProviderSession) -> None:
 def _claim_of(session: ProviderSession, run: FlowRun) -> JobKey | None:
     try:
         key = session.key(int(run.parameters["job_id"]), int(run.parameters["claimed_at"]))
-    except (KeyError, TypeError, ValueError):  # a person started it with whatever came to mind
+    except (KeyError, TypeError, ValueError):  # a person started it with other parameters
         return None
     return key if run.idempotency_key == run_key(session, key) else None

@@ -1,6 +1,7 @@
-"""Claims that were carried without their run, kept on this machine until the run is told how that ended.
+"""Journal of claims carried while Prefect was down. Their flow runs are updated when Prefect is back.
 
-A claim that ends while Prefect is away may never have had a run, and leaves nothing on chain that asks for one.
+A claim that ends while Prefect is down may have no run at all, and no open job on chain points to it.
+The journal is a file on this machine, so it survives a restart.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class CarriedJobs:
-    """A set of claims in a file, of the grid of the claim `like`; when it cannot be written, a restart forgets them."""
+    """A set of claims in a file, for the grid of the claim `like`. A restart loses them if the file is not writable."""
 
     def __init__(self, file: Path, like: JobKey) -> None:
         self._file = file
@@ -29,21 +30,21 @@ class CarriedJobs:
         return iter(self._keys)
 
     def add(self, keys: Iterable[JobKey]) -> None:
-        """Keep these too."""
-        self._become(self._keys.union(keys))
+        """Add claims to the journal."""
+        self._replace(self._keys.union(keys))
 
     def discard(self, keys: Iterable[JobKey]) -> None:
-        """Forget these: their runs know, or will."""
-        self._become(self._keys.difference(keys))
+        """Remove claims whose runs are up to date, or will be."""
+        self._replace(self._keys.difference(keys))
 
-    def _become(self, keys: set[JobKey]) -> None:
+    def _replace(self, keys: set[JobKey]) -> None:
         if keys == self._keys:
             return
         self._keys = keys
         try:
             write_json(self._file, sorted(key.comment for key in keys))
         except OSError as error:
-            logger.warning("%s cannot be written: %s", self._file, error.strerror)
+            logger.warning("%s cannot be written, a restart will lose its claims: %s", self._file, error.strerror)
 
 
 def _read(file: Path) -> list[str]:
@@ -52,5 +53,5 @@ def _read(file: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, ValidationError) as error:
-        logger.warning("%s does not hold claims: %s", file, error)
+        logger.warning("%s does not hold claims, ignoring it: %s", file, error)
         return []

@@ -1,9 +1,9 @@
-"""Sees that every claim of a provider is carried: by its own run or, while Prefect is silent, by this process.
+"""Keeps a carrier for every claim of a provider: its own run or, while Prefect is down, a stand-in in this process.
 
-Claims that no run carries are found without asking anybody. Only while there are such is Prefect asked, with one
-request for all of them: their runs are made or come again. When it does not answer, a stand-in carries each claim
-with the same steps, until the claim's run takes over from it; what a stand-in has ended, the claim's run completes,
-also when that is after a restart.
+Claims without a run's carrier are found without a request. Only if there are some is Prefect asked, with one request
+for all of them, and their runs are created or scheduled again. When Prefect does not answer, a stand-in carries each
+claim with the same steps until the claim's run takes over. If a stand-in settled the claim, the run completes later,
+even after a restart of the supervisor.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import random
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import FlowRun
@@ -23,45 +24,59 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.carrier import Carrier, carry
 from deepgrid.provider.session import ProviderSession
-from deployments.provider.adoption import adopt, put_right, runs_of
+from deployments.provider.adoption import adopt, complete_stale_runs, runs_of
 from deployments.provider.carried_jobs import CarriedJobs
 from runtime.outages import asking, warn
-
-LOOK_S = 2.0
-ASK_AFTER_S = 5.0  # a claim that is alone for that long, and again
-GRACE_S = 20.0  # in which a new claim's run is made and begins, also when many are claimed at once
-SILENT_S = 10.0  # after which Prefect counts as away
-AGAIN_S = 300.0  # after which a run that ended before its job comes again; all runs are compared as often
-LONGEST_PAUSE_S = 30.0
 
 logger = logging.getLogger(__name__)
 
 
-class Carrying:
-    """Looks after the claims among the provider's `hot` jobs, which somebody else keeps up to date."""
+@dataclass(frozen=True)
+class CarrierSettings:
+    """Intervals and timeouts of the watchdog and its stand-ins."""
 
-    def __init__(self, session: ProviderSession, hot: Mapping[int, Job], group: asyncio.TaskGroup) -> None:
+    poll_s: float = 2.0
+    ask_after_s: float = 5.0  # a claim without a run's carrier for this long leads to a request to Prefect
+    start_grace_s: float = 20.0  # a new claim's run is created and starts within this time, even among many
+    silence_s: float = 10.0  # without an answer for this long, Prefect counts as down
+    ended_run_retry_s: float = 300.0  # before a run that ended before its job is scheduled again
+    compare_every_s: float = 300.0  # between comparisons of all runs with the chain
+    error_retry_s: float = 300.0  # after an error of a step that is not transient
+    longest_pause_s: float = 30.0  # between retries of transient errors
+
+
+class CarrierWatchdog:
+    """Watches the claims among the provider's `hot` jobs. The caller keeps `hot` up to date."""
+
+    def __init__(
+        self,
+        session: ProviderSession,
+        hot: Mapping[int, Job],
+        group: asyncio.TaskGroup,
+        settings: CarrierSettings = CarrierSettings(),
+    ) -> None:
         self._session = session
         self._hot = hot
         self._group = group
+        self._settings = settings
         self._alone_since: dict[JobKey, float] = {}  # claims that no run carries
-        settings = session.settings
-        self._untold = CarriedJobs(settings.state / f"{settings.cluster}.untold.json", like=session.key(0, 0))
+        state, cluster = session.settings.state, session.settings.cluster
+        self._journal = CarriedJobs(state / f"{cluster}.untold.json", like=session.key(0, 0))
         self._silent_since: float | None = None
         self._ask_after = self._compared_at = -math.inf
 
-    async def look_after(self) -> None:
-        """Look every 2 s, for ever. What the last process left is carried at once, until its runs take over."""
+    async def watch(self) -> None:
+        """Check all claims for ever. Stand-ins carry the claims of the previous process at once."""
         self._note_alone(-math.inf)
-        self._stand_in("until its run comes")
+        self._stand_in("until its run starts")
         while True:
-            if self._session.leader.leads:  # else another supervisor may carry by now, and this one's are carried
-                await self._look(time.monotonic())
-            await asyncio.sleep(LOOK_S)
+            if self._session.leader.leads:  # otherwise another supervisor may carry these claims by now
+                await self._check(time.monotonic())
+            await asyncio.sleep(self._settings.poll_s)
 
-    async def _look(self, now: float) -> None:
+    async def _check(self, now: float) -> None:
         self._note_alone(now)
-        compare = now - self._compared_at >= AGAIN_S
+        compare = now - self._compared_at >= self._settings.compare_every_s
         if not (compare or self._over() or self._alone(now)):
             self._silent_since = None
             return
@@ -71,35 +86,35 @@ class Carrying:
             async with asking() as client:
                 await self._adopt(client, now)
                 if compare:
-                    await put_right(client, self._session)
+                    await complete_stale_runs(client, self._session)
         except GridError as error:
-            logger.warning("runs cannot be compared with the chain now: %s", error)
-        except Exception as error:  # whatever Prefect's client raises
+            logger.warning("cannot compare runs with the chain, trying again: %s", error)
+        except Exception as error:  # Prefect's client raises many types
             self._note_silence(now, error)
-            if time.monotonic() - (self._silent_since or now) >= SILENT_S:
+            if time.monotonic() - (self._silent_since or now) >= self._settings.silence_s:
                 self._stand_in("until Prefect answers")
             return
-        self._silent_since, self._ask_after = None, now + ASK_AFTER_S
+        self._silent_since, self._ask_after = None, now + self._settings.ask_after_s
         self._compared_at = now if compare else self._compared_at
 
     def _claims(self) -> set[JobKey]:
         return {self._session.key_of(job) for job in self._hot.values() if job.status.claimed}
 
     def _note_alone(self, now: float) -> None:
-        """Note since when claims are without a run's carrier, stand-ins or not; what a run carries it tells itself."""
+        """Note since when claims lack a run's carrier, stand-ins aside. Claims that a run carries need no journal."""
         claims = self._claims()
         alone = {key for key in claims if self._session.may_carry(key)}
         self._alone_since = {key: self._alone_since.get(key, now) for key in alone}
-        self._untold.discard(claims - alone)
+        self._journal.discard(claims - alone)
 
     def _over(self) -> list[JobKey]:
-        """Claims that were carried by stand-ins and are over, which their runs do not know yet."""
+        """Finished claims of stand-ins. Their runs do not show the end yet."""
         claims = self._claims()
-        return [key for key in self._untold if key not in claims and not self._session.carries(key)]
+        return [key for key in self._journal if key not in claims and not self._session.carries(key)]
 
     def _alone(self, now: float) -> list[JobKey]:
-        """Claims that are without a run's carrier for longer than it takes to begin."""
-        return [key for key, since in self._alone_since.items() if now - since >= ASK_AFTER_S]
+        """Claims that have lacked a run's carrier for longer than a run needs to start."""
+        return [key for key, since in self._alone_since.items() if now - since >= self._settings.ask_after_s]
 
     async def _adopt(self, client: PrefectClient, now: float) -> None:
         over, alone = self._over(), self._alone(now)
@@ -108,20 +123,27 @@ class Carrying:
             run = runs.get(key)
             if run is None or run.state is None or not run.state.is_completed():
                 await adopt(self._session, key, run, "The job ended while it was carried without a run.")
-        self._untold.discard(over)
+        self._journal.discard(over)
         for key in alone:
-            if self._session.carries(key) or now - self._alone_since[key] >= _patience(runs.get(key)):
-                await adopt(self._session, key, runs.get(key), "Nobody carried the job.")
+            if self._session.carries(key) or now - self._alone_since[key] >= self._patience_s(runs.get(key)):
+                await adopt(self._session, key, runs.get(key), "No process carried the job.")
+
+    def _patience_s(self, run: FlowRun | None) -> float:
+        """Seconds for which a claim may lack a carrier: longer when a person or an error ended its run."""
+        if run is None or run.state is None or run.state.is_crashed():
+            return self._settings.start_grace_s
+        ended = run.state.is_final() or run.state.is_cancelling()
+        return self._settings.ended_run_retry_s if ended else self._settings.start_grace_s
 
     def _note_silence(self, now: float, error: Exception) -> None:
         if self._silent_since is None:
             self._silent_since = now
-            warn(logger, "Prefect cannot be asked for the runs of jobs", error)
+            warn(logger, "cannot ask Prefect for the runs of jobs, trying again", error)
 
     def _stand_in(self, until: str) -> None:
-        """Carry what is not carried."""
+        """Start a stand-in for each claim without any carrier."""
         wanted = [key for key in self._alone(time.monotonic()) if not self._session.carries(key)]
-        self._untold.add(wanted)
+        self._journal.add(wanted)
         for key in wanted:
             logger.warning("job %d is carried without a run %s", key.job_id, until)
             self._group.create_task(self._carry(key), name=f"stand-in of job {key.job_id}")
@@ -130,28 +152,21 @@ class Carrying:
         if self._session.carries(key):
             return
         async with carry(self._session, key, stand_in=asyncio.current_task()) as carrier:
-            await _to_the_end(carrier)
+            await self._to_the_end(carrier)
 
-
-def _patience(run: FlowRun | None) -> float:
-    """For how many seconds a claim may be alone; longer when a person or an error ended its run."""
-    if run is None or run.state is None or run.state.is_crashed():
-        return GRACE_S
-    return AGAIN_S if run.state.is_final() or run.state.is_cancelling() else GRACE_S
-
-
-async def _to_the_end(carrier: Carrier) -> None:
-    """Carry a claim to its end; what fails is tried again from the truth, as a run's tasks and adoption do it."""
-    pause_s = 1.0
-    while True:
-        try:
-            await drive(carrier.observe, carrier.act)
-            await carrier.finish()
-            return
-        except GridError as error:
-            logger.warning("job %d: %s", carrier.job_id, error)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S) if error.transient else AGAIN_S
-        except Exception:  # one job's fault must not end everybody's carriers
-            logger.exception("job %d: a step failed in a way that nobody thought of", carrier.job_id)
-            pause_s = AGAIN_S
-        await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+    async def _to_the_end(self, carrier: Carrier) -> None:
+        """Carry a claim to its end. After an error, observe and decide again, as the retries of a run do."""
+        pause_s = 1.0
+        while True:
+            try:
+                await drive(carrier.observe, carrier.act)
+                await carrier.finish()
+                return
+            except GridError as error:
+                logger.warning("job %d: a step failed, trying again: %s", carrier.key.job_id, error)
+                retry_s = self._settings.error_retry_s
+                pause_s = min(2 * pause_s, self._settings.longest_pause_s) if error.transient else retry_s
+            except Exception:  # a bug in one job must not end all carriers
+                logger.exception("job %d: a step failed, trying again: unexpected error", carrier.key.job_id)
+                pause_s = self._settings.error_retry_s
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))

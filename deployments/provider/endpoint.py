@@ -1,6 +1,6 @@
 """A supervisor's local HTTP endpoint: `/health` for people and process managers, `/metrics` for Prometheus.
 
-It looks at everything every PULSE_S, whether anybody asks or not, so an answer costs nobody anything.
+Background checks run at a fixed interval, so a request to the endpoint causes no other request.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiohttp import web
 from prefect.client.orchestration import get_client
@@ -18,40 +19,50 @@ from deepgrid.errors import GridError, ServiceError
 from deepgrid.observability.liveness import Need
 from deepgrid.provider.session import ProviderSession
 
-PULSE_S = 30.0
-PREFECT_ANSWERS_WITHIN_S = 10.0
-
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class EndpointSettings:
+    """Intervals and timeouts of the background checks."""
+
+    check_every_s: float = 30.0
+    prefect_timeout_s: float = 10.0
+
+
 @asynccontextmanager
-async def health_and_metrics(session: ProviderSession) -> AsyncIterator[None]:
-    """Serve them while it lasts, where the settings say; port 0 is for nowhere, a taken port costs a warning."""
+async def health_and_metrics(
+    session: ProviderSession,
+    settings: EndpointSettings = EndpointSettings(),
+) -> AsyncIterator[None]:
+    """Serve the endpoint while the context lasts. Port 0 means no endpoint; a port in use causes only a warning."""
     host, port = session.settings.metrics_host, session.settings.metrics_port
     if not port:
         yield
         return
     runner = web.AppRunner(application(session), access_log=None)
     await runner.setup()
-    pulse = asyncio.create_task(_feel(session), name="pulse")
+    checks = asyncio.create_task(_check_regularly(session, settings), name="health-checks")
     try:
         try:
             await web.TCPSite(runner, host, port).start()
             logger.info("health and metrics: http://%s:%d/health and /metrics", host, port)
         except OSError as error:
-            logger.warning("no health and metrics at %s:%d: %s", host, port, error.strerror or error)
+            logger.warning(
+                "cannot serve health and metrics at %s:%d, going on without: %s", host, port, error.strerror or error
+            )
         yield
     finally:
-        pulse.cancel()
-        await asyncio.gather(pulse, return_exceptions=True)
+        checks.cancel()
+        await asyncio.gather(checks, return_exceptions=True)
         await runner.cleanup()
 
 
 def application(session: ProviderSession) -> web.Application:
-    """The endpoint's pages, which ask nobody anything."""
+    """The endpoint's pages. They answer from memory."""
 
     async def health(_: web.Request) -> web.Response:
-        complaints = session.metrics.vitals.complaints()
+        complaints = session.metrics.liveness.complaints()
         return web.json_response(report(session, complaints), status=503 if complaints else 200)
 
     async def metrics(_: web.Request) -> web.Response:
@@ -64,40 +75,40 @@ def application(session: ProviderSession) -> web.Application:
 
 
 def report(session: ProviderSession, complaints: list[str]) -> dict[str, object]:
-    """What `/health` says: `last_answers` are unix seconds, 0 for never."""
-    vitals = session.metrics.vitals
+    """The answer of `/health`. `last_answers` are unix seconds, 0 for never."""
+    liveness = session.metrics.liveness
     return {
         "cluster": session.settings.cluster,
         "provider": session.address,
         "healthy": not complaints,
         "reasons": complaints,
         "leader_epoch": session.metrics.epoch(),
-        "prefect": vitals.well(Need.PREFECT),
+        "prefect": liveness.well(Need.PREFECT),
         "carriers": len(session.metrics.carried()),
-        "last_answers": {need.name.lower(): round(vitals.last(need)) for need in Need},
+        "last_answers": {need.name.lower(): round(liveness.last(need)) for need in Need},
     }
 
 
-async def _feel(session: ProviderSession) -> None:
-    """Look at what the supervisor needs, for ever, even while there is no job."""
+async def _check_regularly(session: ProviderSession, settings: EndpointSettings) -> None:
+    """Check everything that the supervisor needs, for ever, even while there is no job."""
     while True:
         for outcome in await asyncio.gather(
-            _feel_slurm(session), _count_gas(session), _count_spool(session), _feel_prefect(session),
-            return_exceptions=True,
+            _check_slurm(session), _count_gas(session), _count_spool(session),
+            _check_prefect(session, settings.prefect_timeout_s), return_exceptions=True,
         ):  # fmt: skip
-            if isinstance(outcome, GridError):  # what failed is counted where it did
-                logger.debug("not seen: %s", outcome)
+            if isinstance(outcome, GridError):  # the failing request has counted it
+                logger.debug("a health check failed: %s", outcome)
             elif isinstance(outcome, Exception):
-                logger.error("a look failed in a way that nobody thought of", exc_info=outcome)
-        await asyncio.sleep(PULSE_S)
+                logger.error("a health check failed: unexpected error", exc_info=outcome)
+        await asyncio.sleep(settings.check_every_s)
 
 
-async def _feel_slurm(session: ProviderSession) -> None:
+async def _check_slurm(session: ProviderSession) -> None:
     try:
         await session.cluster.health()
-        session.metrics.vitals.note(Need.SLURM)
+        session.metrics.liveness.note(Need.SLURM)
     except GridError as error:
-        session.metrics.vitals.note(Need.SLURM, error)
+        session.metrics.liveness.note(Need.SLURM, error)
 
 
 async def _count_gas(session: ProviderSession) -> None:
@@ -108,11 +119,11 @@ async def _count_spool(session: ProviderSession) -> None:
     session.metrics.spooled(await session.cluster.spooled())
 
 
-async def _feel_prefect(session: ProviderSession) -> None:
+async def _check_prefect(session: ProviderSession, timeout_s: float) -> None:
     fault: Exception | None
     try:
-        async with asyncio.timeout(PREFECT_ANSWERS_WITHIN_S), get_client() as client:
+        async with asyncio.timeout(timeout_s), get_client() as client:
             fault = await client.api_healthcheck()
     except TimeoutError as error:
         fault = error
-    session.metrics.vitals.note(Need.PREFECT, ServiceError("Prefect's API does not answer.") if fault else None)
+    session.metrics.liveness.note(Need.PREFECT, ServiceError("Prefect's API does not answer.") if fault else None)

@@ -1,7 +1,7 @@
-"""A provider's settings, kept on this machine, so that a supervisor starts while Prefect is away.
+"""Cache of a provider's settings on this machine, so that a supervisor can start while Prefect is down.
 
-They are what the provider's block said last: addresses, prices and paths, no secret. Another Prefect server has
-other blocks of the same names, so the file says whose they are.
+It holds the last version of the provider's block: addresses, prices and paths, no secret. Another Prefect server may
+have another block of the same name, so the file names its server.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ from deepgrid.provider.session import ProviderSettings
 logger = logging.getLogger(__name__)
 
 
-class Kept(BaseModel):
-    """The file: settings, and the API of the Prefect server that they come from."""
+class CachedSettings(BaseModel):
+    """The cache file: settings, and the URL of the Prefect API that they come from."""
 
     prefect: str
     settings: ProviderSettings
 
 
 async def provider_settings(cluster: str) -> ProviderSettings:
-    """What the provider block `cluster` says; when Prefect does not answer, what it said last.
+    """The settings of the provider block `cluster`, from the cache when Prefect does not answer.
 
-    Raises ConfigurationError when Prefect has no such block, ServiceError when it is silent and nothing was kept.
+    Raises ConfigurationError when Prefect has no such block, ServiceError without an answer and without a cache.
     """
     try:
         settings = (await load_block(Provider, cluster)).settings()
     except ServiceError as error:
-        kept = _read(kept_file(cluster))
-        if kept is None:
+        cached = _read(cache_file(cluster))
+        if cached is None:
             raise
-        logger.warning("%s Serving %s with its settings of before.", error.message, cluster)
-        return kept
-    _keep(kept_file(cluster), settings)
+        logger.warning("Using cached settings for cluster %s; Prefect is not reachable: %s", cluster, error.message)
+        return cached
+    _write(cache_file(cluster), settings)
     return settings
 
 
-def kept_file(cluster: str) -> Path:
-    """Where the settings are kept: beside what else this machine knows of its Prefect server."""
+def cache_file(cluster: str) -> Path:
+    """Path of the cache file, below Prefect's home folder."""
     return get_current_settings().home / "deepgrid" / "providers" / f"{cluster}.json"
 
 
-def _keep(file: Path, settings: ProviderSettings) -> None:
-    kept = Kept(prefect=PREFECT_API_URL.value() or "", settings=settings)
+def _write(file: Path, settings: ProviderSettings) -> None:
+    cached = CachedSettings(prefect=PREFECT_API_URL.value() or "", settings=settings)
     try:
-        write_json(file, kept.model_dump(mode="json"), mode=0o600)
+        write_json(file, cached.model_dump(mode="json"), mode=0o600)
     except OSError as error:
-        logger.warning("without Prefect this supervisor will not start, as %s cannot be written: %s", file, error)
+        logger.warning("%s cannot be written, so the next start needs Prefect: %s", file, error)
 
 
 def _read(file: Path) -> ProviderSettings | None:
     try:
-        kept = Kept.model_validate_json(file.read_bytes())
+        cached = CachedSettings.model_validate_json(file.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        logger.warning("%s does not hold a provider's settings: %s", file, error)
+        logger.warning("%s does not hold a provider's settings, ignoring it: %s", file, error)
         return None
-    return kept.settings if kept.prefect == (PREFECT_API_URL.value() or "") else None
+    return cached.settings if cached.prefect == (PREFECT_API_URL.value() or "") else None

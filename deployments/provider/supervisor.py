@@ -1,4 +1,4 @@
-"""The supervisor of one cluster: follows the chain, carries the cluster's flow runs in process."""
+"""The supervisor of one cluster: follows the chain and runs the cluster's flows in process."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.registration import register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
-from deployments.provider.carriers import Carrying
+from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from deployments.provider.drain_exit import until_drained
 from deployments.provider.endpoint import health_and_metrics
 from deployments.provider.queue_watcher import QueueWatcher
 from deployments.provider.settings_cache import provider_settings
 from runtime import sessions
 from runtime.outages import until_it_answers, warn
-from runtime.required_runs import start_at_last
+from runtime.required_runs import start_eventually
 from runtime.runs import calling_to_runs, run_ended, start_run
 from runtime.worker import InProcessWorker
 
-CLAIM_AGAIN_S = 15.0
-OPEN_AGAIN_S = 2.0
-REGISTER_AGAIN_S = 30.0
-REGISTERED_WITHIN_S = 60.0
+CLAIM_RETRY_S = 15.0
+OPEN_RETRY_S = 2.0
+REGISTER_RETRY_S = 30.0
+REGISTER_TIMEOUT_S = 60.0
 
 logger = logging.getLogger(__name__)
 
 
-async def serve_provider(cluster: str) -> None:
+async def serve_provider(cluster: str, carriers: CarrierSettings = CarrierSettings()) -> None:  # noqa: B008
     """Serve the cluster of the provider block `cluster` until cancelled, or until it is drained for good.
 
     Stands by while another supervisor leads the provider.
@@ -42,32 +42,32 @@ async def serve_provider(cluster: str) -> None:
             await stack.enter_async_context(health_and_metrics(session))
             await session.leader.elected()
             try:
-                await _lead(session)
+                await _lead(session, carriers)
                 return
             except* Deposed as deposed:
                 logger.warning("%s Standing by.", deposed.exceptions[0])
 
 
 async def _open(stack: AsyncExitStack, settings: ProviderSettings) -> ProviderSession:
-    """The session, closed with `stack`; a chain's node that is away is waited for, and the log says so once."""
-    said = ""
+    """Open the session, and close it with `stack`. Retries while the chain's node is down; logs each reason once."""
+    logged = ""
     while True:
         try:
             return await stack.enter_async_context(provider_session(settings))
         except GridError as error:
             if not error.transient:
                 raise
-            if error.message != said:
-                logger.warning("not serving yet, trying again: %s", error)
-            said = error.message
-        await asyncio.sleep(OPEN_AGAIN_S)
+            if error.message != logged:
+                logger.warning("cannot serve yet, trying again: %s", error)
+            logged = error.message
+        await asyncio.sleep(OPEN_RETRY_S)
 
 
-async def _lead(session: ProviderSession) -> None:
-    """Claim and carry until drained for good, or until another supervisor leads: then Deposed is raised, in a group.
+async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
+    """Claim and carry until drained for good. Raises Deposed, in a group, when another supervisor leads.
 
-    All that was carried is let go of then. That is safe at any point: a carrier may die between any two steps, and
-    the next one goes on from the truth.
+    All carriers are cancelled then. That is safe at any point: a carrier may die between any two steps, and the next
+    one continues from what the chain and Slurm say.
     """
     cluster = session.settings.cluster
     pool = f"provider-{cluster}"
@@ -78,9 +78,9 @@ async def _lead(session: ProviderSession) -> None:
             group.create_task(_work(worker))
             with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
-                group.create_task(QueueWatcher(session).look_after())
+                group.create_task(QueueWatcher(session).watch())
                 group.create_task(_end_when_drained(session, worker))
-                await Supervisor(session).follow(group)
+                await Supervisor(session, carriers).follow(group)
     except* _Drained:
         logger.info("%s is drained for good: its last job is settled", cluster)
 
@@ -94,7 +94,7 @@ async def _hold(session: ProviderSession, worker: InProcessWorker) -> None:
 
 
 class _Drained(Exception):
-    """Nothing is left to do."""
+    """The cluster is drained for good, and its last job is settled."""
 
 
 async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -> None:
@@ -103,40 +103,41 @@ async def _end_when_drained(session: ProviderSession, worker: InProcessWorker) -
 
 
 async def _work(worker: InProcessWorker) -> None:
-    """Carry the pool's runs, from when Prefect answers."""
+    """Run the pool's flow runs, once Prefect answers."""
     await until_it_answers()
     await worker.start(printer=logger.info)
 
 
 async def _register(session: ProviderSession) -> None:
-    """Register what the cluster has, as a run of `register_provider`, or without Prefect when that does not work.
+    """Register the cluster by a run of `register_provider`, or directly when no run succeeds.
 
-    Meanwhile, and if it never works, claims are carried to their end.
+    Claims are carried in the meantime, even if registration never succeeds.
     """
     while not await _run_registers(session.settings.cluster):
         try:
             logger.info((await register(session)).words)
             return
         except GridError as error:
-            logger.warning("not registered, trying again: %s", error)
-            await asyncio.sleep(REGISTER_AGAIN_S)
+            logger.warning("cannot register the cluster, trying again: %s", error)
+            await asyncio.sleep(REGISTER_RETRY_S)
 
 
 async def _run_registers(cluster: str) -> bool:
     """Whether a run of the deployment registered the cluster."""
     try:
-        async with asyncio.timeout(REGISTERED_WITHIN_S):
+        async with asyncio.timeout(REGISTER_TIMEOUT_S):
             return await run_ended(await start_run(f"register_provider/{cluster}", {"cluster": cluster}))
     except Exception as error:  # whatever Prefect's client raises
-        warn(logger, "register_provider does not run", error)
+        warn(logger, "register_provider does not run, registering without Prefect", error)
         return False
 
 
 class Supervisor:
-    """Turns what the chain says about this provider's jobs into runs."""
+    """Follows this provider's jobs on chain, and starts the runs that they need."""
 
-    def __init__(self, session: ProviderSession) -> None:
+    def __init__(self, session: ProviderSession, carriers: CarrierSettings) -> None:
         self._session = session
+        self._carriers = carriers
         self._hot: dict[int, Job] = {}
         self._claim_wanted = asyncio.Event()
 
@@ -154,21 +155,22 @@ class Supervisor:
                 self._claim_wanted.set()
             if first:
                 first = False
-                group.create_task(Carrying(self._session, self._hot, group).look_after())
+                watchdog = CarrierWatchdog(self._session, self._hot, group, self._carriers)
+                group.create_task(watchdog.watch())
 
     async def _claim(self) -> None:
         cluster = self._session.settings.cluster
         while True:
             try:
-                async with asyncio.timeout(CLAIM_AGAIN_S):
+                async with asyncio.timeout(CLAIM_RETRY_S):
                     await self._claim_wanted.wait()
             except TimeoutError:
                 if not any(_is_claimable(job, self._session.address) for job in self._hot.values()):
                     continue
             self._claim_wanted.clear()
-            await start_at_last(f"claim_jobs/{cluster}", {"cluster": cluster})
+            await start_eventually(f"claim_jobs/{cluster}", {"cluster": cluster})
 
 
 def _is_claimable(job: Job, address: str) -> bool:
-    """Whether the job waits in this provider's queue."""
+    """Whether the job waits in this provider's on-chain queue."""
     return job.status is JobStatus.META_SCHEDULED and job.provider == address

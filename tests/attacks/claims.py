@@ -1,4 +1,4 @@
-"""Claims of customers at a real cluster, carried by the product's own Carrier; only the chain is kept in memory.
+"""Claims of customers at a real cluster, carried by the product's own carrier. Only the chain is simulated, in memory.
 
 What is billed follows the contract (`MetaScheduler._billableMinutes`): the minutes reported, at most those begun since
 the reported start, and for a job that ran and was cancelled on request at least the cancellation fee.
@@ -21,8 +21,10 @@ from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobDefinition, JobKey
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus, may_move
-from deepgrid.provider.carrier import Call, Carrier, plainly
-from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.carrier import Carrier
+from deepgrid.provider.observer import ClaimObserver
+from deepgrid.provider.session import Intervals, ProviderSession
+from deepgrid.provider.steps import PlainSteps, Steps
 from deepgrid.provider.wakeups import Wakeups
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
@@ -142,7 +144,7 @@ class Supervisor:
         self._session = SimpleNamespace(
             settings=SimpleNamespace(cluster="unit", claim_stays_s=0), address=PROVIDER, chain=books, writer=books,
             job_of=books.job_of, wakeups=books.wakeups, monitor=self.monitor, cluster=cluster, logs=ignored,
-            metrics=ignored, explain=_nothing_soon,
+            metrics=ignored, explain=_nothing_soon, intervals=Intervals(),
         )  # fmt: skip
 
     async def carry(self, claim: Claim) -> None:
@@ -156,29 +158,33 @@ class Supervisor:
             self.monitor.unwatch(claim.key)
 
 
+class _Steps(PlainSteps):
+    """The product's steps, except that the script comes from the test and not from a definition."""
+
+    def __init__(self, observer: ClaimObserver, script: str) -> None:
+        super().__init__(observer)
+        self._script = script
+
+    async def fetch_script(self) -> str:
+        self._observer.ships_output = True
+        return self._script
+
+
 class _Carrier(Carrier):
-    """The product's, but for the script, which comes from the test and not from a definition."""
+    """The product's carrier with the steps above. It repeats an action while the cluster is busy."""
 
     def __init__(self, session: SimpleNamespace, claim: Claim) -> None:
         super().__init__(cast(ProviderSession, session), claim.key)
-        self._claim = claim
+        self.steps = _Steps(self._observer, claim.script)
 
-    async def fetch_script(self) -> str:
-        self._ships_output = True
-        return self._claim.script
-
-    async def act(self, action: Action, call: Call = plainly) -> None:
-        async def patiently(step: Call, *arguments: object) -> Any:
-            """Steps of this class; a cluster that is busy is asked again."""
-            while True:
-                try:
-                    return await call(getattr(type(self), step.__name__), *arguments)
-                except GridError as error:
-                    if not error.transient:
-                        raise
-                await asyncio.sleep(PAUSE_S)
-
-        await super().act(action, patiently)
+    async def act(self, action: Action, steps: Steps | None = None) -> None:
+        while True:
+            try:
+                return await super().act(action, steps)
+            except GridError as error:
+                if not error.transient:
+                    raise
+            await asyncio.sleep(PAUSE_S)
 
 
 def settings_with(box: Box, accounts: Mapping[str, str]) -> LoginSettings:

@@ -22,7 +22,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Label, Prices, Provider
-from deepgrid.operator.approvals import approve_unless_changed
+from deepgrid.operator.approvals import approve, read_proposals
 from deepgrid.operator.session import OperatorSession, OperatorSettings
 from deployments.onemachine.chain_setup import approve_providers
 from deployments.onemachine.keys import OPERATOR, KeyRing
@@ -119,14 +119,15 @@ async def test_a_proposal_replaced_behind_the_back_of_the_label_flow(
         grid.book.save(tmp_path / "grid.json"), grid.operator_key, tmp_path, "http://127.0.0.1:1"
     )
     session = OperatorSession(settings, market.chain, operator_wallet(grid))
-    approve = session.writer.approve_proposal
+    approve_proposal = session.writer.approve_proposal
 
     async def late(*judged: Any) -> Receipt:
         await provider.register(HARDWARE, THOUSANDFOLD, measured)
-        return await approve(*judged)
+        return await approve_proposal(*judged)
 
     monkeypatch.setattr(session.writer, "approve_proposal", late)
-    assert not await approve_unless_changed(session, provider.address)
+    (proposal,) = await read_proposals(session)
+    assert not await approve(session, proposal)
     await session.sender.close()
     session.index.close()
     assert await prices_in_force(market) == PRICES

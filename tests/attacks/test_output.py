@@ -15,8 +15,7 @@ import pytest
 
 from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
-from deepgrid.provider import log_shipping as logs
-from deepgrid.provider.log_shipping import LogShipper
+from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 from deepgrid.slurm.ssh.login import Login, LoginSettings
@@ -130,15 +129,13 @@ class Service:
     "writes without end, by a file of a terabyte",
     attacker=JOB, gain="64 MiB of log per job", defence="the supervisor ships as much of one job and no more",
 )  # fmt: skip
-async def test_an_endless_log(cluster: Cluster, key: JobKey, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_log(cluster: Cluster, key: JobKey) -> None:
     bound = 10_000
-    monkeypatch.setattr(logs, "MOST_BYTES", bound)
-    monkeypatch.setattr(logs, "CHUNK_BYTES", 4096)
-    monkeypatch.setattr(logs, "POLL_S", 0.05)
+    settings = LogShippingSettings(poll_s=0.05, chunk_bytes=4096, max_bytes_per_job=bound)
     other, service = new_key(), Service()
     async with intruder(cluster, key, OF_CUSTOMER) as job, intruder(cluster, other, OF_CUSTOMER):
         assert job.does("truncate -s 1T $F/output.log")
-        async with LogShipper(cluster, service) as shipper:
+        async with LogShipper(cluster, service, settings) as shipper:
             shipper.follow(key)
             shipper.follow(other)
             async with asyncio.timeout(WAIT_S):

@@ -124,7 +124,7 @@ def test_errors_and_logs(screen: Screen, caplog: pytest.LogCaptureFixture) -> No
     with pytest.raises(SlurmError) as refusal:
         parse_answer(CommandResult(0, b"refused sbatch: " + said + b"\n", b""))
     with caplog.at_level(logging.WARNING):
-        logging.getLogger("deepgrid").warning("job 1: its log waits: %s", refusal.value.message)
+        logging.getLogger("deepgrid").warning("job 1: its log is delayed: %s", refusal.value.message)
     show_findings(screen, [Finding.of("slurm", refusal.value), Finding(HOSTILE, Level.BAD, HOSTILE, HOSTILE)])
     told = [caplog.text, str(refusal.value), *complaint(refusal.value), *complaint(GridError(HOSTILE)), shown(screen)]
     assert all(harmless(one) for one in told)

@@ -24,16 +24,16 @@ ADOPTING = "deployments.provider.carriers"
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
     "start of the run": ("tasks.claim_jobs", "start_job_runs"),
-    "fetch": ("deepgrid.provider.carrier", "Carrier.fetch_script"),
+    "fetch": ("deepgrid.provider.steps", "PlainSteps.fetch_script"),
     "sbatch": ("deepgrid.slurm.cluster", "Cluster.submit"),
-    "RUNNING report": ("deepgrid.provider.carrier", "Carrier.report_running"),
+    "RUNNING report": ("deepgrid.provider.steps", "PlainSteps.report_running"),
     "extension": ("deepgrid.slurm.cluster", "Cluster.set_time_limit"),
     "cancel at Slurm": ("deepgrid.slurm.cluster", "Cluster.cancel"),
-    "settlement": ("deepgrid.provider.carrier", "Carrier.settle"),
+    "settlement": ("deepgrid.provider.steps", "PlainSteps.settle"),
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
-    "adoption": (ADOPTING, "adopt"),
+    "adoption": ("deployments.provider.carriers", "adopt"),
     "tidying": ("runtime.worker", "tidy"),
 }
 # In the middle of an effect. On the login node sbatch is about to run, or it has answered and the supervisor has not

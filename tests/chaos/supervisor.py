@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ FLOWS = tuple(
     f"flows.{name}"
     for name in ("cancel_jobs", "claim_jobs", "collect_zombies", "register_provider", "run_job", "top_up_jobs")
 )
-ADOPT_AGAIN_S = 10.0  # adoption schedules a stopped run again after minutes; rounds must be shorter
+RETRY_S = 10.0  # adoption schedules a stopped run again after minutes; rounds must be shorter
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,10 @@ def serve(cluster: str, settings_file: str) -> None:
     """Run the supervisor until a signal or a kill point ends it."""
     from blocks import Provider
     from deepgrid.provider.session import ProviderSettings
-    from deployments.cli.provider import serve_provider
-    from tests.chaos.points import ADOPTING, Kills, wrap_all
+    from deployments.cli import serving
+    from deployments.provider import supervisor
+    from deployments.provider.carriers import CarrierSettings
+    from tests.chaos.points import Kills, wrap_all
 
     if "FAKETIME_TIMESTAMP_FILE" in os.environ:  # libfaketime takes Python's way to sleep for an error
         time.sleep = _sleep
@@ -64,9 +67,9 @@ def serve(cluster: str, settings_file: str) -> None:
         )  # fmt: skip
 
     Provider.settings = settings  # type: ignore[method-assign]
-    vars(import_module(ADOPTING))["AGAIN_S"] = ADOPT_AGAIN_S
     wrap_all(Kills(Path(patches.kills)))
-    serve_provider(cluster)
+    carriers = CarrierSettings(ended_run_retry_s=RETRY_S, compare_every_s=RETRY_S, error_retry_s=RETRY_S)
+    serving.serve(partial(supervisor.serve_provider, carriers=carriers), cluster)
 
 
 def _sleep(seconds: float) -> None:

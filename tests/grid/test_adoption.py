@@ -23,7 +23,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import runs_of
 from deployments.provider.carried_jobs import CarriedJobs
-from deployments.provider.carriers import Carrying
+from deployments.provider.carriers import CarrierWatchdog
 from runtime.orphaned_runs import runs_in
 from runtime.worker import WORKER_TYPE
 from tasks.claim_jobs import start_job_runs
@@ -71,7 +71,7 @@ async def run_after_a_restart(client: PrefectClient, session: ProviderSession, k
     CarriedJobs(kept, like=KEY).add([key])
     async with asyncio.timeout(PATIENCE_S):
         while set(CarriedJobs(kept, like=KEY)):  # Prefect may be slow to answer
-            await Carrying(session, {}, asyncio.TaskGroup())._look(time.monotonic())
+            await CarrierWatchdog(session, {}, asyncio.TaskGroup())._check(time.monotonic())
     return (await runs_of(client, session, [key]))[key]
 
 

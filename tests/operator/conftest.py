@@ -1,4 +1,4 @@
-"""A grid of contracts for each test, with the operator's session on it; its remarks are kept, not sent."""
+"""A grid of contracts per test, with the operator's session. Its notices are recorded instead of sent."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ HOUR_S = 3600
 
 @dataclass
 class Office:
-    """The operator at work: a session, the people of the grid, and what customers were told."""
+    """The operator at work: a session, the people of the grid, and the notices to customers."""
 
     grid: Grid
     people: People
     session: OperatorSession
-    remarks: list[tuple[int, str, str]] = field(default_factory=list)
+    notices: list[tuple[int, str, str]] = field(default_factory=list)
 
-    async def look(self) -> None:
-        """Catch up with the chain, as the operator's process does all the time."""
+    async def catch_up(self) -> None:
+        """Read the news of the chain, as the operator's process does all the time."""
         news = follow_jobs(self.session)
         await anext(news)
         await news.aclose()  # type: ignore[attr-defined]
@@ -39,8 +39,8 @@ class Office:
     def pass_time(self, seconds: int) -> None:
         self.grid.anvil.pass_time(seconds)
 
-    async def remark(self, job_id: int, kind: str, text: str) -> None:
-        self.remarks.append((job_id, kind, text))
+    async def notice(self, job_id: int, kind: str, text: str) -> None:
+        self.notices.append((job_id, kind, text))
 
 
 @pytest.fixture
@@ -61,5 +61,5 @@ async def office(grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     settings = OperatorSettings(book, grid.operator_key, tmp_path / "state", approve_label_changes=True)
     async with await Chain.connect(grid.book) as chain, operator_session(settings) as session:
         one = Office(grid, await gather_people(grid, chain, "o"), session)
-        monkeypatch.setattr(session.services, "post_notice", one.remark)
+        monkeypatch.setattr(session.services, "post_notice", one.notice)
         yield one

@@ -1,4 +1,4 @@
-"""Time bought from allowances: one slice a run and job, as long as credits last, then one word to the customer."""
+"""Time bought from allowances: one slice per run and job while credits last, then one notice to the customer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def near_end(office: Office) -> int:
 
 
 async def plan(office: Office) -> list[Slice | Unpaid]:
-    await office.look()
+    await office.catch_up()
     return await plan_slices(office.session, 10)
 
 
@@ -53,12 +53,12 @@ async def test_slices_are_bought_until_the_allowance_ends(office: Office, near_e
     assert await carry_out(office) == ([], [near_end])
     assert await carry_out(office) == ([], [near_end])
     assert await office.people.chain.allowance(office.people.customer.address) == 1
-    ((job_id, kind, text),) = office.remarks  # said once
+    ((job_id, kind, text),) = office.notices  # once
     assert (job_id, kind) == (near_end, "top-up")
     assert f"the allowance is used up: the job ends at its limit of {BOUGHT_MINUTES + 60} min" in text
 
 
-async def test_a_job_that_ends_later_or_gave_no_authority_gets_nothing(office: Office, near_end: int) -> None:
+async def test_a_job_that_ends_later_or_has_no_authority_gets_nothing(office: Office, near_end: int) -> None:
     later = await office.people.running()
     await office.people.customer.set_delegate_spending(later, True)
     await office.people.customer.set_delegate_spending(near_end, False)
@@ -77,12 +77,12 @@ async def test_jobs_of_one_customer_share_the_allowance_and_no_transaction_rever
     assert _transactions(office) == sent + 1
 
 
-async def test_a_poor_customer_is_told_of_the_credits(office: Office, near_end: int) -> None:
+async def test_a_customer_without_credits_is_notified(office: Office, near_end: int) -> None:
     await office.people.customer.approve(2 * SLICE_WEI)
     left = await office.people.chain.balance(office.people.customer.address)
     await office.people.customer.transfer(office.people.provider.address, left - SLICE_WEI + 1)
     assert await carry_out(office) == ([], [near_end])
-    assert "the credits are used up" in office.remarks[0][2]
+    assert "the credits are used up" in office.notices[0][2]
 
 
 async def test_a_plan_that_is_carried_out_twice_buys_once(office: Office, near_end: int) -> None:
@@ -94,7 +94,7 @@ async def test_a_plan_that_is_carried_out_twice_buys_once(office: Office, near_e
     assert (await office.job(near_end)).locked_wei == 200 * CREDIT + SLICE_WEI
 
 
-async def test_what_changed_since_the_plan_is_no_error(office: Office, near_end: int) -> None:
+async def test_a_change_since_the_plan_is_no_error(office: Office, near_end: int) -> None:
     await office.people.customer.approve(5 * SLICE_WEI)
     (wanted,) = await plan(office)
     assert isinstance(wanted, Slice)
@@ -116,9 +116,9 @@ async def test_a_job_with_authority_from_the_start_is_known_before_it_runs(offic
     job_id = await customer.request_job(DEFINITION, 200 * CREDIT, "short", delegate=True, approve_first=200 * CREDIT)
     await customer.approve(5 * SLICE_WEI)
     await operator.meta_schedule(job_id, office.people.provider.address)
-    assert await carry_out(office) == ([], [])  # nobody has claimed it
+    assert await carry_out(office) == ([], [])  # no provider has claimed it
     await office.people.provider.claim_next()
-    assert await carry_out(office) == ([], [])  # it has all its time before it
+    assert await carry_out(office) == ([], [])  # its time has just begun
     assert (await office.job(job_id)).granted_minutes == BOUGHT_MINUTES
 
 

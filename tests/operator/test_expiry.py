@@ -1,9 +1,9 @@
-"""Jobs come back from providers that do not act: when their time is up, not before, and with a word to the customer."""
+"""Jobs are taken back from providers that do not act: when their time is over, not before, and with a notice."""
 
 from __future__ import annotations
 
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.expiry import overdue_jobs, take_back
+from deepgrid.operator.expiry import read_overdue, take_back
 from deepgrid.scheduling.expiry import TakeBack
 from tests.chain.grid import CREDIT, HARDWARE, LABELS, PRICES, approve_waiting
 from tests.operator.conftest import HOUR_S, MINUTE_S, Office
@@ -12,8 +12,8 @@ S = JobStatus
 
 
 async def overdue(office: Office, *, end_running_of_banned: bool = False) -> list[TakeBack]:
-    await office.look()
-    return await overdue_jobs(office.session, 24, end_running_of_banned)
+    await office.catch_up()
+    return await read_overdue(office.session, 24, end_running_of_banned)
 
 
 async def timed_out(office: Office) -> int:
@@ -29,16 +29,16 @@ async def test_an_unclaimed_job_comes_back_after_its_time_and_stays_away_from_th
     provider = office.people.provider.address
     job = await office.job(job_id)
     assert (job.status, job.last_refuser) == (S.PENDING, provider)
-    assert office.remarks == [(job_id, "expired", taken.reason)]
+    assert office.notices == [(job_id, "expired", taken.reason)]
     assert "did not claim it within 10 min" in taken.reason
-    await office.look()
+    await office.catch_up()
     (pending,) = await office.session.pending()
     assert await office.session.refusals([pending]) == {job_id: {provider: taken.reason}}
     assert await overdue(office) == []
 
 
 async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office: Office) -> None:
-    first, second = office.people.provider, office.people.customer  # whoever registers is a provider
+    first, second = office.people.provider, office.people.customer  # any account that registers is a provider
     await second.register(HARDWARE, PRICES, LABELS)
     await approve_waiting(office.people.operator, second.address)
     job_id = await office.people.assigned()
@@ -46,7 +46,7 @@ async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office
         office.pass_time(10 * MINUTE_S)
         (taken,) = await overdue(office)
         assert await take_back(office.session, taken)
-        await office.look()
+        await office.catch_up()
         (pending,) = await office.session.pending()
         refusals = await office.session.refusals([pending])
         if set(refusals[job_id]) == {first.address}:
@@ -54,17 +54,17 @@ async def test_a_second_provider_that_lets_a_job_time_out_is_left_out_too(office
     assert set(refusals[job_id]) == {first.address, second.address}
 
 
-async def test_what_was_claimed_meanwhile_is_left_alone(office: Office) -> None:
+async def test_a_job_that_was_claimed_meanwhile_is_left_alone(office: Office) -> None:
     job_id = await office.people.assigned()
     office.pass_time(10 * MINUTE_S)
     (taken,) = await overdue(office)
     await office.people.provider.claim_next()
     assert not await take_back(office.session, taken)
     assert (await office.job(job_id)).status is S.SCHEDULED
-    assert (office.remarks, await timed_out(office)) == ([], 0)
+    assert (office.notices, await timed_out(office)) == ([], 0)
 
 
-async def test_what_was_settled_meanwhile_is_left_alone(office: Office) -> None:
+async def test_a_job_that_was_settled_meanwhile_is_left_alone(office: Office) -> None:
     job_id = await office.people.running()
     await office.people.operator.ban_provider(office.people.provider.address)
     (taken,) = await overdue(office, end_running_of_banned=True)
@@ -96,7 +96,7 @@ async def test_a_claimed_job_is_left_to_its_provider_for_a_long_time(office: Off
     assert settled.refunded_wei == 200 * CREDIT
 
 
-async def test_a_ban_frees_what_waits_and_leaves_what_runs(office: Office) -> None:
+async def test_a_ban_frees_waiting_jobs_and_leaves_running_ones(office: Office) -> None:
     running = await office.people.running()
     claimed = await office.people.assigned()
     await office.people.provider.claim_next()
@@ -105,7 +105,7 @@ async def test_a_ban_frees_what_waits_and_leaves_what_runs(office: Office) -> No
     assert (taken.job.id, taken.cluster) == (claimed, office.people.provider.address)
     assert await take_back(office.session, taken)
     assert (await office.job(claimed)).status is S.PENDING
-    assert "barred from the grid" in office.remarks[0][2]
+    assert "barred from the grid" in office.notices[0][2]
     await office.people.provider.settle(running, S.FINISHED, 1)
     assert (await office.job(running)).status is S.FINISHED
 

@@ -1,4 +1,4 @@
-"""The operator's flows on a real Prefect server: what they did, and that they did nothing, in their last state."""
+"""The operator's flows on a real Prefect server: their final states report what they did."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def said(state: State[Any]) -> str:
 
 
 async def test_expire_claims_says_what_it_took_back(office: Office) -> None:
-    await office.look()
+    await office.catch_up()
     assert said(await expire_claims(NAME, return_state=True)) == "No claim is overdue."
     jobs = [await office.people.assigned() for _ in range(2)]
     office.pass_time(10 * MINUTE_S)
-    await office.look()
+    await office.catch_up()
     name = office.people.provider.address
     taken = said(await expire_claims(NAME, return_state=True))
     assert taken == f"Took back job {jobs[0]} from {name}, job {jobs[1]} from {name}."
@@ -55,24 +55,24 @@ async def test_expire_claims_says_what_it_took_back(office: Office) -> None:
 async def test_expire_claims_passes_its_parameters_on(office: Office) -> None:
     job_id = await office.people.running()
     await office.people.operator.ban_provider(office.people.provider.address)
-    await office.look()
+    await office.catch_up()
     assert said(await expire_claims(NAME, return_state=True)) == "No claim is overdue."
     taken = said(await expire_claims(NAME, end_running_of_banned=True, return_state=True))
     assert taken.startswith(f"Took back job {job_id}")
 
 
 async def test_auto_top_up_says_who_got_time_and_who_cannot_pay(office: Office) -> None:
-    await office.look()
+    await office.catch_up()
     assert said(await auto_top_up(NAME, return_state=True)) == "No job needs more time."
     first, second = [await office.people.running() for _ in range(2)]
     for job_id in (first, second):
         await office.people.customer.set_delegate_spending(job_id, True)
     await office.people.customer.approve(30 * RATE)
     office.pass_time((200 * CREDIT // RATE - 9) * MINUTE_S)
-    await office.look()
+    await office.catch_up()
     assert said(await auto_top_up(NAME, ahead_minutes=8, return_state=True)) == "No job needs more time."
-    told = said(await auto_top_up(NAME, return_state=True))
-    assert told == f"Job {first} got 30 min. Job {second} cannot pay for more."
+    message = said(await auto_top_up(NAME, return_state=True))
+    assert message == f"Job {first} got 30 min. Job {second} cannot pay for more."
 
 
 async def test_approve_labels_says_what_waits_for_a_person(office: Office) -> None:

@@ -19,7 +19,7 @@ from deepgrid.slurm.ssh.keys import authorized_key
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine import slurm_files
-from deployments.provider.settings_cache import Kept, kept_file
+from deployments.provider.settings_cache import CachedSettings, cache_file
 from tests.slurm.leaders import leading
 from tests.slurm.ordinary import sshd
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
@@ -40,9 +40,9 @@ def keep(settings: LoginSettings, home: Path) -> dict[str, str]:
         cpu_wei_per_minute="1", mem_wei_per_mb_minute="1",
     )  # fmt: skip
     with temporary_settings({PREFECT_HOME: home, PREFECT_API_URL: NOBODY}):
-        file = kept_file("unit")
+        file = cache_file("unit")
         file.parent.mkdir(parents=True)
-        file.write_text(Kept(prefect=NOBODY, settings=block.settings()).model_dump_json())
+        file.write_text(CachedSettings(prefect=NOBODY, settings=block.settings()).model_dump_json())
     return {"PREFECT_HOME": str(home), "PREFECT_API_URL": NOBODY}
 
 

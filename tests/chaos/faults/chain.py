@@ -12,7 +12,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.expiry import MOVED_ON
+from deepgrid.operator.expiry import OVERTAKEN
 from tests.chaos.administration import Administrator
 from tests.chaos.batch import LOCKED_WEI
 from tests.chaos.fault import Allowed, Fault
@@ -236,7 +236,7 @@ async def _time_out(operator: Writer, job: Job) -> None:
     try:
         await operator.time_out(job.id)
     except ContractError as error:  # its state has changed meanwhile
-        if error.name not in MOVED_ON:
+        if error.name not in OVERTAKEN:
             raise
 
 

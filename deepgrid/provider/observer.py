@@ -1,0 +1,100 @@
+"""Reads the truth about one claim: its job on chain, its job at Slurm, and what the carrier knows of its own steps."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+
+from deepgrid.errors import GridError, NotFound
+from deepgrid.lifecycle.decide import LAUNCH_FAILURES, Attempt, Observation
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import UNKNOWN, Phase, SlurmJob
+from deepgrid.provider.launch_failures import launch_failures
+from deepgrid.provider.session import ProviderSession
+
+logger = logging.getLogger(__name__)
+
+
+class ClaimObserver:
+    """Observes one claim. The steps note here what only they know."""
+
+    def __init__(self, session: ProviderSession, key: JobKey) -> None:
+        self.session = session
+        self.key = key
+        self.attempt: Attempt | None = None
+        self.limit_minutes: int | None = None
+        self.limit_is_final = False
+        self.ships_output: bool | None = None  # None when another carrier submitted the job
+        self.seen: SlurmJob = UNKNOWN
+        self._absent_since: float | None = None  # by time.monotonic()
+        self._launch_failures: int | None = None  # read when it first matters
+
+    async def observe(self) -> Observation:
+        """Read the job on chain and the claim at Slurm. While the chain's node is away, retry until it answers."""
+        pause_s = 1.0
+        while True:
+            try:
+                return await self._observe_once()
+            except GridError as error:
+                if not error.transient and not isinstance(error, NotFound):  # a reorganisation may bring the job back
+                    raise
+                logger.warning("job %d: observing again in %.0f s: %s", self.key.job_id, pause_s, error.message)
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, self.session.intervals.observe_again_s)
+
+    async def _observe_once(self) -> Observation:
+        job = await self.session.job_of(self.key)
+        self.seen = await self.session.monitor.changed(
+            self.key, UNKNOWN, timeout_s=self.session.intervals.slurm_answers_s
+        )
+        now = time.monotonic()
+        if self.seen.phase is not Phase.ABSENT:
+            self._absent_since = None
+        elif self._absent_since is None:
+            self._absent_since = now
+        if self.seen.phase in (Phase.RUNNING, Phase.ENDED) and self.ships_output is not False:
+            self.session.logs.follow(self.key)
+        if self._launch_failures is None and self.seen.reason in LAUNCH_FAILURES:
+            self._launch_failures = await launch_failures(self.session.chain, job)
+        return Observation(
+            self.key, self.session.address, job, self.seen, self.session.monitor.cluster_now(), self.attempt,
+            None if self._absent_since is None else now - self._absent_since, self.limit_minutes, self.limit_is_final,
+            launch_failures=self._launch_failures or 0,
+        )  # fmt: skip
+
+    def note_submission(self) -> None:
+        """Slurm has the job: what was seen before the submission proves no absence."""
+        self.attempt = Attempt()
+        self._absent_since = None
+
+    async def until_placed(self) -> None:
+        """Return once Slurm has started the job or given a reason why it waits.
+
+        On a cluster with free nodes this is too short for a task of its own.
+        """
+        deadline = time.monotonic() + self.session.intervals.slurm_answers_s
+        seen = self.seen
+        while not seen.placed and (left_s := deadline - time.monotonic()) > 0:
+            seen = await self.session.monitor.changed(self.key, seen, timeout_s=left_s)
+
+    async def until_slurm_changes(self) -> None:
+        """Poll Slurm now. If the job is in the queue, return once its state changes."""
+        self.session.monitor.look_now(self.key)
+        if self.seen.phase in (Phase.QUEUED, Phase.RUNNING):
+            self.seen = await self.session.monitor.changed(
+                self.key, self.seen, timeout_s=self.session.intervals.observe_again_s
+            )
+
+    async def next_change(self) -> None:
+        """Return at the next change on chain or at Slurm, or when it is time to observe again."""
+        timeout_s = self.session.intervals.observe_again_s
+        chain = asyncio.create_task(self.session.wakeups.wait(self.key.job_id, timeout_s))
+        slurm = asyncio.create_task(self.session.monitor.changed(self.key, self.seen, timeout_s=timeout_s))
+        try:
+            await asyncio.wait({chain, slurm}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (chain, slurm):
+                task.cancel()
+            await asyncio.gather(chain, slurm, return_exceptions=True)

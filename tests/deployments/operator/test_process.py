@@ -1,0 +1,110 @@
+"""`dps operator serve`, set up as docs/operator.md says: it approves proposals, assigns jobs and takes jobs back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.exceptions import ObjectNotFound
+from prefect.settings import PREFECT_API_URL
+from prefect.testing.utilities import prefect_test_harness
+
+from blocks import Grid, Operator, Wallet
+from deepgrid.lifecycle.job import Label
+from deepgrid.lifecycle.states import JobStatus
+from runtime.runs import start_run
+from tests.chain.grid import HARDWARE, LABELS, PRICES
+from tests.operator.conftest import MINUTE_S, Office
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+NAME = "served"
+REPOSITORY = Path(__file__).parents[3]
+WITHIN_S = 180
+MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _prefect() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+@pytest.fixture
+async def served(office: Office, tmp_path: Path) -> AsyncIterator[Office]:
+    """The operator's process, with the deployments of the repository."""
+    book, key = office.session.settings.book, office.grid.operator_key
+    wallet = Wallet(address=office.people.operator.address, key_file=key)
+    block = Operator(
+        grid=Grid(address_book=book), wallet=wallet, state=tmp_path / "served", approve_label_changes=True
+    )  # fmt: skip
+    await block.asave(NAME, overwrite=True)
+    env = {**os.environ, "PREFECT_API_URL": PREFECT_API_URL.value() or "", "OPERATOR": NAME}
+    with (tmp_path / "operator.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "deepgrid.cli", "operator", "serve", NAME],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=REPOSITORY,
+        )  # fmt: skip
+        try:
+            await until(_pool_is_there)
+            await asyncio.to_thread(_deploy, env, log.fileno())
+            yield office
+            assert process.poll() is None
+        finally:
+            process.terminate()
+            process.wait(WITHIN_S)
+            print((tmp_path / "operator.log").read_text())
+
+
+async def until(reached: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not await reached():
+            await asyncio.sleep(0.3)
+
+
+async def _pool_is_there() -> bool:
+    """Wait for the pool that the process creates. The pool for slow flows has no worker here, so this creates it."""
+    async with get_client() as client:
+        try:
+            await client.read_work_pool(f"operator-{NAME}")
+        except ObjectNotFound:
+            return False
+        await client.create_work_pool(WorkPoolCreate(name="processes", type="process"))
+        return True
+
+
+def _deploy(env: dict[str, str], log: int) -> None:
+    arguments = ["--no-prompt", "deploy", "--all", "--prefect-file", "deployments/operator/prefect.yaml"]
+    done = subprocess.run(
+        [sys.executable, "-m", "prefect", *arguments],
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=REPOSITORY, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+
+
+async def test_the_operator_approves_assigns_and_takes_back(served: Office) -> None:
+    provider, chain = served.people.provider, served.people.chain
+    job_id = await served.people.request()  # it asks for compute.gflops<9, which no provider has yet
+
+    async def assigned() -> bool:
+        return (await chain.job(job_id)).status is JobStatus.META_SCHEDULED
+
+    async def approved() -> bool:
+        return (await chain.provider(provider.address)).labels == MEASURED
+
+    async def taken_back() -> bool:
+        return (await chain.job(job_id)).last_refuser == provider.address
+
+    await provider.register(HARDWARE, PRICES, MEASURED)
+    await until(approved)
+    await until(assigned)
+    served.pass_time(10 * MINUTE_S)
+    await start_run(f"expire_claims/{NAME}", {})  # Prefect's test server runs no schedules
+    await until(taken_back)

@@ -1,0 +1,48 @@
+"""Claims that were carried without a run survive a restart, until their runs are up to date."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deepgrid.lifecycle.job import JobKey
+from deployments.provider.carried_jobs import CarriedJobs
+
+KEY = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
+AGAIN = replace(KEY, claimed_at=1_700_000_060)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "alpha.untold.json"
+
+
+def test_the_journal_survives_a_restart(file: Path) -> None:
+    journal = CarriedJobs(file, like=KEY)
+    assert set(journal) == set()
+    journal.add([KEY, AGAIN])
+    assert set(journal) == set(CarriedJobs(file, like=KEY)) == {KEY, AGAIN}
+    journal.discard([KEY])
+    assert set(journal) == set(CarriedJobs(file, like=KEY)) == {AGAIN}
+
+
+def test_claims_of_another_grid_are_ignored(file: Path) -> None:
+    CarriedJobs(file, like=KEY).add([KEY])
+    assert set(CarriedJobs(file, like=replace(KEY, chain_id=1))) == set()
+
+
+def test_a_damaged_file_is_ignored(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.parent.mkdir()
+    file.write_text('["deepgrid:')
+    assert set(CarriedJobs(file, like=KEY)) == set()
+    assert "does not hold claims" in caplog.text
+
+
+def test_without_a_writable_folder_claims_are_kept_in_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "state").write_text("in the way")
+    journal = CarriedJobs(tmp_path / "state" / "alpha.untold.json", like=KEY)
+    journal.add([KEY])
+    assert set(journal) == {KEY}
+    assert "cannot be written" in caplog.text

@@ -1,0 +1,110 @@
+"""Claims are carried while Prefect's API does not answer, on a real chain and a real Slurm cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Pending, Running
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.lifecycle.job import Job, JobKey
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.provider.carrier import carry
+from deepgrid.provider.session import ProviderSession
+from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
+from tests.provider.conftest import Scene
+
+WITHIN_S = 120
+QUICK = CarrierSettings(poll_s=0.1, ask_after_s=0.1, silence_s=0.1)
+
+
+@pytest.fixture(autouse=True)
+def without_prefect() -> Iterator[None]:
+    """No server listens at the address of Prefect."""
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
+        yield
+
+
+@pytest.fixture
+async def hot(scene: Scene, key: JobKey) -> AsyncIterator[dict[int, Job]]:
+    """The provider's hot jobs, under a watchdog."""
+    await scene.session.leader.elected()
+    hot = {key.job_id: await scene.session.chain.job(key.job_id)}
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(CarrierWatchdog(scene.session, hot, group, QUICK).watch())
+        yield hot
+        hot.clear()
+        watching.cancel()
+        stand_ins = [task for task in asyncio.all_tasks() if task.get_name().startswith("stand-in")]
+        for task in stand_ins:
+            task.cancel()
+
+
+async def until_carried(scene: Scene, key: JobKey) -> None:
+    async with asyncio.timeout(WITHIN_S):
+        while not scene.session.carries(key):
+            await asyncio.sleep(0.05)
+
+
+async def test_what_a_customer_cancels_is_settled_without_prefect(
+    scene: Scene, key: JobKey, hot: dict[int, Job]
+) -> None:
+    await until_carried(scene, key)
+    await scene.customer.cancel_job(key.job_id)
+    scene.session.wakeups.wake([key.job_id])
+    async with asyncio.timeout(WITHIN_S):
+        while (job := await scene.session.chain.job(key.job_id)).status.hot or scene.session.carries(key):
+            await asyncio.sleep(0.1)
+    assert job.status is JobStatus.CANCELLED
+    restarted = CarrierWatchdog(scene.session, {}, asyncio.TaskGroup())
+    assert restarted._over() == [key]  # it knows whose run must be updated
+
+
+async def test_a_completion_record_that_cannot_be_removed_ends_no_supervisor(
+    scene: Scene, key: JobKey, hot: dict[int, Job], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as when the login node shows another host key: that ended all stand-ins."""
+
+    async def refuse(_: JobKey) -> None:
+        raise ConfigurationError("The login node shows another host key.")
+
+    monkeypatch.setattr(scene.session.cluster, "acknowledge", refuse)
+    await until_carried(scene, key)
+    await scene.customer.cancel_job(key.job_id)
+    scene.session.wakeups.wake([key.job_id])
+    async with asyncio.timeout(WITHIN_S):
+        while "its completion record stays: The login node" not in caplog.text or scene.session.carries(key):
+            await asyncio.sleep(0.1)
+
+
+async def test_a_run_takes_the_claim_over_and_keeps_it(scene: Scene, key: JobKey, hot: dict[int, Job]) -> None:
+    await until_carried(scene, key)  # its steps fail: no service serves the definition
+    assert scene.session.may_carry(key)
+    async with carry(scene.session, key):
+        assert not scene.session.may_carry(key)
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == f"stand-in of job {key.job_id}"]
+    await until_carried(scene, key)
+
+
+@pytest.mark.parametrize(
+    ("state", "ended"),
+    [
+        (None, False), (Pending(), False), (Running(), False), (Crashed(), False),
+        (Cancelling(), True), (Cancelled(), True), (Failed(), True), (Completed(), True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_run_that_a_person_ended_is_scheduled_again_later(tmp_path: Path, state: State | None, ended: bool) -> None:
+    run = None if state is None else FlowRun.model_construct(state=state)
+    key = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
+    session = SimpleNamespace(settings=SimpleNamespace(state=tmp_path, cluster="unit"), key=lambda *_: key)
+    watchdog = CarrierWatchdog(cast(ProviderSession, session), {}, asyncio.TaskGroup(), QUICK)
+    patience_s = watchdog._patience_s(run)
+    assert patience_s == (QUICK.ended_run_retry_s if ended else QUICK.start_grace_s)

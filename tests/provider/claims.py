@@ -1,0 +1,35 @@
+"""Claims at the cluster without a carrier, and their state there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.ssh.login import Login
+from tests.provider.conftest import Scene
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, bash
+
+
+async def running(scene: Scene, box: Box) -> JobKey:
+    """A claim that runs on chain and at Slurm until `leave` is called. It has no carrier."""
+    key = await scene.claimed()
+    login = Login(box.settings)
+    await Cluster(login, box.settings).submit(key, bash(WAIT_FOR_LEAVE), SMALL)  # by an earlier supervisor
+    await login.close()
+    await until(lambda: in_queue(box, key) == "RUNNING")
+    await scene.session.writer.set_running(key.job_id, 1)
+    return key
+
+
+def in_queue(box: Box, key: JobKey) -> str:
+    return box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T").strip()
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not reached():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)

@@ -1,0 +1,114 @@
+"""A provider's session on a real chain and a real Slurm cluster, without Prefect and without the services."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.chain.writer import Writer
+from deepgrid.lifecycle.job import JobDefinition, JobKey, Label, Prices
+from deepgrid.provider.log_shipping import LogShippingSettings
+from deepgrid.provider.registration import register
+from deepgrid.provider.session import Intervals, ProviderSession, ProviderSettings, provider_session
+from deepgrid.sbatch import StoragePaths
+from deployments.onemachine.slurm import ClusterSpec, running_site
+from tests.chain.anvil import Anvil
+from tests.chain.grid import CREDIT, Grid, approve_waiting, build
+from tests.slurm.support import WAIT_S, Box
+
+PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
+OWN_LABELS = (Label("name", "unit"), Label("region", "ch"))
+SMALL_JOB = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="ab" * 23)
+
+# A single query of Slurm must suffice, however busy the machine is. There are no services that could accept logs.
+INTERVALS = Intervals(slurm_answers_s=WAIT_S)
+LOG_SHIPPING = LogShippingSettings(drain_s=0.1)
+
+_number = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """A folder that other accounts may enter, unlike pytest's own: jobs run under their own account."""
+    folder = Path(tempfile.mkdtemp(prefix="dg-provider-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def box(folder: Path) -> Iterator[Box]:
+    spec = ClusterSpec("unit", nodes=2, cpus_per_node=8, mem_per_node_mb=4000)
+    with running_site(folder, spec) as (site, table):
+        yield Box(site, table, "unit")
+
+
+@pytest.fixture(scope="session")
+def grid(folder: Path) -> Iterator[Grid]:
+    anvil = Anvil(folder)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A provider that is not registered yet, the operator, and a customer with credits."""
+
+    session: ProviderSession
+    operator: Writer
+    customer: Writer
+
+    async def claimed(self) -> JobKey:
+        """Let the provider claim a job. It must be approved."""
+        job_id = await self.customer.request_job(SMALL_JOB, 100 * CREDIT, "a job", approve_first=100 * CREDIT)
+        await self.operator.meta_schedule(job_id, self.session.address)
+        (job,) = await self.session.claim_waiting()
+        assert job.id == job_id
+        return self.session.key_of(job)
+
+
+@pytest.fixture
+async def scene(grid: Grid, box: Box, tmp_path: Path) -> AsyncIterator[Scene]:
+    number = next(_number)
+    names = [f"test-{role}-{number}" for role in ("provider", "customer")]
+    for name in names:
+        grid.new_key(name)
+    settings = ProviderSettings(
+        cluster="unit", book=grid.book.save(tmp_path / "grid.json"), key_file=grid.keys / names[0],
+        login=box.settings, storage=StoragePaths.under(str(tmp_path)), prices=PRICES, labels=OWN_LABELS,
+        state=tmp_path, claim_stays_s=0, trust_customers=True,
+    )  # fmt: skip
+    async with provider_session(settings, INTERVALS, LOG_SHIPPING) as session:
+        operator = Writer(session.chain, Sender(session.chain, Wallet.load(grid.operator_key)))
+        customer = Writer(session.chain, Sender(session.chain, Wallet.load(grid.keys / names[1])))
+        await operator.mint(customer.address, 1000 * CREDIT)
+        yield Scene(session, operator, customer)
+        await operator.sender.close()
+        await customer.sender.close()
+
+
+@pytest.fixture
+async def approved(scene: Scene) -> AsyncIterator[Scene]:
+    """A provider that may claim jobs. Its jobs are removed from Slurm after the test."""
+    await register(scene.session)
+    await approve_waiting(scene.operator, scene.session.address)
+    yield scene
+    for job_id in await scene.session.chain.claimed_jobs(scene.session.address):
+        await scene.session.cluster.cancel(scene.session.key_of(await scene.session.chain.job(job_id)))
+
+
+@pytest.fixture
+async def key(approved: Scene) -> JobKey:
+    """A job that the provider has claimed."""
+    return await approved.claimed()

@@ -1,0 +1,108 @@
+"""The books of a provider and of the operator, read from a real chain and a real Slurm accounting."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from pwd import getpwnam
+
+import pytest
+
+from deepgrid.billing.differences import Kind
+from deepgrid.billing.reconcile import NEVER_SETTLED_GRACE_S, Reconciliation, needs_older_strays, reconcile
+from deepgrid.books import Books, OperatorBooks, ProviderBooks
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import Phase
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.operator.session import OperatorSettings, operator_session
+from tests.chain.grid import CREDIT, Grid
+from tests.provider.conftest import Scene
+from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended
+
+
+@pytest.fixture
+async def operator_books(grid: Grid, scene: Scene, tmp_path: Path) -> AsyncIterator[OperatorBooks]:
+    settings = OperatorSettings(tmp_path / "grid.json", grid.operator_key, tmp_path / "operator")
+    async with operator_session(settings) as session:
+        yield OperatorBooks("grid", session)
+
+
+async def books(of: Books, *, tolerance: int = 1, grace_s: int = NEVER_SETTLED_GRACE_S) -> Reconciliation:
+    """The books of the last day, as the flow reads them."""
+    span = await of.period(None, None)
+    ledger = await of.read_chain(span)
+    runs = await of.read_slurm(span, ledger)
+    ledger = await of.with_jobs(ledger, runs)
+    if of.provider is None and needs_older_strays(ledger):
+        ledger = await of.with_older_strays(ledger)
+    return reconcile(
+        of.name, ledger, span, runs=runs, provider=of.provider, tolerance_minutes=tolerance,
+        never_settled_grace_s=grace_s,
+    )  # fmt: skip
+
+
+async def run(scene: Scene, body: str = "true") -> JobKey:
+    """A claim that ran in Slurm, and is running on chain."""
+    key = await scene.claimed()
+    await scene.session.cluster.submit(key, bash(body), SMALL)
+    assert (await ended(scene.session.monitor, key)).phase is Phase.ENDED
+    await scene.session.writer.set_running(key.job_id, 1)
+    return key
+
+
+def found(result: Reconciliation) -> list[tuple[int, Kind | None]]:
+    return [(one.job_id, one.kind) for one in result.differences]
+
+
+async def test_honest_bills_agree_for_provider_and_operator(approved: Scene, operator_books: OperatorBooks) -> None:
+    session = approved.session
+    for _ in range(2):
+        key = await run(approved)
+        await session.writer.settle(key.job_id, JobStatus.FINISHED, 1)
+    still_open = await approved.claimed()
+    mine = await books(ProviderBooks(session), tolerance=0)
+    assert mine.clean, mine.message
+    assert (mine.totals.jobs, mine.totals.paid, mine.totals.still_locked) == (3, 16 * CREDIT // 10, 100 * CREDIT)
+    assert list(mine.rows["slurm_state"])[:2] == ["COMPLETED"] * 2
+    assert mine.rows["job_id"].iloc[-1] == still_open.job_id
+    of_the_grid = await books(operator_books)
+    assert of_the_grid.clean, of_the_grid.message
+    assert set(mine.rows["job_id"]) <= set(of_the_grid.rows["job_id"])
+
+
+async def test_a_bill_for_what_never_ran_is_named(approved: Scene) -> None:
+    key = await approved.claimed()
+    await approved.session.writer.set_running(key.job_id, 1)
+    await approved.session.writer.settle(key.job_id, JobStatus.FINISHED, 1)
+    result = await books(ProviderBooks(approved.session))
+    assert found(result) == [(key.job_id, Kind.NO_RUN)]
+    assert result.imbalances == ()
+
+
+async def test_an_end_without_a_bill_is_named_after_its_grace(approved: Scene) -> None:
+    key = await run(approved)
+    assert (await books(ProviderBooks(approved.session))).clean
+    assert found(await books(ProviderBooks(approved.session), grace_s=-60)) == [(key.job_id, Kind.NEVER_SETTLED)]
+
+
+async def test_a_second_run_is_named(approved: Scene, box: Box) -> None:
+    key = await run(approved)
+    await approved.session.writer.settle(key.job_id, JobStatus.FINISHED, 1)
+    account = box.settings.job_account or box.settings.user
+    again = box.slurm("sbatch", "--parsable", f"--uid={account}", "--chdir=/", "--output=/dev/null", "--wrap=true")
+    with (Path(box.settings.grid_root) / "ledger").open("a") as ledger:
+        ledger.write(f"{again.strip()} {key.folder} {getpwnam(account).pw_uid}\n")
+    deadline = time.monotonic() + WAIT_S
+    while not (result := await books(ProviderBooks(approved.session))).differences:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.3)
+    assert found(result) == [(key.job_id, Kind.RAN_TWICE)]
+
+
+async def test_a_gift_to_the_contract_is_no_difference(approved: Scene, operator_books: OperatorBooks) -> None:
+    await approved.customer.transfer(approved.session.chain.book.meta_scheduler, 5)
+    result = await books(operator_books)
+    assert result.clean, result.message
+    assert result.totals.strays >= 5

@@ -1,0 +1,98 @@
+"""The steps of a carrier, from a definition to a job at Slurm, on a real chain and Slurm."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from deepgrid.lifecycle.actions import ReportRunning, Wait
+from deepgrid.lifecycle.decide import decide
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
+from deepgrid.provider.carrier import carry
+from deepgrid.provider.session import Intervals
+from deepgrid.workflow import Definition
+from tests.provider.conftest import SMALL_JOB, Scene
+from tests.slurm.support import Box, bash
+
+FOR_EVER_S = 3600.0
+WITHIN_S = 120.0
+
+
+@pytest.fixture
+def patient(scene: Scene) -> None:
+    """A step that waits does so for ever. So a test sees whether a step waits, however busy the machine is."""
+    scene.session.intervals = Intervals(slurm_answers_s=FOR_EVER_S)
+
+
+@pytest.fixture
+def closed_partition(box: Box, key: JobKey) -> Iterator[None]:
+    """Close the partition after the claim: a cluster whose partition is closed claims no jobs."""
+    partition = f"PartitionName={box.settings.partition}"
+    box.slurm("scontrol", "update", partition, "State=DOWN")
+    yield
+    box.slurm("scontrol", "update", partition, "State=UP")
+
+
+@pytest.mark.usefixtures("patient")
+async def test_submit_returns_after_the_start_when_nodes_are_free(scene: Scene, key: JobKey) -> None:
+    async with carry(scene.session, key) as carrier:
+        await carrier.steps.submit(bash("sleep 600"))
+        assert isinstance(decide(await carrier.observe()), ReportRunning)
+
+
+@pytest.mark.usefixtures("patient", "closed_partition")
+async def test_submit_returns_when_slurm_gives_a_reason_to_wait(scene: Scene, key: JobKey) -> None:
+    async with asyncio.timeout(WITHIN_S), carry(scene.session, key) as carrier:
+        await carrier.steps.submit(bash("sleep 600"))
+        assert scene.session.monitor.observe(key).phase is Phase.QUEUED
+        assert isinstance(decide(await carrier.observe()), Wait)
+
+
+async def test_submit_polls_until_the_job_is_placed(scene: Scene, key: JobKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    new, noticed = (SlurmJob(Phase.QUEUED, 5, "PENDING", reason=reason) for reason in ("", "None"))
+    sights = iter([ABSENT, new, noticed, SlurmJob(Phase.RUNNING, 5, "RUNNING"), after := object()])
+
+    async def changed(*_: object, **__: object) -> object:
+        return next(sights)
+
+    monkeypatch.setattr(scene.session.monitor, "changed", changed)
+    async with carry(scene.session, key) as carrier:
+        await carrier.steps.submit(bash("sleep 600"))
+    assert next(sights) is after
+
+
+@pytest.mark.parametrize("logging", [True, False])
+async def test_only_jobs_with_logging_have_a_log(
+    scene: Scene, key: JobKey, logging: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = Definition.model_validate(
+        {
+            "enableLogging": logging,
+            "resources": {
+                "tasks": SMALL_JOB.ntasks, "cpusPerTask": SMALL_JOB.cpus_per_task,
+                "memPerCpu": SMALL_JOB.mem_per_cpu_mb, "gpus": SMALL_JOB.gpus,
+            },
+            "steps": [{"run": {"command": "sleep 600"}}],
+        }
+    )  # fmt: skip
+    followed: list[JobKey] = []
+
+    async def fetch(*_: object) -> Definition:  # the services are not there
+        return definition
+
+    monkeypatch.setattr(scene.session.services, "fetch_definition", fetch)
+    monkeypatch.setattr(scene.session.logs, "follow", followed.append)
+    async with carry(scene.session, key) as carrier:
+        script = await carrier.steps.fetch_script()
+        assert script is not None
+        await carrier.steps.submit(script)
+        async with asyncio.timeout(WITHIN_S):
+            while not isinstance(decide(await carrier.observe()), ReportRunning):
+                await asyncio.sleep(0.1)
+        assert bool(followed) is logging
+    async with carry(scene.session, key) as successor:  # it does not know whether the job has a log
+        await successor.observe()
+    assert key in followed

@@ -1,0 +1,151 @@
+"""Zombies on a real chain and a real Slurm: lost jobs are refunded, ended jobs are settled, others are left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from deepgrid.errors import SlurmUnreachable
+from deepgrid.lifecycle.decide import LOST
+from deepgrid.lifecycle.job import JobKey
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.provider.zombies import cancel_left_over, look_again, look_for_zombies, put_right
+from deepgrid.slurm.observe.verdict import Verdicts, VerdictSettings
+from tests.provider.claims import in_queue, running, until
+from tests.provider.conftest import Scene
+from tests.slurm.losing import lose, lose_state
+from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
+
+
+@pytest.fixture
+def stop(box: Box) -> Iterator[Callable[[str], None]]:
+    """Stops a daemon. All daemons run again after the test."""
+    yield box.stop
+    box.start()
+
+
+async def test_a_lost_job_is_refunded_in_full_and_says_why(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+
+    found = await look_for_zombies(session)
+    assert (found.claims, [suspect.key for suspect in found.suspects]) == (1, [key])
+    assert await look_again(session, found.suspects, grace_s=600) == []  # not yet
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "panicked"
+
+    job = await session.chain.job(key.job_id)
+    assert (job.status, job.final_cost_wei, job.last_error) == (JobStatus.PANICKED, 0, LOST)
+    assert (box.folder(key) / "tombstone").exists()  # it cannot start late
+    assert await put_right(session, seen) == "panicked"  # a repetition changes nothing
+    assert (await look_for_zombies(session)).claims == 0
+
+
+async def test_a_job_that_ended_unseen_is_settled_as_it_ended(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key = await running(approved, box)
+    leave(box, key)
+    await until(lambda: not in_queue(box, key))
+
+    found = await look_for_zombies(session)
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "finished"
+    settled = await session.chain.settlement(key.job_id)
+    assert settled is not None and settled.billed_minutes == 1
+    assert (box.folder(key) / "record").exists()  # acknowledged: the spool is free
+
+
+async def test_a_job_whose_start_was_not_reported_is_reported_and_settled(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key = await approved.claimed()
+    await session.cluster.submit(key, bash("exit 3"), SMALL)
+    await until(lambda: not in_queue(box, key))
+    found = await look_for_zombies(session)
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "failed"
+    assert (await session.chain.job(key.job_id)).exit_status == 768
+
+
+async def test_running_jobs_are_left_alone(approved: Scene, box: Box) -> None:
+    await running(approved, box)
+    await approved.claimed()  # its run has not submitted it yet
+    found = await look_for_zombies(approved.session)
+    assert (found.claims, found.suspects, found.left_over) == (2, (), ())
+
+
+@pytest.mark.long
+async def test_nothing_is_concluded_while_slurm_does_not_answer(
+    approved: Scene, box: Box, stop: Callable[[str], None]
+) -> None:
+    session = approved.session
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+    found = await look_for_zombies(session)
+    stop("slurmctld")
+    with pytest.raises(SlurmUnreachable):
+        await look_for_zombies(session)
+    with pytest.raises(SlurmUnreachable):
+        await look_again(session, found.suspects, grace_s=0)
+    assert (await session.chain.job(key.job_id)).status is JobStatus.RUNNING
+
+
+async def test_nothing_is_concluded_while_the_accounting_does_not_answer(
+    approved: Scene, box: Box, stop: Callable[[str], None]
+) -> None:
+    key = await running(approved, box)
+    lose(box.site, box.name, key)
+    stop("slurmdbd")
+    with pytest.raises(SlurmUnreachable):
+        await look_for_zombies(approved.session)
+
+
+async def test_a_slurm_job_whose_claim_is_over_is_cancelled(approved: Scene, box: Box) -> None:
+    session = approved.session
+    key, other = await running(approved, box), await running(approved, box)
+    stranger = JobKey(key.chain_id, "0x" + "c0ffee00" * 5, key.job_id, key.claimed_at)
+    await session.cluster.submit(stranger, bash(WAIT_FOR_LEAVE), SMALL)
+    await approved.operator.panic_job(key.job_id, "the operator ended it")
+
+    found = await look_for_zombies(session)
+    assert found.left_over == (key,)
+    await cancel_left_over(session, key)
+    await until(lambda: (box.folder(key) / "tombstone").exists() and "RUNNING" not in _states(box, key))
+    assert in_queue(box, other) == "RUNNING"
+    assert not (box.folder(stranger) / "tombstone").exists()
+    leave(box, stranger)
+
+
+def _states(box: Box, key: JobKey) -> str:
+    """States of the Slurm jobs with exactly this comment."""
+    rows = box.slurm("squeue", "-h", "-a", "-n", key.name, "-o", "%T %k").splitlines()
+    return " ".join(row for row in rows if row.endswith(key.comment))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_a_controller_that_lost_its_state_costs_no_job_at_once_and_a_lost_one_is_refunded(
+    approved: Scene, box: Box
+) -> None:
+    """The queue is suddenly empty: for a minute nothing is collected."""
+    session, settings = approved.session, VerdictSettings(remembered_s=120.0)  # a restart may take a while
+    session.cluster.verdicts = Verdicts(settings)
+    key = await running(approved, box)
+    assert (await look_for_zombies(session)).suspects == ()  # seen alive
+    await asyncio.to_thread(lose_state, box.site, box.table, box.name)
+    began = time.monotonic()
+    assert (await look_for_zombies(session)).suspects == ()
+    while not (found := await look_for_zombies(session)).suspects:
+        assert time.monotonic() < began + 3 * settings.empty_queue_s
+        await asyncio.sleep(1)
+    (seen,) = await look_again(session, found.suspects, grace_s=0)
+    assert await put_right(session, seen) == "panicked"
+    job = await session.chain.job(key.job_id)
+    assert job.final_cost_wei == 0
+    assert job.last_error.startswith("the cluster lost the job")
+    settled = await session.chain.settlement(key.job_id)
+    assert settled is not None
+    assert settled.refunded_wei == job.locked_wei
