@@ -1,9 +1,9 @@
 # shellcheck shell=sh disable=SC2015
 # Looks up Slurm ids in ROOT/ledger. POSIX sh, run on the login node. Changes nothing.
 # Argument: ROOT. Standard input: ids. Answers these lines, and `end` last:
-#   entry ID FOLDER UID TAKEN  for each entry of a known id, the newest entry of an id last
-#   customer UID               for each account that ever had a claim, except root and the login's own
-#   doubt UID                  for each account with a claim whose job may not be in the ledger yet
+# * entry ID FOLDER UID TAKEN: for each entry of a known id, the newest entry of an id last
+# * customer UID: for each account that ever had a claim, except root and the login's own
+# * doubt UID: for each account with a claim whose job may not be in the ledger yet
 set -u
 export LC_ALL=C
 root=$1

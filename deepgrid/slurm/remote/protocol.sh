@@ -4,16 +4,16 @@
 # Arguments: VERB ROOT FOLDER NAME COMMENT TERM, then those of the verb. Answers one line: a word and its text.
 # TERM is "PROVIDER EPOCH" of a leader (see leader.sh), or empty.
 #
-# ROOT/jobs/FOLDER belongs to the supervisor. Jobs can write only output.log and run/ in it. The supervisor's files:
-#   lock       taken for each verb
-#   account    name and id of the Unix account, written before the first attempt
-#   intent     when sbatch was last tried
-#   id         the Slurm id, and when Slurm accepted the job (see ledger.sh)
-#   reissued   the id belongs to another claim now
-#   refused    sbatch refused the job
-#   limit      the job's time limit in minutes
-#   tombstone  the job must not run
-#   record     completion records of the job's runs
+# ROOT/jobs/FOLDER belongs to the supervisor. Jobs can write only output.log and run/ in it. Other files:
+# * lock: taken for each verb
+# * account: name and id of the Unix account, written before the first attempt
+# * intent: when sbatch was last tried
+# * id: the Slurm id, and when Slurm accepted the job (see ledger.sh)
+# * reissued: the id belongs to another claim now
+# * refused: sbatch refused the job
+# * limit: the job's time limit in minutes
+# * tombstone: the job must not run
+# * record: completion records of the job's runs
 set -u
 export SLURM_TIME_FORMAT=%s TZ=UTC
 verb=$1 root=$2 folder=$2/jobs/$3 name=$4 comment=$5 term=$6
