@@ -1,7 +1,7 @@
-"""A job's account as an attacker: what it may run from outside of its job, and what its jobs may call.
+"""A job's account as an attacker: commands outside its job, and requests from inside its jobs.
 
-Requests that no Slurm command makes go through libslurmfull.so by ctypes. That takes Debian's /usr/bin/python3 (any
-Python that all accounts may run) and the library of Debian's `slurm-wlm-basic-plugins` or `slurm-client`.
+Requests without a Slurm command use libslurmfull.so by ctypes. They need Debian's /usr/bin/python3 (or any Python that
+all accounts may run) and the library of Debian's `slurm-wlm-basic-plugins` or `slurm-client`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.slurm.people import account
 from tests.slurm.support import Box
 
 ANSWERS_WITHIN_S = 40
-# Processes of this group are the attacker's outside of his jobs. No job gets it, and no account can leave or join it.
+# Processes of this group are the attacker's outside its jobs. No job has it; no account can leave or join it.
 OUTSIDE = 1_900_000_000 + secrets.randbelow(100_000_000)
 
 REQUESTS = """
@@ -35,8 +35,8 @@ if call(number(job), *map(number, rest)):
     sys.exit(1)
 """
 
-# What a payload can use: requests with Slurm's own numbers, and what the attacks repeat. A job goes on for a while
-# after what should end it, in case that was refused or trapped.
+# Functions for payloads: requests with Slurm's numbers, and what the attacks repeat. A job continues for a while after
+# a request that should end it, in case the request was refused or trapped.
 PRELUDE = """ID=$SLURM_JOB_ID
 request() { /usr/bin/python3 -I -S @REQUESTS@ "$@"; }
 complete() { request complete_job "$ID" "$1"; sleep 20; }
@@ -45,7 +45,7 @@ again() { scontrol update "jobid=$ID" requeue=1; scontrol requeue "$ID"; sleep 2
 
 
 def missing() -> str:
-    """What these attacks need and this machine lacks; empty if nothing."""
+    """What these attacks need and this machine lacks; empty if nothing is missing."""
     if os.getuid() != 0:
         return "accounts are made by root"
     if not shutil.which("setpriv") or not Path("/usr/bin/python3").exists():
@@ -54,7 +54,7 @@ def missing() -> str:
 
 
 def requests_in(folder: Path) -> Path:
-    """The program for requests, for everybody."""
+    """Install the program for requests, readable by all accounts."""
     program = folder / "requests.py"
     program.write_text(REQUESTS)
     program.chmod(0o755)
@@ -63,7 +63,7 @@ def requests_in(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Attacker:
-    """An account, and a cluster that it has jobs on."""
+    """An account with jobs on a cluster."""
 
     name: str
     box: Box
@@ -74,7 +74,7 @@ class Attacker:
         return getpwnam(self.name).pw_uid
 
     def run(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a command as the account on the login node; whether it succeeds is Slurm's to say."""
+        """Run a command as the account on the login node. Slurm decides whether it succeeds."""
         try:
             return subprocess.run(
                 self._command(argv), env=self._environment, cwd="/", input=stdin, capture_output=True, text=True,
@@ -84,15 +84,15 @@ class Attacker:
             return subprocess.CompletedProcess(argv, 124, "", "no answer in time")
 
     def request(self, name: str, *numbers: int) -> subprocess.CompletedProcess[str]:
-        """Make a request of Slurm's library, such as `complete_job`."""
+        """Send a request through Slurm's library, such as `complete_job`."""
         return self.run("/usr/bin/python3", "-I", "-S", str(self.requests), name, *map(str, numbers))
 
     def payload(self, body: str) -> str:
-        """A batch script with the means of PRELUDE."""
+        """A batch script that can use PRELUDE."""
         return f"#!/bin/bash\n{self._prelude}{body}\n"
 
     def bash(self, text: str) -> subprocess.CompletedProcess[str]:
-        """Run a piece of bash with the same means; it sets ID itself."""
+        """Run a piece of bash that can use PRELUDE and sets ID itself."""
         return self.run("bash", "-c", f"{self._prelude}{text}")
 
     @property

@@ -1,7 +1,7 @@
-"""Claims of customers at a real cluster, carried by the product's own carrier. Only the chain is simulated, in memory.
+"""Claims of customers on a real cluster, carried by the real Carrier. Only the chain is a fake in memory.
 
-What is billed follows the contract (`MetaScheduler._billableMinutes`): the minutes reported, at most those begun since
-the reported start, and for a job that ran and was cancelled on request at least the cancellation fee.
+Bills follow the contract (`MetaScheduler._billableMinutes`): the reported minutes, at most those begun since the
+reported start. A job that ran and was cancelled on request pays at least the cancellation fee.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass
 class Books:
-    """The chain as a carrier sees it: jobs, what was reported of them, and what that costs."""
+    """The chain as a carrier sees it: jobs, the reports about them, and their costs."""
 
     claims: dict[int, Claim] = field(default_factory=dict)
     kept: dict[int, Job] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Books:
     wakeups: Wakeups = field(default_factory=Wakeups)
 
     def claim(self, customer: str, script: str, minutes: int, definition: JobDefinition = SMALL_JOB) -> Claim:
-        """A job that was just claimed, with credits for so many minutes."""
+        """A new claim of a job with credits for `minutes`."""
         key = new_key()
         self.claims[key.job_id] = Claim(key, customer, script)
         self.kept[key.job_id] = Job(
@@ -71,7 +71,7 @@ class Books:
         return self.claims[key.job_id]
 
     def cancel(self, claim: Claim) -> None:
-        """The customer asks for the job's end."""
+        """The customer requests the job's cancellation."""
         if self.kept[claim.key.job_id].status.hot:
             self._change(claim.key.job_id, has_cancel_request=True, cancel_requested_at=int(time.time()))
 
@@ -86,10 +86,10 @@ class Books:
         return self.kept[claim.key.job_id]
 
     def bill(self, claim: Claim) -> int:
-        """Minutes that the customer paid for; 0 while the job is not over, and for one that was given back."""
+        """The minutes that the customer paid for; 0 for a job that is not over or was given back."""
         return self.billed.get(claim.key.job_id, 0)
 
-    # What a session asks of the chain, and tells it.
+    # The queries and reports of a session.
 
     async def now(self) -> int:
         return int(time.time())
@@ -134,7 +134,7 @@ class Books:
 
 
 class Supervisor:
-    """A provider's supervisor at one cluster. One that was replaced by another remembers nothing of it."""
+    """A provider's supervisor of one cluster. It knows nothing of a supervisor before it."""
 
     def __init__(self, books: Books, cluster: Cluster) -> None:
         self.books = books
@@ -148,7 +148,7 @@ class Supervisor:
         )  # fmt: skip
 
     async def carry(self, claim: Claim) -> None:
-        """Drive the claim to its end, as a run of `run_job` does."""
+        """Drive the claim to its end, like a run of `run_job`."""
         self.monitor.watch(claim.key)
         carrier = _Carrier(self._session, claim)
         try:
@@ -188,7 +188,7 @@ class _Carrier(Carrier):
 
 
 def settings_with(box: Box, accounts: Mapping[str, str]) -> LoginSettings:
-    """The provider's settings, customers having these accounts; the cluster's guard, if any, is told of them."""
+    """The provider's settings with these accounts of customers. The cluster's guard, if any, knows the accounts too."""
     settings = replace(box.settings, job_account=None, accounts=CustomerAccounts(accounts))
     conf = Path(box.site.environment(box.name)["SLURM_CONF"])
     if (conf.parent / "job_submit.lua").exists():
@@ -210,7 +210,7 @@ async def supervisor(books: Books, settings: LoginSettings) -> AsyncIterator[Sup
 
 
 def _nothing(*_: object) -> None:
-    """What the test does not look at."""
+    """Accepts the events that the test ignores."""
 
 
 async def _nothing_soon(*_: object) -> None:

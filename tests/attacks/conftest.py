@@ -1,4 +1,4 @@
-"""Attacks against the real components: each test is an attacker and asserts what he gains at most."""
+"""Attacks against the real components. Each test is an attacker and asserts the most that it gains."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ __all__ = ["box", "bucket", "cluster", "key", "login", "monitor", "s3_server", "
 
 @pytest.fixture(autouse=True)
 def told(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
-    """The attack's row for the table at the end."""
+    """Record the attack's row for the table at the end."""
     if row := attack_of(request.node):
         record_property(PROPERTY, row.told())

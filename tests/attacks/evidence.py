@@ -1,4 +1,4 @@
-"""All cases of evidence at once, each on its clusters: what they came to. Their time is one case's."""
+"""Runs all cases of evidence at the same time, each on its clusters, and returns their outcomes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGER = "a stranger"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an attack came to: the job as the chain has it, and the minutes billed; `log` is the job's output."""
+    """The outcome of an attack: the job on chain and the billed minutes; `log` is the job's output."""
 
     job: Job
     billed: int
@@ -34,7 +34,7 @@ class Outcome:
 
 @dataclass
 class Ground:
-    """A cluster on which cases run, each in an account of its own."""
+    """A cluster on which cases run, each in its own account."""
 
     name: str
     box: Box
@@ -54,12 +54,12 @@ class Ground:
 
 
 def address(case: str) -> str:
-    """The wallet of the customer of a case."""
+    """The wallet address of a case's customer."""
     return f"0x{sorted(CASES).index(case) + 1:040x}"
 
 
 async def play(folder: Path) -> dict[tuple[str, str], Outcome]:
-    """Run all cases; by ground and case, what they came to."""
+    """Run all cases. Returns the outcome by cluster and case."""
     with ExitStack() as stack:
         requests = requests_in(stack.enter_context(open_folder()))
         site, table = stack.enter_context(running_site(folder, *SPECS.values()))
@@ -72,7 +72,7 @@ async def play(folder: Path) -> dict[tuple[str, str], Outcome]:
             claims = {case: _claim(books, people[case], case) for case in cases}
             settings = settings_with(box, {address(case): people[case].name for case in cases})
             grounds.append(Ground(name, box, settings, people, books, claims))
-        with suppress(TimeoutError):  # what is not over then shows in its outcome
+        with suppress(TimeoutError):  # the outcome shows jobs that are not over by then
             async with asyncio.timeout(OVER_WITHIN_S):
                 await asyncio.gather(*map(_play_on, grounds))
         return {(ground.name, case): ground.outcome(case) for ground in grounds for case in ground.claims}
@@ -102,7 +102,7 @@ def _open(ground: Ground, state: str) -> None:
 
 @asynccontextmanager
 async def _supervised(ground: Ground, *, away: bool) -> AsyncIterator[None]:
-    """Carry the cases until all are over, or, with `away`, with a long break; what goes wrong there ends all."""
+    """Carry the cases until all are over, with a long break if `away`. An error in a carrier ends all."""
     claims = [claim for case, claim in ground.claims.items() if CASES[case].away == away]
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_carry(ground, claims, away=away))
@@ -132,7 +132,7 @@ async def _submitted(ground: Ground) -> None:
 
 
 def _prepare(ground: Ground) -> None:
-    """What is done while all jobs still wait."""
+    """Do the actions of the cases while all jobs still wait."""
     others = list(ground.claims)
     for case, claim in ground.claims.items():
         other = ground.claims[others[others.index(case) - 1]]

@@ -1,6 +1,6 @@
-"""What jobs do to hide from their bill, one case each: a payload, what is done around it, and what it may come to.
+"""Attempts of jobs to avoid their bill. A case has a payload, actions around it, and the outcomes allowed.
 
-A payload computes for WORK_S seconds, so that a minute has gone by and a second one is begun: two minutes are the bill.
+A payload computes for WORK_S seconds. So one minute has passed and a second one has begun, and two minutes are billed.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ ACCOUNTED = ("no guard", "accounting only")
 UNGUARDED = ("no guard", "nothing")
 
 Deed = Callable[[Attacker, Claim, int, Claim, int], None]
-"""Something done from outside: by whom, the own claim and its Slurm id, a neighbour's claim and Slurm id."""
+"""An action from outside: the attacker, its claim and Slurm id, and a neighbour's claim and Slurm id."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One attack; `least` and `most` are the minutes to be billed, `cancelled` whether the customer asks for the end.
+    """One attack. From `least` to `most` minutes must be billed. With `cancelled` the customer requests cancellation.
 
-    `before` is done by the claim's account before any job starts, `stranger` by another account.
-    With `away` no supervisor is there for most of the work, and the next one knows nothing of the former.
+    The claim's account does `before` before any job starts; another account does `stranger`.
+    With `away` no supervisor runs during most of the work, and the next one knows nothing of the previous one.
     """
 
     attack: str
@@ -67,7 +67,7 @@ def make_mark(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_i
 
 
 def hold_forged_name(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_id: int) -> None:
-    """A job that waits for ever, whose name reads like rows of somebody's claim."""
+    """Submit a held job whose name reads like rows of another claim."""
     uid = (attacker.box.folder(own.key) / "account").read_text().split()[1]
     name = FORGED.format(id=own_id, uid=uid, name=own.key.name, comment=own.key.comment)
     attacker.run("sbatch", "-H", f"--job-name={name}", f"--comment={name}", "--wrap=true")
@@ -75,16 +75,16 @@ def hold_forged_name(attacker: Attacker, own: Claim, own_id: int, other: Claim, 
 
 
 def hold_nested(attacker: Attacker, own: Claim, own_id: int, other: Claim, other_id: int) -> None:
-    """Jobs called like the own claim, whose comments name somebody else's job, and options of scancel."""
+    """Submit jobs with the name of the own claim, whose comments hold another job's id and options of scancel."""
     for more in (str(other_id), "--user=root", f"-u {attacker.name}", f"{own_id} {other_id}"):
         for comment in (f"{own.key.comment}\n{more}", f"{more}\n{own.key.comment}", own.key.comment):
             attacker.run("sbatch", "-H", f"--job-name={own.key.name}", f"--comment={comment}", "--wrap=true")
     attacker.run("sbatch", f"--job-name={own.key.name}", f"--comment={own.key.comment}", "--wrap=exit 125")
 
 
-IDS, TIMES = "ids and accounts on record decide, no text", "a failed launch counts within a minute of the start only"
+IDS, TIMES = "recorded ids and accounts count, never text", "a launch can fail only within a minute of the start"
 RUNS = "all segments of a requeued job are billed"
-MARK = "the mark of a start frees nobody of a bill"
+MARK = "the mark of a start never cancels a bill"
 LAUNCH = f"sleep {WORK_S}; complete 0x7F0B"
 AGAIN = f"sleep {WORK_S}; again"
 TWICE = f"rmdir started; [ ! -e first ] || sleep 30; touch first; sleep {WORK_S}; again"
@@ -92,43 +92,46 @@ TWICE = f"rmdir started; [ ! -e first ] || sleep 30; touch first; sleep {WORK_S}
 CASES = {
     "launch": Case("a completion that reads like a failed launch", LAUNCH, TIMES),
     "launch, no mark": Case(
-        "a completion that reads like a failed launch, without the mark of the start", f"rmdir started; {LAUNCH}", TIMES
+        "a completion that reads like a failed launch, after removing the mark of the start",
+        f"rmdir started; {LAUNCH}", TIMES
     ),
     "launch, away": Case(
-        "a completion that reads like a failed launch, while no supervisor looks", f"rmdir started; {LAUNCH}", TIMES,
+        "a completion that reads like a failed launch, while no supervisor runs", f"rmdir started; {LAUNCH}", TIMES,
         away=True,
     ),
     "no value": Case(
         "a completion without an exit code", f"rmdir started; sleep {WORK_S}; complete 0xfffffffe",
-        "a cancellation that nobody asked for is a run that failed",
+        "a cancellation without a request counts as a failed run",
     ),
-    "success": Case("a completion with exit code 0, and work after it", f"sleep {WORK_S}; complete 0", RUNS),
+    "success": Case("a completion with exit code 0, and more work after it", f"sleep {WORK_S}; complete 0", RUNS),
     "guard's code": Case(
-        "a completion with the guard's status", f"rmdir started; sleep {WORK_S}; complete 0x7d00", MARK
+        "a completion with the exit status of the guard", f"rmdir started; sleep {WORK_S}; complete 0x7d00", MARK
     ),
     "exit 125": Case(
-        "exit with the guard's status, the mark removed", f"rmdir started; sleep {WORK_S}; exit 125", MARK
+        "exit with the guard's status after removing the mark of the start",
+        f"rmdir started; sleep {WORK_S}; exit 125", MARK
     ),
     "mark: a pipe": Case(
-        "exit with the guard's status, the mark a named pipe",
+        "exit with the guard's status after replacing the mark by a named pipe",
         f"rmdir started; mkfifo started; sleep {WORK_S}; exit 125", MARK, UNGUARDED,
     ),
     "mark: an old link": Case(
-        "exit with the guard's status, the mark a link of before",
+        "exit with the guard's status after replacing the mark by an old link",
         f"rmdir started; ln -s / started; touch -h -d @1 started; sleep {WORK_S}; exit 125", MARK, UNGUARDED,
     ),
     "mark: out of sight": Case(
-        "exit with the guard's status, the mark's folder closed", f"chmod 000 .; sleep {WORK_S}; exit 125", MARK,
+        "exit with the guard's status after closing the folder of the mark",
+        f"chmod 000 .; sleep {WORK_S}; exit 125", MARK,
         UNGUARDED,
     ),
     "requeue": Case("scontrol update requeue=1, then scontrol requeue", AGAIN, RUNS),
     "requeue, no mark": Case("a requeue with the mark of the start removed, to run twice", TWICE, RUNS),
-    "requeue, away": Case("a requeue while no supervisor looks", TWICE, RUNS, RECORDED, away=True, most=4),
+    "requeue, away": Case("a requeue while no supervisor runs", TWICE, RUNS, RECORDED, away=True, most=4),
     "requeue, renamed": Case(
         "a new name and comment, then a requeue", f"scontrol update jobid=$ID comment=x name=y; {AGAIN}", IDS,
     ),
     "requeue, renamed, away": Case(
-        "a new name and comment, then a requeue, while no supervisor looks",
+        "a new name and comment, then a requeue, while no supervisor runs",
         f"scontrol update jobid=$ID comment=x name=y; {TWICE}", IDS, ("all", "no guard", "accounting only"),
         away=True, most=4,
     ),
@@ -149,26 +152,27 @@ CASES = {
     "fewer nodes": Case(
         "scontrol update numnodes=1 shortly before the end",
         f"sleep {WORK_S}; scontrol update jobid=$ID numnodes=1; sleep 2",
-        "the earliest start that any source saw counts", ("all", "no guard", "accounting only", "nothing"),
+        "the earliest start that any source recorded counts", ("all", "no guard", "accounting only", "nothing"),
         definition=ONE_MORE_THAN_A_NODE,
     ),
     "shorter": Case(
-        "a lower time limit", "scontrol update jobid=$ID timelimit=1; trap '' TERM; sleep 120", "what ran is billed",
-        UNGUARDED, statuses=frozenset({*OVER, JobStatus.OUT_OF_CREDITS}),
+        "a lower time limit", "scontrol update jobid=$ID timelimit=1; trap '' TERM; sleep 120",
+        "the time that it ran is billed", UNGUARDED, statuses=frozenset({*OVER, JobStatus.OUT_OF_CREDITS}),
     ),
     "scancel": Case(
         "its own scancel, trapped", f"trap '' TERM INT; sleep {WORK_S}; scancel $ID; sleep 9", RUNS, UNGUARDED
     ),
     "a signal": Case("its own scancel -b -s KILL", f"sleep {WORK_S}; scancel -b -s KILL $ID; sleep 9", RUNS, UNGUARDED),
     "cancelled": Case(
-        "the customer cancels, the job traps it and ends as if it was never started",
+        "the customer cancels; the job traps the signal and ends as if it had never started",
         f"trap 'exit 125' TERM; rmdir started; for i in $(seq {WORK_S + 40}); do sleep 1; done",
-        "a tombstone of later refuses no start", ("all", "nothing"), cancelled=True, minutes=4, least=4, most=4,
+        "a tombstone written after the start refuses nothing", ("all", "nothing"),
+        cancelled=True, minutes=4, least=4, most=4,
         statuses=frozenset({JobStatus.CANCELLED}),
     ),
     "mark before": Case(
-        "another job of the account makes the mark before the start", f"sleep {WORK_S}",
-        "only the account can make it: its own fault", least=1, most=1, before=make_mark,
+        "another job of the account creates the mark before the start", f"sleep {WORK_S}",
+        "only the account itself can create it, so it pays", least=1, most=1, before=make_mark,
         statuses=frozenset({JobStatus.FAILED}),
     ),
     "forged rows": Case(
@@ -176,12 +180,12 @@ CASES = {
         stranger=hold_forged_name, statuses=frozenset({JobStatus.FAILED}),
     ),
     "nested": Case(
-        "jobs called like the claim, whose comments hold ids and options, then a cancellation",
+        "jobs with the claim's name whose comments hold ids and options, then a cancellation",
         f"sleep {WORK_S + 40}", IDS, before=hold_nested, cancelled=True, minutes=4, least=4, most=4,
         statuses=frozenset({JobStatus.CANCELLED}),
     ),
     "a twin": Case(
-        "a job called like the claim that ends at once, and one that never does", f"sleep {WORK_S}; exit 3", IDS,
+        "a job with the claim's name that ends at once, and one that never ends", f"sleep {WORK_S}; exit 3", IDS,
         UNGUARDED, before=hold_nested, statuses=frozenset({JobStatus.FAILED}),
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The fake Slurm on a login node of its own: its commands in a folder, and a login that finds them first in PATH."""
+"""A login node with the fake Slurm: its commands in a folder, and a login that has this folder first in PATH."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from deepgrid.slurm.ssh.channel import MARK, CommandResult, marked
 
 Job = dict[str, Any]
 PROGRAMS = ("squeue", "sacct", "sinfo", "scontrol", "scancel", "sacctmgr", "sbatch")
-INTRUDER = "intruder"  # what hostile texts try to run
+INTRUDER = "intruder"  # the program that hostile texts try to run
 
 
 def slurm_job(slurm_id: int, user: int, name: str, comment: str, state: str, **columns: object) -> Job:
-    """A job as the fake Slurm has it; `columns` tell what is not as usual."""
+    """A job of the fake Slurm. `columns` override the default values."""
     return {
         "jobid": slurm_id, "userid": user, "name": name, "comment": comment, "state": state,
         "submit": 1, "start": None, "end": None, "exit": 0, "limit": 5,
@@ -31,7 +31,7 @@ def slurm_job(slurm_id: int, user: int, name: str, comment: str, state: str, **c
 
 @dataclass
 class FakeSlurm:
-    """Its commands lie in `folder`/bin. `complaints`: by command, what it says before it fails."""
+    """Its commands are in `folder`/bin. `complaints` maps a command to the error that it prints before it fails."""
 
     folder: Path
     jobs: list[Job] = field(default_factory=list)
@@ -52,22 +52,22 @@ class FakeSlurm:
 
     @property
     def intruder(self) -> str:
-        """The path of a command that nothing of ours runs."""
+        """The path of a command that the product never runs."""
         return str(self._bin / INTRUDER)
 
     def write(self) -> None:
-        """From now on the commands answer by what is set here."""
+        """Let the commands answer with this state from now on."""
         state = {"jobs": self.jobs, "answers": self.answers, "complaints": self.complaints}
         (self._bin / "state").write_bytes(marshal.dumps(_latin(state)))
 
     def calls(self, *programs: str) -> list[tuple[str, int, list[str]]]:
-        """What the commands were asked so far, by which user id."""
+        """The calls so far, with the user id of each caller."""
         found = [ast.literal_eval(line) for line in (self._bin / "calls").read_text().splitlines()]
         return [(program, user, argv) for program, user, argv in found if program in programs]
 
 
 class LocalLogin:
-    """Runs commands here, as sshd would hand them to a login shell, with the fake Slurm first in PATH."""
+    """Runs commands on this machine like sshd with a login shell, with the fake Slurm first in PATH."""
 
     def __init__(self, folder: Path) -> None:
         self._home = folder / "home"
@@ -83,11 +83,11 @@ class LocalLogin:
         return CommandResult(process.returncode or 0, out.partition(MARK)[2], complaint.partition(MARK)[2])
 
     async def close(self) -> None:
-        """There is no connection."""
+        """Does nothing: there is no connection."""
 
 
 def _latin(value: Any) -> Any:
-    """The same with each byte of its texts as a character, which loads faster."""
+    """The same value with each byte of its texts as one character, which loads faster."""
     if isinstance(value, dict):
         return {name: _latin(one) for name, one in value.items()}
     if isinstance(value, list):

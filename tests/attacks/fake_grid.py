@@ -1,4 +1,4 @@
-"""A grid on the fake Slurm: claims in every condition among jobs of hostile users."""
+"""A grid on the fake Slurm: claims in every state among jobs of hostile users."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ START = 1_795_000_000
 
 
 def accounts() -> list[str]:
-    """Three accounts of customers; without root they are all ours."""
+    """Three accounts of customers. Without root they are all the test's own account."""
     me = pwd.getpwuid(os.getuid()).pw_name
     return ["games", "news", "irc"] if os.getuid() == 0 else [me] * 3
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim and Slurm's job of it. `known`: its id is on record; `tried`: when its sbatch was first tried."""
+    """A claim and its Slurm job. `known`: its id is on record; `tried`: the time of the first sbatch."""
 
     key: JobKey
     account: str
@@ -45,7 +45,7 @@ class Claim:
 
 @dataclass
 class FakeGrid:
-    """The grid's folders and the fake Slurm below `folder`, which others may pass through."""
+    """The grid's folders and the fake Slurm below `folder`, which other accounts may enter."""
 
     folder: Path
     seed: int
@@ -88,7 +88,7 @@ class FakeGrid:
         return [claim.key for claim in self.claims.values()]
 
     def write_state(self) -> None:
-        """The fake Slurm has these jobs, and another configuration of random text each time."""
+        """Give the fake Slurm these jobs, and each time another configuration of random text."""
         config = "".join(
             f"{name:<23} = {self.texts.text().translate(dict.fromkeys((10, 13), 32))}\n"
             for name in ("SLURM_CONF", "JobCompLoc", "MinJobAge", "SLURM_VERSION", "PrivateData", "TaskPlugin")
@@ -110,7 +110,7 @@ class FakeGrid:
         self._claim("in doubt, ended", three, "FAILED", nodes="n2", start=START, end=START + 9, known=False)
         self.claims["in doubt, lost"] = Claim(self._new_key(), three, known=False, tried_s_ago=30)
         self.claims["refused"] = Claim(self._new_key(), one, known=False, refused=True)
-        # A controller that lost its state has given its id to somebody else.
+        # A controller that lost its state has assigned its id to another user's job.
         lost = slurm_job(1900, STRANGERS[0], "name", "comment", "RUNNING", nodes="n1", start=START)
         self.jobs.append(lost)
         self.claims["lost"] = Claim(self._new_key(), one, lost)
@@ -134,14 +134,14 @@ class FakeGrid:
         if user != claim.user:
             comment = rng.choice((comment, claim.key.comment))
         if (name, comment, user) == (claim.key.name, claim.key.comment, claim.user):
-            name = "not somebody else's"  # with all three it would be the claim's job
+            name = "not somebody else's"  # a job with all three would be the claim's own
         state = rng.choice(("PENDING", "RUNNING", *ENDED))
         started = START + rng.randrange(1000) if state != "PENDING" else None
         ended = started + rng.randrange(1000) if started and state in ENDED else None
         return slurm_job(
             slurm_id, user, name, comment, state, start=started, end=ended, nodes="n1" if started else "",
             exit=rng.randrange(65536), account=text(), workdir=f"/{text()}",
-            reason=text().replace("\n", " "),  # slurmctld's own words
+            reason=text().replace("\n", " "),  # the text of slurmctld itself
         )  # fmt: skip
 
     def _almost(self, comment: str) -> str:
@@ -152,7 +152,7 @@ class FakeGrid:
         ))  # fmt: skip
 
     def _write_records(self) -> None:
-        """What the submissions and the completion hook left."""
+        """Write the files of the submissions and the completion hook."""
         grid, ledger = self.folder / "grid", []
         for claim in self.claims.values():
             place = grid / "jobs" / claim.key.folder
@@ -166,12 +166,12 @@ class FakeGrid:
                 ledger.append(f"{claim.job['jobid']} {claim.key.folder} {claim.user} {claim.job['submit']}\n")
         (grid / "ledger").write_text("".join(ledger))
         for job in self.jobs:
-            failed = self.claims["failed"].job, self.claims["in doubt, ended"].job  # only accounting knows these
+            failed = self.claims["failed"].job, self.claims["in doubt, ended"].job  # these ends are only in accounting
             if job["state"] in ENDED and job["comment"].startswith("deepgrid:") and job not in failed:
                 self._write_completion(job)
 
     def _write_completion(self, job: Job) -> None:
-        """As the completion hook does: control characters become spaces."""
+        """Replace control characters by spaces, as the completion hook does."""
         fields = {
             "job_id": job["jobid"], "name": job["name"], "user_id": job["userid"],
             "job_state": {"COMPLETED": 3, "CANCELLED": 4, "FAILED": 5, "TIMEOUT": 6, "NODE_FAIL": 7}[job["state"]],

@@ -1,9 +1,9 @@
-"""A Slurm of one file: what squeue, sacct, sinfo, scontrol, scancel, sacctmgr and sbatch say, by the state beside it.
+"""A fake Slurm in one file: squeue, sacct, sinfo, scontrol, scancel, sacctmgr and sbatch answer from a state file.
 
-Runs under each of these names, without any package. It answers like the real commands, and prints users' texts byte
-for byte where they are asked for. Every call is logged with the caller's user id. Commands with effects have none.
+It runs under each of these names without any package. It answers like the real commands and prints users' texts byte
+for byte. Every call is logged with the caller's user id. Commands have no effects.
 
-It is started some hundred times per test, so it imports nothing that takes time. Texts of the state are Latin-1.
+A test starts it some hundred times, so it imports nothing slow. Texts of the state are Latin-1.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> int:
     with open(f"{FOLDER}/calls", "ab") as log:
         log.write(ascii((program, os.getuid(), argv)).encode() + b"\n")
     with open(f"{FOLDER}/state", "rb") as file:
-        state = marshal.loads(file.read())  # quicker than to load the file
+        state = marshal.loads(file.read())  # faster than loading the file
     if complaint := state["complaints"].get(program):
         say(sys.stderr.fileno(), f"{complaint}\n")
         return 1
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def options(program: str, argv: list[str]) -> dict[str, str]:
-    """By option, its value; flags that change nothing here are left out."""
+    """The values of options by name, without flags that change nothing here."""
     found, rest = {}, iter(argv)
     for word in rest:
         if word not in FLAGS[program]:
@@ -123,7 +123,7 @@ def accounting_columns(job: Job) -> dict[str, str]:
 
 
 def chosen(jobs: list[Job], asked: dict[str, str], names: str) -> Iterator[Job]:
-    """The jobs of the users and names that are asked for."""
+    """The jobs of the requested users and names."""
     users = asked.get("-u", "").split(",")
     wanted = asked.get(names, "").split(",")
     for job in jobs:

@@ -1,4 +1,4 @@
-"""Strangers with sockets: raw connections and signed requests from source addresses of their own."""
+"""Raw connections and signed requests of strangers, each from its own source address."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (
     PrivateKey().public_key.format().hex().encode(),
 )
 NOTICE_BODY = b'{"kind":"test","text":"hello"}'
-REQUESTS = {  # each that a signer may send, to a job that is not theirs
+REQUESTS = {  # every request that a signer may send, for the job of another customer
     "upload": ("PUT", UPLOAD, UPLOAD_BODY),
     "release": ("POST", "/v1/jobs/1/definition", RELEASE_BODY),
     "releases": ("GET", f"{UPLOAD}/releases", b""),
@@ -48,13 +48,13 @@ STORED = (UsedNonce, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord)
 
 @dataclass
 class Raw:
-    """A connection that sends what it likes."""
+    """A raw connection to the services."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def send(self, data: bytes) -> bool:
-        """Whether the service still took it."""
+        """Send bytes. Returns whether the service still accepted them."""
         try:
             self.writer.write(data)
             await self.writer.drain()
@@ -63,7 +63,7 @@ class Raw:
         return True
 
     async def rest(self) -> bytes:
-        """All that comes until the service closes the connection."""
+        """All bytes received until the service closes the connection."""
         async with asyncio.timeout(PATIENCE_S):
             with suppress(OSError):
                 return await self.reader.read()
@@ -78,7 +78,7 @@ async def connect(url: str, source: str = "127.0.0.1") -> Raw:
 
 @asynccontextmanager
 async def many(url: str, count: int, data: bytes, sources: tuple[str, ...]) -> AsyncIterator[list[Raw]]:
-    """So many connections, of these addresses in turn, that sent `data` and keep quiet."""
+    """Open `count` connections from these addresses in turn, which send `data` and then nothing."""
     opened: list[Raw] = []
     try:
         for source in itertools.islice(itertools.cycle(sources), count):
@@ -93,7 +93,7 @@ async def many(url: str, count: int, data: bytes, sources: tuple[str, ...]) -> A
 
 @asynccontextmanager
 async def person(source: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose requests come from this address."""
+    """A client that sends from this address."""
     transport = httpx.AsyncHTTPTransport(verify=False, local_address=source, limits=httpx.Limits(max_connections=1000))
     async with httpx.AsyncClient(transport=transport, timeout=PATIENCE_S) as client:
         yield client
@@ -103,19 +103,19 @@ async def ask(
     client: httpx.AsyncClient, grid: Grid, account: LocalAccount, method: str, path: str, body: bytes = b"",
     **headers: str,
 ) -> httpx.Response:  # fmt: skip
-    """A properly signed request of any key."""
+    """A request that is correctly signed by any key."""
     signed = sign(account, DOMAIN, method, path, body, int(grid.clock()))
     return await client.request(method, grid.url + path, content=body, headers={**signed, **headers})
 
 
 def stranger() -> LocalAccount:
-    """A key that nobody has seen."""
+    """A new key."""
     account = Account.create()
     assert isinstance(account, LocalAccount)
     return account
 
 
 async def rows(grid: Grid, *tables: type[Table]) -> int:
-    """How many rows these tables of the services hold."""
+    """The number of rows in these tables of the services."""
     async with grid.context.database.read() as session:
         return sum([await session.scalar(select(func.count()).select_from(table)) or 0 for table in tables])

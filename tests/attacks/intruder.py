@@ -1,4 +1,4 @@
-"""What a job's account does on the login node, in the place where its job runs."""
+"""Actions of a job's account on the login node, in the folder where its job runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, bash, printed
 
 
 class Intruder:
-    """The account of a running job. `folder` is its claim's, `run` where it runs."""
+    """The account of a running job. `folder` is its claim's folder, `run` is where the job runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -25,7 +25,7 @@ class Intruder:
         self._account = getpwuid(self.run.stat().st_uid)
 
     def does(self, script: str) -> bool:
-        """Run a script as the account, its claim's folder in $F; whether all of it could be done."""
+        """Run a script as the account, with its claim's folder in $F. Returns whether all of it succeeded."""
         own = self._account
         become = ["setpriv", f"--reuid={own.pw_uid}", f"--regid={own.pw_gid}", "--clear-groups"]
         argv = [*(become if os.getuid() == 0 else []), "sh", "-ec", script]
@@ -38,7 +38,7 @@ class Intruder:
 
 @asynccontextmanager
 async def intruder(cluster: Cluster, key: JobKey, request: SubmitRequest = SMALL) -> AsyncIterator[Intruder]:
-    """A claim whose job says `up` and runs until the end of the block."""
+    """A claim whose job prints `up` and runs until the end of the context."""
     folder = Path(cluster.settings.grid_root) / "jobs" / key.folder
     await cluster.submit(key, bash(f"echo up; {WAIT_FOR_LEAVE}"), request)
     try:

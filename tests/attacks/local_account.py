@@ -1,4 +1,4 @@
-"""An attacker with an account on this machine, as a job has one: what it sends and what it reads."""
+"""An attacker with an account on this machine, like the account of a job: what it sends and reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from deployments.onemachine import accounts
 from tests.slurm.support import open_folder
 
-PYTHON = "/usr/bin/python3"  # the checkout may be closed to the account
+PYTHON = "/usr/bin/python3"  # the account may have no access to the checkout
 REQUEST = """
 import json, sys, urllib.request
 url, method, body, headers = json.load(sys.stdin)
@@ -34,7 +34,7 @@ print(json.dumps([answer.status, answer.read().decode(errors="replace")]))
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered."""
+    """The answer of a server."""
 
     status: int
     text: str
@@ -42,13 +42,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Attacker:
-    """An account without any right."""
+    """An account without any rights."""
 
     name: str
     uid: int
 
     def run(self, argv: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Run a command as the account; no exit status is an error."""
+        """Run a command as the account. Any exit status is accepted."""
         become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--"]
         return subprocess.run(
             [*become, *argv], input=stdin, capture_output=True, text=True, cwd="/", env={"PATH": os.defpath},
@@ -64,15 +64,15 @@ class Attacker:
         return Answer(*json.loads(done.stdout))
 
     def can_read(self, path: Path | str) -> bool:
-        """Whether the account gets anything out of a file."""
+        """Whether the account can read a file."""
         return bool(self.run(["head", "-c", "1", str(path)]).stdout)
 
 
 @contextmanager
 def attacker_beside_a_grid() -> Iterator[tuple[Attacker, Path]]:
-    """The account of jobs, and a state folder that it may pass through. Only root can make them."""
+    """The account of jobs, and a state folder that it may enter. Only root can create them."""
     if os.getuid() != 0:
-        pytest.skip("needs root, who gives jobs an account of their own")
+        pytest.skip("needs root, which gives jobs their own account")
     with open_folder() as folder:
         account, note = accounts.choose_job_account(folder)
         assert account, note

@@ -1,4 +1,4 @@
-"""A market to attack by calls: real contracts on a real node, its people, and calls that no client of ours makes."""
+"""Real contracts on a real node, their users, and calls that the project's clients never make."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK_GAS = 30_000_000
 
 @dataclass(frozen=True)
 class Market:
-    """The people of a grid: honest ones, and as many strangers as an attacker likes."""
+    """The users of a grid: honest ones, and any number of strangers."""
 
     grid: Grid
     people: People
@@ -35,7 +35,7 @@ class Market:
         return self.people.chain
 
     async def stranger(self, name: str, credits: int = 0) -> Writer:
-        """Somebody with gas money, and with credits that the grid may take."""
+        """A stranger with gas money and with credits that the grid may spend."""
         writer = Writer(self.chain, Sender(self.chain, self.grid.new_key(f"{name}-{self.people.customer.address}")))
         if credits:
             await self.people.operator.mint(writer.address, credits * CREDIT)
@@ -51,7 +51,7 @@ class Market:
         return await who.sender.send(Call("an attack", self.chain.address_of(contract), data), gas=gas)
 
     async def refusal(self, who: Writer, contract: str, function: str, *args: Any) -> str:
-        """The name of the error by which the contract refuses the call; empty when it passes."""
+        """The name of the contract's error for the call; empty when the call passes."""
         try:
             await self.call(who, contract, function, *args)
         except ContractError as error:
@@ -61,7 +61,7 @@ class Market:
     async def proposal(
         self, who: Writer, hardware: Hardware, prices: Prices, labels: tuple[Label, ...], gas: int | None = None
     ) -> Receipt:
-        """A proposal with whatever in it."""
+        """Send a proposal with any content."""
         arguments = coded_hardware(hardware), coded_prices(prices), coded_labels(labels)
         return await self.call(who, "ProviderManager", "register", *arguments, gas=gas)
 
@@ -74,7 +74,7 @@ class Market:
 
 @contextmanager
 def running_grid(folder: Path) -> Iterator[Grid]:
-    """Contracts on a node of their own."""
+    """Contracts on their own node."""
     anvil = Anvil(folder)
     anvil.start()
     try:
@@ -85,7 +85,7 @@ def running_grid(folder: Path) -> Iterator[Grid]:
 
 @asynccontextmanager
 async def open_market(grid: Grid, label: str) -> AsyncIterator[Market]:
-    """People of one test on that grid; `label` names their keys."""
+    """The users of one test on that grid; `label` names their keys."""
     async with await Chain.connect(grid.book) as chain:
         market = Market(grid, await gather_people(grid, chain, label))
         yield market
@@ -93,5 +93,5 @@ async def open_market(grid: Grid, label: str) -> AsyncIterator[Market]:
 
 
 def operator_wallet(grid: Grid) -> Wallet:
-    """The key that approves providers and owns the constants."""
+    """The writer whose key approves providers and owns the constants."""
     return Wallet.load(grid.operator_key)

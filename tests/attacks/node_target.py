@@ -1,4 +1,4 @@
-"""The one-machine grid's node behind its filter, as a target, and the methods that nobody may call."""
+"""The one-machine grid's node behind its filter as a target, and the methods that the filter must refuse."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MINE = {"from": VICTIM, "to": THIEF, "value": "0x1"}
 
 @dataclass
 class Target:
-    """The node behind its filter, with a victim who has money."""
+    """The node behind its filter, and a victim with a balance."""
 
     anvil: Anvil
     table: ProcessTable
     http: httpx.Client
 
     def ask(self, request: object) -> Any:
-        """The answer of the filter to a request or a batch."""
+        """The filter's answer to a request or a batch."""
         return self.post(json.dumps(request)).json()
 
     def post(self, body: str | bytes) -> httpx.Response:
@@ -40,7 +40,7 @@ class Target:
         return int(self.ask(call("eth_getBalance", address, "latest"))["result"], 16)
 
     def private(self, method: str, *params: Any) -> Any:
-        """What the grid itself may ask."""
+        """Call any method through the grid's private socket."""
 
         async def ask() -> Any:
             node = self.anvil.private()

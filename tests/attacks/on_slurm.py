@@ -1,4 +1,4 @@
-"""A guarded cluster with two customers, each with an account and a running claim: whom attackers on Slurm act as."""
+"""A guarded cluster with two customers, each with an account and claims. Attackers act as these accounts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALICE, BOB = ("0x" + digit * 40 for digit in "ab")
 ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT")
 COMMAND_WITHIN_S = 60.0
 RUNNING = "until [ -e leave ]; do sleep 0.2; done"
-# What changes by itself.
+# Fields that change by themselves.
 VOLATILE = r" ?\b({})=\S*".format(
     "RunTime|LastSchedEval|EligibleTime|AccrueTime|EndTime|StartTime|Reason|Scheduler|SuspendTime|SchedNodeList"
 )
@@ -37,7 +37,7 @@ VOLATILE = r" ?\b({})=\S*".format(
 
 @dataclass(frozen=True)
 class Said:
-    """How a command of an attacker ended."""
+    """The result of an attacker's command."""
 
     status: int
     text: str
@@ -45,7 +45,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Person:
-    """An account that runs commands on the login node as it likes."""
+    """An account that runs any command on the login node."""
 
     box: Box
     name: str
@@ -55,7 +55,7 @@ class Person:
         return getpwnam(self.name).pw_uid
 
     def run(self, *argv: str, stdin: str = "", **variables: str) -> Said:
-        """Run a command with no more than the account's own rights."""
+        """Run a command with only the account's own rights."""
         person = getpwnam(self.name)
         become = ["setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}", "--clear-groups"]
         env = {"PATH": "/usr/bin:/bin:/usr/sbin", "HOME": "/", "USER": self.name, **variables}
@@ -67,7 +67,7 @@ class Person:
         return Said(done.returncode, done.stdout + done.stderr)
 
     def jobs(self) -> list[int]:
-        """Ids of all jobs of this account that the controller remembers."""
+        """The ids of all jobs of this account that the controller knows."""
         listed = self.box.slurm("squeue", "-h", "-a", "-t", "all", "-u", self.name, "-o", "%A")
         return sorted({int(word) for word in listed.split()})
 
@@ -82,7 +82,7 @@ class Site:
     bob: Person
 
     def submit(self, key: JobKey, script: str, customer: str, request: SubmitRequest = SMALL) -> int:
-        """Submit a claim as the supervisor does; returns the Slurm id."""
+        """Submit a claim as the supervisor does. Returns the Slurm id."""
 
         async def submitted() -> int:
             login = Login(self.settings)
@@ -94,7 +94,7 @@ class Site:
         return asyncio.run(submitted())
 
     def record(self, slurm_id: int) -> str:
-        """All that the controller says of a job, but for what changes by itself."""
+        """The controller's record of a job without the fields that change by themselves."""
         return re.sub(VOLATILE, "", self.box.slurm("scontrol", "show", "job", str(slurm_id)))
 
     def state(self, slurm_id: int) -> str:
@@ -114,7 +114,7 @@ def _of(request: SubmitRequest, customer: str) -> SubmitRequest:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim that runs, or waits, until its test ends."""
+    """A claim that runs or waits until the end of its test."""
 
     key: JobKey
     slurm_id: int
@@ -122,7 +122,7 @@ class Claim:
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
-    """Alice's account is in the table, Bob's follows from the pattern: his wallet is its name."""
+    """The cluster. Alice's account is in the table; Bob's matches the pattern, which contains his wallet."""
     if os.getuid() != 0:
         pytest.skip("accounts are made by root")
     with ExitStack() as stack:
@@ -143,13 +143,13 @@ def _claim(site: Site, customer: str, request: SubmitRequest, state: str) -> Cla
 
 @pytest.fixture(scope="session")
 def running(site: Site) -> Claim:
-    """A claim of Alice on both nodes, with room beside it."""
+    """A claim of Alice on both nodes, which leaves room for other jobs."""
     return _claim(site, ALICE, replace(SMALL, ntasks=10, time_limit_minutes=600), "RUNNING")
 
 
 @pytest.fixture(scope="session")
 def waiting(site: Site, running: Claim, bobs: Claim) -> Claim:
-    """A claim of Alice for which there is no room beside the others; shorter jobs than those start before it."""
+    """A claim of Alice that waits because the other claims leave no room for it. Smaller jobs start before it."""
     assert running and bobs
     return _claim(site, ALICE, replace(SMALL, ntasks=16, time_limit_minutes=600), "PENDING")
 

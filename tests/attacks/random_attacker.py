@@ -1,7 +1,7 @@
-"""Seeded sequences of everything that a job's account can call, around a payload; the same seed is the same sequence.
+"""Seeded sequences of everything that a job's account can call, around a payload. A seed always gives one sequence.
 
-A step is a piece of bash that runs in the job, or as its account on the login node. Both know the job's ID, its FOLDER,
-NAME and COMMENT, and the VICTIM: the id of somebody else's job, its VICTIM_FOLDER and its VICTIM_COMMENT.
+A step is a piece of bash that runs in the job, or as its account on the login node. Both know the job's ID, FOLDER,
+NAME and COMMENT, and of another customer's job its id VICTIM, its VICTIM_FOLDER and its VICTIM_COMMENT.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SHORTEST_S, LONGEST_S = 5, 100
-QUIET_EVERY = 6  # this many sequences have a neighbour that does nothing but its work
+QUIET_EVERY = 6  # per this many sequences there is one neighbour that only does its work
 
-# Waits without a process of its own, so that no signal to the shell leaves one behind.
+# Waits without a child process, so that no signal to the shell leaves one behind.
 NAP = "exec 3<> <(:); nap() { local until=$((SECONDS + $1)); while ((SECONDS < until)); do read -r -t 1 -u 3; done; }\n"
 
 FIELDS = {
@@ -92,7 +92,7 @@ ANYWHERE = (
     "sacctmgr -i modify job where jobid=$VICTIM set comment=x", "echo 1 > $FOLDER/id", "echo 1 > $FOLDER/../../ledger",
     "ln -s /etc $FOLDER/tombstone", "mkdir $FOLDER/run/started", "rmdir $FOLDER/run/started",
 )  # fmt: skip
-# These outlive the job where nothing cleans up after it.
+# These outlive the job on clusters that do not clean up after it.
 DAEMONS = (
     "setsid -f sleep 150",
     "(trap '' HUP TERM; sleep 150) & disown",
@@ -109,7 +109,7 @@ ENDINGS = (
 
 @dataclass(frozen=True)
 class Step:
-    """A piece of bash, done `at_s` seconds after the start."""
+    """A piece of bash that runs `at_s` seconds after the start."""
 
     at_s: int
     text: str
@@ -117,7 +117,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Sequence:
-    """What one account does. The customer may ask for the end, or for more time, while the job runs."""
+    """The actions of one account. The customer may cancel the job or top it up while it runs."""
 
     seed: int
     length_s: int
@@ -131,7 +131,7 @@ class Sequence:
 
     @property
     def body(self) -> str:
-        """The payload: its steps between waits, then its end. A step that hangs is given up."""
+        """The payload: its steps with waits between them, then its end. A step that hangs is abandoned."""
         lines, now = [NAP], 0
         for step in self.inside:
             lines.append(f"nap {step.at_s - now}; {step.text}")
@@ -141,10 +141,10 @@ class Sequence:
 
 
 def sequence(seed: int, *, daemons: bool = False) -> Sequence:
-    """The sequence of a seed; `daemons` says whether the cluster ends what outlives a job."""
+    """The sequence of a seed. `daemons` is whether it may start processes that outlive the job."""
     chance = random.Random(seed)
     length_s = chance.randint(SHORTEST_S, LONGEST_S)
-    if chance.random() < 0.6:  # what is stolen shows after a minute only
+    if chance.random() < 0.6:  # stolen time shows only after a minute
         length_s = chance.randint(62, LONGEST_S)
     if seed % QUIET_EVERY == 0:
         return Sequence(seed, length_s, minutes=5, quiet=True)
@@ -154,7 +154,7 @@ def sequence(seed: int, *, daemons: bool = False) -> Sequence:
     if daemons and chance.random() < 0.2:
         inside.append(chance.choice(DAEMONS))
     outside = [chance.choice(pieces)(chance) for _ in range(chance.randint(0, 6))]
-    # What ends a job comes late more often than not, or the sequences would be short.
+    # Steps that end the job mostly come late, because otherwise the sequences would be short.
     at = {text: chance.randint(2 * last_s // 3, last_s) for text in (*inside, *outside)}
     at |= {text: chance.randint(1, last_s) for text in at if chance.random() < 0.5 and not _is_deadly(text)}
     ending = chance.choice([*ENDINGS, f"request complete_job $ID {chance.choice(CODES)}; nap 20"])

@@ -1,6 +1,6 @@
-"""Sequences of the random attacker, many at once on one cluster, and what each came to.
+"""Sequences of the random attacker, many at once on one cluster, and the outcome of each.
 
-A failing one is repeated by `.venv/bin/python -m tests.attacks.random_run BOX SEED...` (BOX is guarded or open).
+A failing sequence is repeated with `.venv/bin/python -m tests.attacks.random_run BOX SEED...` (BOX is guarded or open).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SPECS = {
     "open": ClusterSpec("open", nodes=2, cpus_per_node=32, mem_per_node_mb=64_000, guard=False, accounting=False),
 }
 TOP_UP_MINUTES = 1
-LAUNCH_FAILS_WITHIN_S = 60  # the promise, not the product's own figure
-ENDED_AFTER_S = 105  # the customers of what goes on ask for its end
+LAUNCH_FAILS_WITHIN_S = 60  # the documented promise, not the constant of the product
+ENDED_AFTER_S = 105  # then the customers cancel the jobs that still run
 OVER_WITHIN_S = 240  # after that
 STARTED_WITHIN_S = 150
-SLOW_S = 10  # within which a busy machine starts a payload, and ends it
+SLOW_S = 10  # the time in which a busy machine starts or ends a payload
 EPILOG = """#!/bin/sh
 # As sites without cgroups have it: nothing of an account outlives its job. Each account here has one job.
 pkill -KILL -u "$SLURM_JOB_UID"
@@ -43,7 +43,7 @@ exit 0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sequence came to: the job as the chain has it, the minutes billed, and when it really ran."""
+    """The outcome of a sequence: the job on chain, the billed minutes, and when it really ran."""
 
     box: str
     plan: Sequence
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def wrong(self) -> list[str]:
-        """Which promises were broken."""
+        """The broken promises."""
         job, seconds, found = self.job, self.ran.seconds, []
         if job.status.claimed:
             found.append(f"it is not over, but {job.status.words}")
@@ -84,10 +84,12 @@ class Outcome:
         return found
 
     def _disturbed(self) -> list[str]:
-        """What was done to one who attacks nobody."""
+        """Damage to a job that attacks nothing."""
         found = []
         if (self.job.status, self.job.exit_status) != (JobStatus.FAILED, 7 << 8):
-            found.append(f"somebody ended it: {self.job.status.words}, {self.job.exit_status}, {self.job.last_error}")
+            found.append(
+                f"another account ended it: {self.job.status.words}, {self.job.exit_status}, {self.job.last_error}"
+            )
         if self.billed not in (minutes_begun(self.plan.length_s), minutes_begun(self.plan.length_s + SLOW_S)):
             found.append(f"it worked for {self.plan.length_s} s and pays for {self.billed} min")
         if self.log != "done\n":
@@ -97,7 +99,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Player:
-    """A sequence, the account that plays it, and its claim."""
+    """A sequence, the account that runs it, and its claim."""
 
     plan: Sequence
     who: Attacker
@@ -109,7 +111,7 @@ class Player:
 
 
 async def play(folder: Path, seeds: dict[str, Many[int]]) -> list[Outcome]:
-    """Play sequences on boxes, all at once."""
+    """Run sequences on clusters, all at once."""
     with ExitStack() as stack:
         requests = requests_in(stack.enter_context(open_folder()))
         specs = {name: SPECS[name] for name in seeds}
@@ -137,7 +139,7 @@ def _clean_after_jobs(box: Box, folder: Path) -> None:
 
 
 class _Game:
-    """One cluster with its players."""
+    """One cluster and its players."""
 
     def __init__(self, name: str, box: Box, people: dict[int, Attacker], *, daemons: bool) -> None:
         self.name, self.box, self.people, self.books = name, box, people, Books()
@@ -154,7 +156,7 @@ class _Game:
     async def play(self) -> None:
         async with supervisor(self.books, self.settings) as one:
             asking = [asyncio.create_task(self._ask(player)) for player in self.players]
-            with suppress(TimeoutError):  # what is not over then shows in its outcome
+            with suppress(TimeoutError):  # the outcome shows jobs that are not over by then
                 async with asyncio.timeout(ENDED_AFTER_S + OVER_WITHIN_S):
                     await asyncio.gather(*(self._play(one, player) for player in self.players))
             for task in asking:
@@ -188,7 +190,7 @@ class _Game:
         await asyncio.to_thread(player.who.bash, f"ID={slurm_id}\n{self._variables(player)}{step.text}")
 
     async def _ask(self, player: Player) -> None:
-        """What the customer wants while the job goes on."""
+        """The requests of the customer while the job runs."""
         await self._submitted(player)
         plan, began = player.plan, time.monotonic()
         wishes = [(plan.topped_up_at_s, True), (plan.cancelled_at_s, False), (ENDED_AFTER_S, False)]
@@ -200,7 +202,7 @@ class _Game:
                 self.books.cancel(player.claim)
 
     def _variables(self, player: Player) -> str:
-        """What steps know. Ids are given out from 1 on, so that another one is easily guessed."""
+        """The variables of the steps. Ids count from 1, so other ids are easy to guess."""
         others = [other for other in self.players if other is not player] or [player]
         victim = others[player.plan.seed % len(others)]
         count = len(self.players)
@@ -216,7 +218,7 @@ def _text(file: Path) -> str:
 
 
 def table(outcomes: Many[Outcome]) -> str:
-    """A row per sequence, with what is wrong and how to repeat it below."""
+    """One row per sequence. Below it stand the broken promises and the command that repeats it."""
     lines = []
     for outcome in outcomes:
         lines.append(outcome.row)
@@ -226,7 +228,7 @@ def table(outcomes: Many[Outcome]) -> str:
 
 
 def main(box: str, *seeds: str) -> None:
-    """Play these seeds again, beside one who attacks nobody."""
+    """Run these seeds again, beside a job that attacks nothing."""
     wanted = [int(seed) for seed in seeds]
     with open_folder() as folder:
         outcomes = asyncio.run(play(folder, {box: sorted({*wanted, QUIET_EVERY * 1_000_000})}))

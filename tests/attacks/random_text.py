@@ -1,6 +1,6 @@
-"""Texts that a Slurm user could choose: every byte but NUL, shell code, options, and forged rows of somebody's claim.
+"""Texts that a Slurm user could choose: every byte but NUL, shell code, options, and forged rows of claims.
 
-The same seed gives the same texts. A text is a `str` as Python has file names, so that each byte survives.
+A seed always gives the same texts. A text is a `str` with surrogate escapes, as for file names, to keep each byte.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from deepgrid.lifecycle.job import JobKey
 
-# What Python, awk, a shell or a terminal may take for the end of a line.
+# Characters that Python, awk, a shell or a terminal may treat as the end of a line.
 LINE_ENDS = ("\n", "\n\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
 OPTIONS = (
     "-u root", "--user=root", "--me", "--uid=0", "-rf /", "--", "-", "-t all", "%A %k", "0", "00042", "1e9", "inf", "²",
@@ -20,7 +20,7 @@ OPTIONS = (
 
 
 class Texts:
-    """Random texts of one seed: about `claims` (the claim, its Slurm id and user id), running `program` if they can."""
+    """Random texts of one seed. They forge rows of `claims` (claim, Slurm id, user id) and try to run `program`."""
 
     def __init__(self, seed: int, claims: Sequence[tuple[JobKey, int, int]], program: str) -> None:
         self.rng = random.Random(seed)
@@ -28,7 +28,7 @@ class Texts:
         self._program = program
 
     def text(self, most: int = 1000) -> str:
-        """One text of at most so many bytes."""
+        """One text of at most `most` bytes."""
         pieces = [self._piece() for _ in range(self.rng.choice((1, 1, 2, 3)))]
         raw = self.rng.choice(("", " ", "|", *LINE_ENDS)).join(pieces).encode(errors="surrogateescape")[:most]
         return raw.replace(b"\0", b"").decode(errors="surrogateescape")
@@ -53,13 +53,13 @@ class Texts:
         return self.rng.choice(OPTIONS)
 
     def _name(self) -> str:
-        """A claim's name or comment, or almost."""
+        """A claim's name or comment, or one that differs slightly."""
         key, slurm_id, user = self.rng.choice(self._claims)
         exact = self.rng.choice((key.name, key.comment, key.folder, f"comment={key.comment}", str(slurm_id), str(user)))
         return self.rng.choice((exact, exact, exact[:-1], f" {exact}", f"{exact} ", f"{exact}\n", f"\n{exact}"))
 
     def _row(self) -> str:
-        """A line that some command or script of ours could have said of a claim."""
+        """A line that a command or a script of the product could have printed about a claim."""
         key, slurm_id, user = self.rng.choice(self._claims)
         state = self.rng.choice(("COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL", "PENDING", "RUNNING"))
         other = self.rng.choice((slurm_id, user, 666, 0))
@@ -78,7 +78,7 @@ class Texts:
         return f"{end}{line}{end}"
 
     def _record(self) -> str:
-        """A completion record of a claim, or lines of one."""
+        """A completion record of a claim, or some of its lines."""
         key, slurm_id, user = self.rng.choice(self._claims)
         end = self.rng.choice(LINE_ENDS)
         lines = [

@@ -1,4 +1,4 @@
-"""The table of attacks: each test says in its marker who attacks what, what is gained at most, and why."""
+"""The table of attacks. The marker of each test names the attacker, the attack, the largest gain and the defence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKER = "attack"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Attack:
-    """One row of the table. `gain` is the most that the attacker has in the end."""
+    """One row of the table. `gain` is the most that the attacker gains."""
 
     attack: str
     attacker: str
@@ -22,18 +22,18 @@ class Attack:
     defence: str
 
     def told(self) -> str:
-        """As a property of a test's report, which crosses processes."""
+        """The row as text for a test report, which may come from another process."""
         return json.dumps(asdict(self))
 
 
 def attack_of(item: pytest.Item) -> Attack | None:
-    """What the marker says: `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`."""
+    """The row in a marker `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`."""
     marker = item.get_closest_marker(MARKER)
     return Attack(*marker.args, **marker.kwargs) if marker else None
 
 
 def table(told: Iterable[str]) -> str:
-    """The rows of all tests that ran, each attack once, ordered by attacker."""
+    """The rows of all tests that ran, without duplicates, ordered by attacker."""
     rows = sorted({Attack(**json.loads(text)) for text in told}, key=lambda row: (row.attacker, row.attack))
     lines = [f"{len(rows)} attacks", ""]
     for attacker in dict.fromkeys(row.attacker for row in rows):

@@ -1,4 +1,4 @@
-"""When the processes of accounts really ran, sampled from outside once a second; what a payload says does not count."""
+"""When the processes of accounts really ran, sampled from outside every second, without trust in payloads."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Self
 from tests.attacks.attacker import OUTSIDE
 
 EVERY_S = 1.0
-LONGEST_S = 3.0  # between two samples, for the time between them to count
+LONGEST_S = 3.0  # the time between two samples counts only below this
 
 
 @dataclass
 class Ran:
-    """For how many seconds an account's jobs ran, and over which span, by the monotonic clock."""
+    """The seconds in which the jobs of an account ran, and the span of them, by the monotonic clock."""
 
     seconds: float = 0.0
     first: float | None = None
@@ -33,9 +33,9 @@ class Ran:
 
 @dataclass
 class Sampler:
-    """Samples while its context lasts. A process counts if it is the account's and not one of OUTSIDE's group.
+    """Samples for the duration of its context. Processes of the account count, except those with the group OUTSIDE.
 
-    The group is the test's mark on what it runs in the account itself: no process can leave a group or join one.
+    The test gives this group to processes that it starts as the account. No process can leave or join a group.
     """
 
     uids: frozenset[int]
@@ -65,10 +65,10 @@ class Sampler:
 
 
 def _running(uids: frozenset[int]) -> Iterable[int]:
-    """Accounts with a live process of a job."""
+    """The accounts with a live process of a job."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
-            with suppress(OSError):  # it has just ended
+            with suppress(OSError):  # the process has just ended
                 uid = entry.stat().st_uid
                 if uid in uids and _counts(Path(entry.path)):
                     yield uid

@@ -1,4 +1,4 @@
-"""The page of attacks says what the tests do, and there are as many as were promised."""
+"""The page of attacks matches the tests, and there are as many attacks as documented."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ AT_LEAST = 60
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "write it anew: .venv/bin/python -m tests.attacks.page"
+    assert PAGE.read_text() == page(), "write the page again: .venv/bin/python -m tests.attacks.page"
 
 
 def test_there_are_many_attacks_by_different_attackers() -> None:

@@ -36,7 +36,7 @@ class Scene:
         return Attacker(name, getpwnam(name).pw_uid)
 
     def submit(self, cluster: str, who: Attacker, script: str, *options: str) -> int:
-        """Submit as the supervisor does for a customer; returns the job's id."""
+        """Submit a job for a customer, as the supervisor does. Returns the job's id."""
         uid = [f"--uid={who.uid}", f"--gid={who.uid}"] if who.uid == getpwnam(who.name).pw_gid else []
         command = ["sbatch", "--parsable", *uid, "--chdir=/tmp", "--output=/dev/null", *options, f"--wrap={script}"]
         return int(self.box(cluster).slurm(*command))
@@ -56,7 +56,7 @@ def eventually(holds: Callable[[], bool], told: Callable[[], object]) -> None:
 
 
 def commands_of(uid: int) -> list[str]:
-    """Command lines of the live processes of an account."""
+    """The command lines of the live processes of an account."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, StopIteration):

@@ -1,4 +1,4 @@
-"""A stranger's account that reads what all processes of this machine were started with, again and again."""
+"""A stranger's account that repeatedly reads the arguments and environments of all processes of this machine."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ while True:
                 seen.add(text)
                 print(name, text, flush=True)
 """
-# Not as root: the stranger is then this account, which may read its own environment; arguments are what counts.
+# Without root the stranger is this account, which may read its own environment. Then only arguments count.
 STRANGER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.getuid() == 0 else []
 
 
 class Watcher:
-    """What was seen so far, a line of `/proc` each."""
+    """The findings so far, one line of `/proc` each."""
 
     def __init__(self, process: subprocess.Popen[str], mark: str, flag: Path) -> None:
         assert process.stdout
@@ -59,15 +59,15 @@ class Watcher:
 
 
 def mark() -> str:
-    """A text that stands nowhere else."""
+    """A text that occurs nowhere else."""
     return f"mark{secrets.token_hex(8)}"
 
 
 @contextmanager
 def watched(*marks: str, flag: Path) -> Iterator[Watcher]:
-    """Meanwhile, a stranger looks for these marks in arguments and environments of all processes.
+    """A stranger looks for these marks in arguments and environments of all processes during the context.
 
-    The file `flag` is there once the first mark was seen, for what has to wait for that.
+    The file `flag` exists once the first mark was seen.
     """
     process = subprocess.Popen(
         [*STRANGER, sys.executable, "-c", WATCH], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
