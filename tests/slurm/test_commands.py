@@ -11,7 +11,7 @@ from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import (
-    FORGOTTEN,
+    FORGOTTEN_REASON,
     Completions,
     Sacct,
     Squeue,
@@ -75,7 +75,7 @@ def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
     assert rows[6].ended_at is None, "an unknown end is no end"
     assert (rows[7].exit_status, rows[7].started_at, rows[7].ended_at) == (0, None, None)
     assert 8 not in rows
-    assert (rows[9].reason, rows[4].reason) == (FORGOTTEN, ""), "who cancels is named"
+    assert (rows[9].reason, rows[4].reason) == (FORGOTTEN_REASON, ""), "who cancels is named"
     assert (rows[10].state, rows[10].ended_at) == ("REQUEUED", 1795208920)
     again = [(row.user, row.follows) for row in found if row.slurm_id == 10]
     assert again == [("999", False), ("999", True), ("998", False)], (
