@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,10 +24,10 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.client import ServicesClient
 
 if TYPE_CHECKING:
     from deepgrid.customer.order import Order
+    from deepgrid.services.client import ServicesClient
 
 T = TypeVar("T")
 
@@ -56,7 +57,6 @@ class CustomerSession:
         address: The customer's address.
         chain: Reads jobs, providers and balances.
         writer: Sends transactions.
-        services: The Job Definition service and the log service.
     """
 
     def __init__(self, chain: Chain, wallet: Wallet, services_url: str = "") -> None:
@@ -64,7 +64,28 @@ class CustomerSession:
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
-        self.services = ServicesClient.of(chain.book, wallet.account, services_url)
+        self._wallet = wallet
+        self._services_url = services_url
+
+    @cached_property
+    def services(self) -> ServicesClient:
+        """The Job Definition service and the log service.
+
+        Raises:
+            ConfigurationError: The URL of the services is refused, for example because it is not encrypted.
+        """
+        # Here, because HTTP and signatures take 0.3 s to load, which commands that only read the chain save.
+        from deepgrid.services.client import ServicesClient
+
+        return ServicesClient.of(self.chain.book, self._wallet.account, self._services_url)
+
+    async def close(self) -> None:
+        """Close the connections. Called by `customer_session`."""
+        try:
+            if "services" in vars(self):
+                await self.services.close()
+        finally:
+            await self.sender.close()
 
     async def check(self, order: Order, *, approve: bool = True) -> None:
         """Check that the grid would accept the order now. Nothing is sent.
@@ -245,7 +266,6 @@ async def customer_session(settings: CustomerSettings) -> AsyncIterator[Customer
     async with await Chain.connect(AddressBook.load(settings.book)) as chain:
         session = CustomerSession(chain, wallet, settings.services_url)
         try:
-            async with session.services:
-                yield session
+            yield session
         finally:
-            await session.sender.close()
+            await session.close()

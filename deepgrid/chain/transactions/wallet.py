@@ -11,11 +11,18 @@ import re
 import stat
 import tempfile
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deepgrid.chain.transactions.eth_account_import import Account, LocalAccount
+from eth_keys.datatypes import PrivateKey
+from eth_utils.exceptions import ValidationError
+
 from deepgrid.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from eth_account import Account
+    from eth_account.signers.local import LocalAccount
 
 PASSWORD_VARIABLE = "DEEPGRID_KEY_PASSWORD"
 LARGEST_KEY_FILE_BYTES = 64 * 1024
@@ -23,12 +30,28 @@ LARGEST_KEY_FILE_BYTES = 64 * 1024
 _RAW_KEY = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64})")
 
 
+class _Secret:
+    """A private key that no representation shows."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+
+
 class Wallet:
     """One account; made by `load` and `create`. `key_file` is None for a key that is in memory only."""
 
-    def __init__(self, account: LocalAccount, key_file: Path | None = None) -> None:
-        self.account = account
+    def __init__(self, key: bytes, key_file: Path | None = None) -> None:
+        self.address = str(PrivateKey(key).public_key.to_checksum_address())
         self.key_file = key_file
+        self._secret = _Secret(key)
+
+    @cached_property
+    def account(self) -> LocalAccount:
+        """The account that signs."""
+        account: LocalAccount = _accounts().from_key(self._secret.key)
+        return account
 
     @classmethod
     def load(cls, path: Path | str) -> Wallet:
@@ -37,7 +60,11 @@ class Wallet:
         Raises ConfigurationError when the file is missing, is not a key, or others may read it.
         """
         where = Path(path).expanduser()
-        return cls(_account(_read_private(where), where), where)
+        key = _key(_read_private(where), where)
+        try:
+            return cls(key, where)
+        except (ValidationError, ValueError):  # 0, beyond the curve's order, or of another length
+            raise ConfigurationError(f"The key file {where} holds a number that is not a key.") from None
 
     @classmethod
     def create(cls, path: Path | str) -> Wallet:
@@ -49,11 +76,11 @@ class Wallet:
         if not where.parent.exists():
             where.parent.mkdir(parents=True, exist_ok=True)
             where.parent.chmod(0o700)
-        account: LocalAccount = Account.create()
+        key = bytes(_accounts().create().key)
         descriptor, draft = tempfile.mkstemp(dir=where.parent, prefix=".key.")
         try:
             with os.fdopen(descriptor, "w") as file:
-                file.write(f"0x{bytes(account.key).hex()}\n")
+                file.write(f"0x{key.hex()}\n")
                 file.flush()
                 os.fsync(file.fileno())
             os.link(draft, where)  # unlike a rename, a link never replaces
@@ -61,12 +88,7 @@ class Wallet:
             raise ConfigurationError(f"{where} exists; a key file is never overwritten.") from None
         finally:
             os.unlink(draft)
-        return cls(account, where)
-
-    @property
-    def address(self) -> str:
-        """The account's address, with checksum."""
-        return str(self.account.address)
+        return cls(key, where)
 
     @property
     def lease_file(self) -> Path | None:
@@ -108,30 +130,32 @@ def _read_private(where: Path) -> str:
     return content.decode("ascii", errors="replace").strip()
 
 
-def _account(text: str, where: Path) -> LocalAccount:
-    """The account of a key's text. No message here may repeat any of that text."""
+def _key(text: str, where: Path) -> bytes:
+    """The key in a key file's text. No message here may repeat any of that text."""
     if text.startswith("{"):
         return _decrypt(text, where)
     raw = _RAW_KEY.fullmatch(text)
     if raw is None:
         raise ConfigurationError(f"The key file {where} holds neither 64 hex digits nor a keystore.")
-    try:
-        account: LocalAccount = Account.from_key(raw[1])
-    except ValueError:  # 0, or beyond the curve's order
-        raise ConfigurationError(f"The key file {where} holds a number that is not a key.") from None
-    return account
+    return bytes.fromhex(raw[1])
 
 
-def _decrypt(keystore: str, where: Path) -> LocalAccount:
+def _decrypt(keystore: str, where: Path) -> bytes:
     password = os.environ.get(PASSWORD_VARIABLE)
     if password is None:
         raise ConfigurationError(
             f"The key file {where} is encrypted.", next_step=f"Put its password into {PASSWORD_VARIABLE}."
         )
     try:
-        account: LocalAccount = Account.from_key(Account.decrypt(keystore, password))
+        return bytes(_accounts().decrypt(keystore, password))
     except (ValueError, KeyError, TypeError, NotImplementedError):
         raise ConfigurationError(
             f"The keystore {where} does not open.", next_step=f"Check the password in {PASSWORD_VARIABLE}."
         ) from None
-    return account
+
+
+def _accounts() -> type[Account]:
+    """eth_account's entry point. It takes 0.2 s to load, which commands save when they sign nothing."""
+    from eth_account import Account
+
+    return Account
