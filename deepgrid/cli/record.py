@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.history import Settlement, Transition
@@ -18,7 +18,9 @@ from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.messages import Notice
+
+if TYPE_CHECKING:
+    from deepgrid.services.messages import Notice
 
 
 @dataclass(frozen=True)
