@@ -14,7 +14,7 @@ from tests.onemachine.support import run
 def test_help_lists_every_command(args: tuple[str, ...]) -> None:
     done = run(*args)
     assert done.returncode == 0
-    for command in ("setup", "demo", "up", "down", "status", "test", "lint", "bench"):
+    for command in ("setup", "demo", "up", "down", "status", "test", "lint", "bench", "docs"):
         assert f"\n  {command} " in done.stdout
 
 
