@@ -1,4 +1,4 @@
-"""A candidate in a process of its own, to be killed or stopped: prints `leading EPOCH`, later `deposed`."""
+"""A candidate in a separate process, which a test can kill or stop. Prints `leading EPOCH`, later `deposed`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from deepgrid.slurm.supervision.leader import Leader, LeaderSettings
 
 
 async def main() -> None:
-    """Lead the provider of the first argument, at a pace of the second, on the cluster of the third."""
-    provider, pace, raw = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
+    """Lead a provider. Arguments: the provider, LeaderSettings as JSON, and LoginSettings as JSON."""
+    provider, timing, raw = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
     paths = {name: Path(raw[name]) for name in ("key_file", "known_hosts_file")}
     settings = LoginSettings(**{**raw, **paths})
     login = Login(settings)
     cluster = Cluster(login, settings)
-    leader = Leader(login, cluster, provider, LeaderSettings(**pace))
+    leader = Leader(login, cluster, provider, LeaderSettings(**timing))
     await leader.elected()
     assert cluster.term is not None
     print(f"leading {cluster.term.epoch}", flush=True)

@@ -1,4 +1,4 @@
-"""One real cluster for all tests here: controller, two nodes, sshd, accounting, hooks; jobs under their own account."""
+"""One real cluster for all tests here: controller, two nodes, sshd, accounting, hooks, and an account for jobs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def key() -> JobKey:
 
 @pytest.fixture
 def held(box: Box) -> Iterator[Callable[[], None]]:
-    """No job starts until the test calls it (or ends)."""
+    """Keeps all jobs from starting until the test calls it or ends."""
 
     def release() -> None:
         box.slurm("scontrol", "update", f"PartitionName={box.settings.partition}", "State=UP")
@@ -68,6 +68,6 @@ def held(box: Box) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def stop(box: Box) -> Iterator[Callable[[str], None]]:
-    """Stops a daemon; whatever was stopped runs again after the test."""
+    """Stops a daemon. All stopped daemons start again after the test."""
     yield box.stop
     box.start()

@@ -1,4 +1,4 @@
-"""Loses behind everybody's back: a job out of queue, spool and the accounting's database; a controller's state."""
+"""Simulates loss of data: a job that vanishes from queue, spool and accounting, and a controller without its state."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NEVER_GIVEN = 4_000_000_000  # an id that no job here gets
 
 
 def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
-    """Make a waiting or running job one that the cluster has never heard of."""
-    # What the hook records is nobody's, what the controller remembers is of another id; what accounting has goes.
+    """Remove all traces of a waiting or running job from the cluster."""
+    # The hook's record gets a comment of no claim, the claim's id a number of no job. Accounting's row is deleted.
     for number in _slurm(site, cluster, "squeue", "-h", "-a", "-n", key.name, "-o", "%A").split():
         _slurm(site, cluster, "scontrol", "update", f"JobId={number}", "Comment=lost")
     _slurm(site, cluster, "scancel", "-n", key.name)
@@ -34,7 +34,7 @@ def lose(site: SlurmSite, cluster: str, key: JobKey) -> None:
 
 
 def lose_state(site: SlurmSite, table: ProcessTable, cluster: str, put_back: Path | None = None) -> None:
-    """Kill the controller; it comes back without its saved state, or with the one that was put back."""
+    """Kill the controller and start it without its saved state, or with the state in `put_back`."""
     table.stop(f"{cluster}-slurmctld", signal.SIGKILL)
     folder = Path(site.login(cluster).grid_root).parent / "slurmctld"
     shutil.rmtree(folder)

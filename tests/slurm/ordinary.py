@@ -1,4 +1,4 @@
-"""A supervisor whose account on the login node is an ordinary one, with what its site grants it."""
+"""A supervisor with an ordinary account on the login node, and with the rights that its site grants."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SetEnv SLURM_CONF={slurm_conf}
 
 @contextmanager
 def sshd(box: Box, folder: Path, user: str, more: str = "") -> Iterator[LoginSettings]:
-    """A second sshd of the login node, which lets in `user` only, by a key of its own."""
+    """A second sshd of the login node, which admits only `user`, with a separate key."""
     for name in ("host", "client"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copy(folder / "client.pub", folder / "authorized_keys")
@@ -70,7 +70,7 @@ def _wait_for(port: int) -> None:
 
 @contextmanager
 def sudoers(user: str, accounts: Sequence[str]) -> Iterator[None]:
-    """The rule with which a site lets `user` act as the accounts of its customers."""
+    """The sudoers rule by which `user` can act as these accounts of customers."""
     file = Path("/etc/sudoers.d") / user
     file.write_text(f"{user} ALL=({','.join(accounts)}) NOPASSWD: ALL\n")
     file.chmod(0o440)
@@ -83,7 +83,7 @@ def sudoers(user: str, accounts: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def hook_for(box: Box, settings: LoginSettings) -> Iterator[None]:
-    """The cluster's submit hook as for the supervisor with these settings."""
+    """The cluster's submit hook for a supervisor with these settings."""
     hook = Path(box.site.environment(box.name)["SLURM_CONF"]).with_name("job_submit.lua")
     before = hook.read_text()
     user = getpwnam(settings.user)
@@ -96,7 +96,7 @@ def hook_for(box: Box, settings: LoginSettings) -> Iterator[None]:
 
 @contextmanager
 def wrapper_for(box: Box, settings: LoginSettings) -> Iterator[LoginSettings]:
-    """The submission wrapper, installed as root has it, and the rule that lets the supervisor run it."""
+    """The submission wrapper, installed by root, and the sudoers rule that lets the supervisor run it."""
     path = Path("/usr/local/sbin") / f"deepgrid-sbatch-{settings.user}"
     settings = replace(settings, submit_wrapper=str(path))
     conf = box.site.environment(box.name)["SLURM_CONF"]
@@ -115,7 +115,7 @@ def wrapper_for(box: Box, settings: LoginSettings) -> Iterator[LoginSettings]:
 
 @contextmanager
 def operator(box: Box, user: str) -> Iterator[None]:
-    """`user` may change everybody's jobs."""
+    """Make `user` an operator of Slurm, who can change all jobs."""
     box.slurm("sacctmgr", "-i", "-Q", "add", "user", user, "account=root", "adminlevel=operator")
     try:
         yield
@@ -125,7 +125,7 @@ def operator(box: Box, user: str) -> Iterator[None]:
 
 @contextmanager
 def folders_of(box: Box, user: str) -> Iterator[None]:
-    """The grid's folders are this supervisor's."""
+    """Make this account the owner of the grid's folders."""
     root = Path(box.settings.grid_root)
     places = root, root / "jobs", root / "spool"
     ledger = root / "ledger"
@@ -143,7 +143,7 @@ def folders_of(box: Box, user: str) -> Iterator[None]:
 def ordinary_supervisor(
     box: Box, folder: Path, accounts: CustomerAccounts, *, wrapper: bool = True
 ) -> Iterator[LoginSettings]:
-    """A login account that may become those of the table, and submit for them: by the wrapper, or as them."""
+    """A login account that can become the accounts of the table, and submits for them by the wrapper or as them."""
     with ExitStack() as stack:
         user = stack.enter_context(account())
         stack.enter_context(sudoers(user, list(accounts.table.values())))

@@ -1,4 +1,4 @@
-"""Unix accounts that tests make, and remove again; names differ from run to run, as runs share the machine."""
+"""Unix accounts that tests make and remove. Their names differ in each run, as runs share the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATABASES = (Path("/etc/passwd"), Path("/etc/group"))
 
 @contextmanager
 def account() -> Iterator[str]:
-    """An account as an administrator makes it, with a group of its own, without a password and a home."""
+    """An account as an administrator makes it: with its own group, without a password and a home."""
     name = f"dg-{secrets.token_hex(6)}"
     number = str(_free_id())
     options = ["--user-group", "--uid", number, "--no-create-home", "--home-dir", "/", "--shell", "/bin/sh"]
@@ -31,7 +31,7 @@ def account() -> Iterator[str]:
 
 @contextmanager
 def wallet_account(number: int | None = None) -> Iterator[str]:
-    """An account whose name is a wallet address, which useradd takes for too long and the databases do not."""
+    """An account whose name is a wallet address. useradd refuses it as too long, the databases accept it."""
     name = f"0x{secrets.token_hex(20)}"
     number = _free_id() if number is None else number
     lines = (f"{name}:x:{number}:{number}::/:/bin/sh", f"{name}:x:{number}:")
@@ -45,7 +45,7 @@ def wallet_account(number: int | None = None) -> Iterator[str]:
 
 
 def remove_accounts(state: Path) -> None:
-    """Remove the accounts that a grid with this state folder made for its customers; the grid must be down."""
+    """Remove the accounts that a grid with this state folder made for its customers. The grid must be down."""
     for book in state.glob("slurm/*/accounts"):
         for name in admitted(book):
             subprocess.run(["userdel", "--force", name], check=False, capture_output=True)
@@ -59,7 +59,7 @@ def _free_id() -> int:
 
 
 def _rewrite(database: Path, line: str, *, present: bool) -> None:
-    """Add or remove a line as lckpwdf(3) has it: under the lock that useradd takes too, and at one stroke."""
+    """Add or remove a line atomically, under the lock of lckpwdf(3), which useradd also takes."""
     with Path("/etc/.pwd.lock").open("w") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
         found = database.stat()

@@ -1,4 +1,4 @@
-"""What the tests of the real cluster share: the cluster in its administrator's hands, claims, waiting."""
+"""Shared by the tests on a real cluster: the cluster as its administrator sees it, claims, and waiting."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _serial = count(1)
 
 @dataclass(frozen=True)
 class Box:
-    """The cluster under test, with the ways of its administrator."""
+    """The cluster under test, with the rights of its administrator."""
 
     site: SlurmSite
     table: ProcessTable
@@ -53,14 +53,14 @@ class Box:
         return done.stdout
 
     def stop(self, daemon: str) -> None:
-        """Stop one daemon, an sshd with its sessions."""
+        """Stop one daemon. An sshd is stopped with its sessions."""
         if daemon == "sshd":
             self.site.stop_login(self.table, self.name)
         else:
             self.table.stop(f"{self.name}-{daemon}" if daemon == "slurmctld" else daemon)
 
     def start(self) -> None:
-        """Start again what was stopped."""
+        """Start all stopped daemons again."""
         self.site.start(self.table)
 
     def folder(self, key: JobKey) -> Path:
@@ -75,7 +75,7 @@ class Box:
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A folder that others may pass through, unlike pytest's own, so that jobs get their own account."""
+    """A folder that other accounts can pass through, unlike pytest's, so that jobs can run under another account."""
     folder = Path(tempfile.mkdtemp(prefix="dg-slurm-"))
     folder.chmod(0o755)
     try:
@@ -86,7 +86,7 @@ def open_folder() -> Iterator[Path]:
 
 @contextmanager
 def running_box(spec: ClusterSpec) -> Iterator[Box]:
-    """A cluster of its own."""
+    """A separate cluster."""
     with open_folder() as folder, running_site(folder, spec) as (site, table):
         yield Box(site, table, spec.name)
 
@@ -97,7 +97,7 @@ def new_key() -> JobKey:
 
 
 def hand_over(box: Box, key: JobKey) -> str:
-    """Leave what a claim that was handed to Slurm has left on the login node; returns the account."""
+    """Make the files of a claim that was handed to Slurm, and return its account."""
     account = box.settings.job_account or box.settings.user
     box.folder(key).mkdir(parents=True)
     (box.folder(key) / "account").write_text(f"{account} {getpwnam(account).pw_uid}\n")
@@ -105,7 +105,7 @@ def hand_over(box: Box, key: JobKey) -> str:
 
 
 class LoginWith:
-    """A login whose commands find more in their environment."""
+    """A login whose commands get additional environment variables."""
 
     def __init__(self, login: Runner, **variables: str) -> None:
         self._login = login
@@ -122,7 +122,7 @@ WAIT_FOR_LEAVE = "until [ -e leave ]; do sleep 0.1; done"
 
 
 def leave(box: Box, key: JobKey) -> None:
-    """Let a job go on that does WAIT_FOR_LEAVE in its own folder."""
+    """Let a job continue that runs WAIT_FOR_LEAVE."""
     (box.folder(key) / "run" / "leave").touch()
 
 
@@ -140,7 +140,7 @@ async def until(monitor: SlurmMonitor, key: JobKey, *phases: Phase) -> SlurmJob:
 
 
 async def printed(cluster: Cluster, key: JobKey) -> None:
-    """Wait until the claim's job wrote something, and so is past what a cancellation would keep from starting."""
+    """Wait until the claim's job printed something: its payload runs, and a cancellation cannot prevent it."""
     async with asyncio.timeout(WAIT_S):
         while not await cluster.read_output({key: 0}):
             await asyncio.sleep(0.1)
@@ -152,16 +152,17 @@ async def ended(monitor: SlurmMonitor, key: JobKey) -> SlurmJob:
 
 
 async def ends(cluster: Cluster, *keys: JobKey) -> dict[JobKey, SlurmJob]:
-    """The ends of those claims that have ended, as concluded by who looks now."""
+    """The ends of those claims that have ended, by one new query."""
     _, states = await query_verdicts(cluster, keys)
     return {key: job for key, job in states.items() if job.phase is Phase.ENDED}
 
 
 async def by_accounting(cluster: Cluster, key: JobKey) -> SlurmJob:
-    """The claim's end as accounting has it, once it does; until then it has none."""
-    look = await cluster.snapshot([key])
+    """Wait until accounting has the claim's end, and return it."""
+    snapshot = await cluster.snapshot([key])
+    ids = {key: snapshot.ids.get(key.comment)}
     deadline = time.monotonic() + WAIT_S
-    while (end := look.records_of(key, await cluster.accounting_of({key: look.ids.get(key.comment)})).end) is None:
-        assert time.monotonic() < deadline, "accounting knows no end of it"
+    while (end := snapshot.records_of(key, await cluster.accounting_of(ids)).end) is None:
+        assert time.monotonic() < deadline, "accounting has no end of the job"
         await asyncio.sleep(0.1)
     return end

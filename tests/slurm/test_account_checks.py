@@ -1,4 +1,4 @@
-"""What `dps provider doctor` says of the accounts of jobs: for the facts of many sites, and on real ones."""
+"""Findings of `dps provider doctor` on the accounts of jobs, for the facts of many sites and on real sites."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Known], LoginSettings, str, Lev
     "one account": (
         ROOT, {"jobs": Known(999)}, replace(LOGIN, job_account="jobs"), "accounts", Level.WARNING, "the account jobs:",
     ),
-    "one account that is not there": (
+    "one account that does not exist": (
         ROOT, {}, replace(LOGIN, job_account="jobs"), "accounts", Level.BAD, "no account jobs: their jobs are refused",
     ),
     "table": (ROOT, THERE, TABLE, "accounts", Level.GOOD, "2 customers have accounts of their own, all others are ref"),
@@ -44,7 +44,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Known], LoginSettings, str, Lev
     "table, one missing": (ROOT, {"bob": Known(1002)}, TABLE, "accounts", Level.BAD, "no account alice:"),
     "table, one is root": (ROOT, {**THERE, "bob": Known(0)}, TABLE, "accounts", Level.BAD, "bob is root"),
     "pattern": ({**ROOT, "like": "7"}, {}, PATTERN, "accounts", Level.GOOD, "ds-{digits:24}, 7 of which"),
-    "pattern, nobody": ({**ROOT, "like": "0"}, {}, PATTERN, "accounts", Level.WARNING, "0 of which"),
+    "pattern, no account exists": ({**ROOT, "like": "0"}, {}, PATTERN, "accounts", Level.WARNING, "0 of which"),
     "uid without root": (GRID, THERE, TABLE, "become", Level.BAD, "grid is not root"),
     "pattern by uid without root": ({**GRID, "like": "0"}, {}, PATTERN, "become", Level.BAD, "grid is not root"),
     "sudo": (GRID, GRANTED, SUDO, "become", Level.GOOD, "by sudo"),
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, Known], LoginSettings, str, Lev
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_wrong_is_said(case: str) -> None:
+def test_a_fault_is_reported(case: str) -> None:
     values, accounts, settings, subject, level, words = CASES[case]
     findings = judge_accounts(AccountFacts(values, accounts), settings)
     assert all(finding.next_step for finding in findings if finding.level is not Level.GOOD)
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said(case: str) -> None:
 
 
 @pytest.mark.parametrize(("values", "settings"), [(ROOT, TABLE), (GRID, SUDO)], ids=["root", "sudo"])
-def test_a_sound_site_has_nothing_to_mend(values: dict[str, str], settings: LoginSettings) -> None:
+def test_a_sound_site_has_only_good_findings(values: dict[str, str], settings: LoginSettings) -> None:
     accounts = GRANTED if settings is SUDO else THERE
     assert {one.level for one in judge_accounts(AccountFacts(values, accounts), settings)} == {Level.GOOD}
 
@@ -110,7 +110,7 @@ async def test_a_real_site_by_uid(box: Box, alice: str) -> None:
     ].words.endswith("0 of which the login node lists.")
 
 
-@pytest.mark.long  # an sshd of its own, and the accounting is told who is an operator
+@pytest.mark.long  # starts a second sshd, and adds an operator to accounting
 @pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 async def test_a_real_site_by_sudo(box: Box, alice: str, state_folder: Path) -> None:
     folder = slurm_files.make_folder(state_folder / "checked", 0o755)

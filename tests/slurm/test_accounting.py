@@ -1,4 +1,4 @@
-"""Slurm's side of the books, from a real accounting: every run of a period, by claim, from one question."""
+"""Slurm's side of the books from real accounting: all runs of a period, by claim, from one query."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of(runs: Runs, key: JobKey) -> list[Run]:
 
 
 class OtherSacct:
-    """A login node whose accounting answers as told; everything else is real."""
+    """A real login whose sacct gives a fixed answer."""
 
     def __init__(self, login: Login, exit_status: int, complaint: bytes, answer: bytes = b"") -> None:
         self._login = login
@@ -48,7 +48,7 @@ class OtherSacct:
 
 
 async def accounted(cluster: Cluster, key: JobKey) -> Run:
-    """The claim's run once accounting has its end, without having been told of the claim."""
+    """Wait until accounting has the end of the claim's run, and return the run. The query does not name the claim."""
     deadline = time.monotonic() + WAIT_S
     while not (found := [run for run in of(await read_runs(cluster, today(), key, []), key) if run.ended_at]):
         assert time.monotonic() < deadline
@@ -78,9 +78,7 @@ async def test_jobs_of_another_grid_are_not_in_the_books(
     assert (await read_runs(cluster, today(), elsewhere, [])).runs == ()
 
 
-async def test_a_claim_is_found_however_old_it_is(
-    login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
-) -> None:
+async def test_a_claim_of_any_age_is_found(login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
     await cluster.submit(key, bash("true"), SMALL)
     await ended(monitor, key)
     next_week = Span(int(time.time()) + 7 * 86400, int(time.time()) + 8 * 86400)
@@ -110,7 +108,7 @@ async def test_a_running_job_has_no_end(login: Login, cluster: Cluster, monitor:
     await cluster.cancel(key)
 
 
-async def test_completion_records_serve_without_accounting_and_that_is_said(
+async def test_without_accounting_the_books_use_completion_records_and_say_so(
     login: Login, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     await cluster.submit(key, bash("exit 3"), SMALL)
@@ -121,14 +119,14 @@ async def test_completion_records_serve_without_accounting_and_that_is_said(
     assert [(run.state, run.exit_status) for run in runs.runs] == [("FAILED", 768)]
 
 
-async def test_an_accounting_that_is_away_proves_nothing(login: Login, cluster: Cluster, key: JobKey) -> None:
+async def test_an_outage_of_accounting_is_an_error(login: Login, cluster: Cluster, key: JobKey) -> None:
     away = OtherSacct(login, 1, b"sacct: error: Unable to connect to slurmdbd\n")
     with pytest.raises(SlurmUnreachable, match="does not answer: Unable to connect"):
         await read_runs(Cluster(away, cluster.settings), today(), key, [key])
 
 
 def told(box: Box, key: JobKey, *ends: str) -> bytes:
-    """Accounting's rows of a claim of ours: state, exit code, submission, start and end."""
+    """Accounting's rows of a claim. Each of `ends` is state, exit code, submission, start and end."""
     box.folder(key).mkdir()
     (box.folder(key) / "account").write_text("jobs 4242\n")
     slurm_id = 10**9 + key.job_id % 10**8
@@ -144,7 +142,7 @@ async def test_of_two_ends_of_one_start_the_first_counts(box: Box, login: Login,
     assert (run.state, run.ended_at) == ("NODE_FAIL", 1050)
 
 
-async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_so(
+async def test_a_refused_start_and_a_payload_with_the_same_status_are_distinguished(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
     rows = told(box, key, "FAILED|125:0|900|1000|1009", "FAILED|125:0|900|1100|1101")
@@ -152,7 +150,7 @@ async def test_a_start_that_the_guard_refused_is_told_from_a_payload_that_ended_
     assert sorted((run.started_at, run.guarded) for run in runs) == [(1000, False), (1100, True)]
 
 
-async def test_the_parts_of_a_job_that_was_queued_again_or_resized_are_one_run(
+async def test_the_parts_of_a_requeued_or_resized_job_are_one_run(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
     parts = "REQUEUED|0:0|900|1000|1065", "RESIZING|0:0|1185|1200|1230", "COMPLETED|0:0|1230|1230|1260"
@@ -161,7 +159,7 @@ async def test_the_parts_of_a_job_that_was_queued_again_or_resized_are_one_run(
     assert (run.started_at, run.ended_at, run.ran_s) == (1000, 1260, 65 + 60)
 
 
-async def test_a_row_of_another_account_is_nobodys_whatever_its_id(
+async def test_a_row_of_another_account_belongs_to_no_claim_whatever_its_id(
     box: Box, login: Login, cluster: Cluster, key: JobKey
 ) -> None:
     rows = told(box, key, "COMPLETED|0:0|900|1000|1065").replace(b"|4242|", b"|4243|")

@@ -1,4 +1,4 @@
-"""Customers with Unix accounts of their own, on a real cluster: what runs as whom, and who can do what to whom."""
+"""Customers with their own Unix accounts on a real cluster: which account runs a job, and what it can access."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def people() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def settings(box: Box, people: dict[str, str]) -> LoginSettings:
-    """Root submits for the accounts of a table; who is not in it is refused."""
+    """Root submits for the accounts of a table. A customer who is not in the table is refused."""
     return replace(box.settings, job_account=None, accounts=CustomerAccounts(people))
 
 
@@ -83,7 +83,7 @@ async def output(cluster: Cluster, key: JobKey) -> list[str]:
 
 
 @needs_root
-async def test_each_customer_of_the_table_gets_the_own_account(
+async def test_each_customer_of_the_table_gets_its_own_account(
     cluster: Cluster, monitor: SlurmMonitor, people: dict[str, str]
 ) -> None:
     keys = {customer: new_key() for customer in people}
@@ -97,7 +97,7 @@ async def test_each_customer_of_the_table_gets_the_own_account(
 
 
 @needs_root
-async def test_who_is_not_in_the_table_is_refused_or_gets_the_account_for_all_others(
+async def test_a_customer_outside_the_table_is_refused_or_gets_the_shared_account(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, settings: LoginSettings, key: JobKey, at: Opener
 ) -> None:
     with pytest.raises(SlurmError, match=f"no Unix account for the customer {CAROL}") as refusal:
@@ -177,10 +177,10 @@ async def test_customers_cannot_reach_each_others_files_and_jobs(
 
 
 @needs_root
-async def test_what_another_account_calls_like_a_claim_counts_as_nothing(
+async def test_a_job_of_another_account_with_a_claims_name_is_ignored(
     box: Box, cluster: Cluster, login: Login, monitor: SlurmMonitor, people: dict[str, str], key: JobKey
 ) -> None:
-    """In the queue, in the records of ends, in accounting, in the books, to cancel and to limit, with an id or not."""
+    """For queue, completion records, accounting, books, cancellation and time limit, with and without an id."""
     identity = f"--job-name={key.name}", f"--comment={key.comment}"
     forged = "sbatch", "--parsable", *identity, f"--uid={people[BOB]}", "--chdir=/", "--output=/dev/null"
     box.slurm(*forged, "--wrap=exit 3")
@@ -190,7 +190,7 @@ async def test_what_another_account_calls_like_a_claim_counts_as_nothing(
     own = await cluster.submit(key, bash(WAIT_FOR_LEAVE), of(ALICE))
     assert await until(monitor, key, Phase.RUNNING) == replace(monitor.observe(key), slurm_id=own.slurm_id)
     (box.folder(key) / "id").unlink()
-    assert (await cluster.submit(key, bash("true"), of(ALICE))).slurm_id == own.slurm_id, "the other is not adopted"
+    assert (await cluster.submit(key, bash("true"), of(ALICE))).slurm_id == own.slurm_id, "the other job is not adopted"
     assert await cluster.set_time_limit(key, 30)
     assert box.slurm("squeue", "-h", "-j", str(running), "-o", "%l").strip() != "30:00"
     await cluster.cancel(key)
@@ -200,7 +200,7 @@ async def test_what_another_account_calls_like_a_claim_counts_as_nothing(
     await cluster.acknowledge(key)
     assert [end.slurm_id for end in (await ends(cluster, key)).values()] == [own.slurm_id]
     (box.folder(key) / "record").unlink()
-    for _ in range(2):  # it was watched twice, and is forgotten
+    for _ in range(2):  # end both watches
         monitor.unwatch(key)
     assert (await ended(monitor, key)).slurm_id == own.slurm_id, "the controller knows both"
     assert (await by_accounting(cluster, key)).slurm_id == own.slurm_id, "accounting too"
@@ -260,6 +260,6 @@ def test_the_table_counts_before_the_pattern() -> None:
         ({ALICE: ""}, ""), ({ALICE: "a", "0x" + "A" * 40: "b"}, ""),
     ],
 )  # fmt: skip
-def test_what_names_no_account_is_refused_at_the_border(table: dict[str, str], pattern: str) -> None:
+def test_invalid_tables_and_patterns_are_refused(table: dict[str, str], pattern: str) -> None:
     with pytest.raises(ConfigurationError):
         CustomerAccounts(table, pattern)

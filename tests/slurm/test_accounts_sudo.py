@@ -1,4 +1,4 @@
-"""A supervisor without root: it becomes its customers' accounts by sudo, and its files stay its own."""
+"""A supervisor without root becomes its customers' accounts by sudo, and keeps its own files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def of(customer: str) -> SubmitRequest:
 
 @pytest.fixture(scope="module")
 def people() -> Iterator[dict[str, str]]:
-    """Two customers with accounts, one of them named by a wallet, and a third whose account sudo does not give."""
+    """Two customers with accounts, one of them named by a wallet, and a third whose account sudo refuses."""
     with account() as alice, wallet_account() as bob, account() as carol:
         yield {ALICE: alice, BOB: bob, CAROL: carol}
 
@@ -91,8 +91,8 @@ async def test_it_is_cancelled_while_it_runs(cluster: Cluster, monitor: SlurmMon
         await cluster.submit(key, bash("true"), of(ALICE))
 
 
-@pytest.mark.long  # the accounting is told who is an operator, and tells the controller
-async def test_more_time_takes_an_operator_of_slurm(
+@pytest.mark.long  # adds an operator to accounting, which reports it to the controller
+async def test_more_time_needs_an_operator_of_slurm(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     await cluster.submit(key, bash(WAIT_FOR_LEAVE), of(ALICE))
@@ -106,7 +106,7 @@ async def test_more_time_takes_an_operator_of_slurm(
     await cluster.cancel(key)
 
 
-async def test_an_account_that_sudo_does_not_give_is_a_refusal_with_its_reason(
+async def test_an_account_that_sudo_refuses_is_a_refusal_with_its_reason(
     box: Box, cluster: Cluster, key: JobKey
 ) -> None:
     for _ in range(2):
@@ -121,7 +121,7 @@ async def test_an_account_that_sudo_does_not_give_is_a_refusal_with_its_reason(
     assert not folder_of(cluster, key).exists()
 
 
-async def test_root_is_not_needed_and_not_pretended(settings: LoginSettings, key: JobKey) -> None:
+async def test_uid_submission_without_root_is_refused(settings: LoginSettings, key: JobKey) -> None:
     login = Login(replace(settings, become=Become.UID))
     try:
         with pytest.raises(SlurmError, match="is not root, and cannot submit for"):
@@ -156,7 +156,7 @@ printf '%s\\n' "$place" | /usr/bin/sudo "$@"
 """
 
 
-async def test_what_somebody_else_puts_where_files_change_hands_is_not_used(
+async def test_a_file_that_another_account_puts_into_the_hand_over_folder_is_not_used(
     box: Box, settings: LoginSettings, people: dict[str, str], state_folder: Path, key: JobKey
 ) -> None:
     folder = Path(tempfile.mkdtemp(dir=state_folder))
@@ -166,7 +166,7 @@ async def test_what_somebody_else_puts_where_files_change_hands_is_not_used(
     shutil.chown(target, people[ALICE])
     (folder / "sudo").write_text(TAMPER.format(somebody=people[BOB], target=target))
     (folder / "sudo").chmod(0o755)
-    # As on a login node where somebody else learns where files change hands, and is quicker.
+    # Another account finds the folder in which files change their owner, and is quicker.
     tampered = LoginWith(Login(settings), PATH=f"{folder}:/usr/bin:/bin")
     try:
         with pytest.raises(SlurmError, match="could not act as .*(exists|cannot create)"):
@@ -195,10 +195,10 @@ async def test_the_supervisors_own_jobs_run_in_the_account_that_it_names(
         await login.close()
 
 
-async def test_the_folder_of_a_claim_goes_with_what_its_job_owns(
+async def test_the_folder_of_a_claim_is_removed_with_the_jobs_files(
     cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """The supervisor may not remove files of others: their owner does, and not beyond a link."""
+    """The supervisor cannot remove files of other accounts. Their owner removes them, and follows no link."""
     await cluster.submit(key, bash("mkdir -p shut/in; chmod 0 shut; ln -s /etc etc; touch file"), of(ALICE))
     await ended(monitor, key)
     nowhere = "/nowhere/at/all"

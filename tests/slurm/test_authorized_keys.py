@@ -1,4 +1,4 @@
-"""`dps provider authorized-keys`: what it prints, and that a real sshd that asks it lets the supervisor work."""
+"""`dps provider authorized-keys`: its output, and a real sshd that uses it as AuthorizedKeysCommand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOBODY = "http://127.0.0.1:1/api"
 
 
 def keep(settings: LoginSettings, home: Path) -> dict[str, str]:
-    """A machine whose supervisor has served the cluster `unit`: dps knows it there without Prefect's server."""
+    """A machine whose supervisor has served the cluster `unit`: dps knows its settings without Prefect's server."""
     login = SlurmLogin(
         host=settings.host, port=settings.port, user=settings.user, key_file=settings.key_file,
         known_hosts_file=settings.known_hosts_file, grid_root=settings.grid_root, storage_root="/storage",
@@ -58,7 +58,7 @@ def folder(state_folder: Path) -> Path:
 
 @pytest.fixture
 def asking(box: Box, folder: Path) -> Iterator[LoginSettings]:
-    """A login node that knows no key but what `dps provider authorized-keys` tells it."""
+    """A login node that accepts only the keys that `dps provider authorized-keys` prints."""
     env = " ".join(f"{name}={value}" for name, value in {"PREFECT_HOME": folder, "PREFECT_API_URL": NOBODY}.items())
     command = f"/usr/bin/env {env} {DPS} provider authorized-keys unit --for %u"
     more = f"AuthorizedKeysCommand {command}\nAuthorizedKeysCommandUser root"
@@ -68,7 +68,7 @@ def asking(box: Box, folder: Path) -> Iterator[LoginSettings]:
         yield replace(settings, connect_timeout_s=60.0)
 
 
-def test_it_is_the_public_half_with_options_that_leave_commands_only(box: Box) -> None:
+def test_the_line_is_the_public_key_restricted_to_commands(box: Box) -> None:
     kind, key = box.settings.key_file.with_suffix(".pub").read_text().split()[:2]
     assert authorized_key(box.settings.key_file, "my\n cluster") == f"restrict {kind} {key} deepgrid-mycluster"
 
@@ -98,8 +98,10 @@ def test_it_prints_one_line_for_the_supervisors_account_only(box: Box, tmp_path:
 
 @pytest.mark.long
 @pytest.mark.skipif(os.getuid() != 0, reason="sshd runs an AuthorizedKeysCommand for root only")
-async def test_a_supervisor_works_through_an_sshd_that_asks(asking: LoginSettings, monitor: SlurmMonitor) -> None:
-    """Commands, submissions and the leader's long conversation work; terminals and forwarded ports do not."""
+async def test_a_supervisor_works_through_an_sshd_with_an_authorized_keys_command(
+    asking: LoginSettings, monitor: SlurmMonitor
+) -> None:
+    """Commands, submissions and the leader's line channel work. Terminals and forwarded ports do not."""
     key = new_key()
     async with leading(asking, f"restricted-{key.job_id}") as (one, _):
         assert (await one.login.run(["cat"], stdin=b"\0" * 100_000)).stdout == b"\0" * 100_000

@@ -1,4 +1,4 @@
-"""The supervisor's own batch jobs: one a name, their output whole, nothing left of them."""
+"""The supervisor's own batch jobs: one per name, with complete output, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ async def test_a_job_runs_as_the_job_account_and_its_output_comes_back_whole(box
     assert not folder(box).exists()
 
 
-async def test_a_job_that_fails_says_so_with_its_last_words(batch: BatchJobs) -> None:
+async def test_the_error_of_a_failed_job_contains_its_last_lines(batch: BatchJobs) -> None:
     with pytest.raises(SlurmError, match=r"ended FAILED: no such luck\."):
         await batch.run(
             NAME, "#!/bin/bash\necho no such luck.\necho -----\nexit 3", ONE, limit_minutes=2, wait_minutes=2
         )
 
 
-async def test_what_slurm_refuses_is_refused_with_its_reason(batch: BatchJobs) -> None:
+async def test_a_refusal_of_slurm_is_an_error_with_its_reason(batch: BatchJobs) -> None:
     with pytest.raises(SlurmError, match="Slurm refused") as refusal:
         await batch.run(NAME, "#!/bin/bash", [*ONE, "--mem=1T"], limit_minutes=2, wait_minutes=2)
     assert not refusal.value.transient
@@ -70,8 +70,8 @@ async def test_a_second_job_of_the_name_ends_the_first(box: Box, batch: BatchJob
     assert "CANCELLED" in box.slurm("scontrol", "show", "job", str(first))
 
 
-async def test_the_last_words_of_an_earlier_job_are_not_in_the_output(box: Box, batch: BatchJobs) -> None:
-    """Whoever dies slowly opens its file, by name, while the next job of the name is there."""
+async def test_the_last_lines_of_an_earlier_job_are_not_in_the_output(box: Box, batch: BatchJobs) -> None:
+    """A job that ends slowly may open its output file, by its path, while the next job of the name exists."""
     first = await batch.submit(NAME, "#!/bin/bash\nsleep 600", ONE)
     (earlier,) = re.findall(r"StdOut=(\S+)", box.slurm("scontrol", "show", "job", str(first)))
     await batch.submit(NAME, "#!/bin/bash\necho second; sleep 600", ONE)
@@ -83,14 +83,14 @@ async def test_the_last_words_of_an_earlier_job_are_not_in_the_output(box: Box, 
     assert "last words" not in output
 
 
-async def test_a_job_that_never_gets_its_turn_is_given_up(box: Box, login: Login) -> None:
+async def test_a_job_that_never_starts_times_out(box: Box, login: Login) -> None:
     batch = BatchJobs(login, box.settings, BatchSettings(end_grace_s=1.0))
     with pytest.raises(SlurmError, match="did not end within 0 minutes"):
         await batch.run(NAME, "#!/bin/bash", [*ONE, "--begin=now+1hour"], limit_minutes=0, wait_minutes=0)
     await none_queued(box)
 
 
-async def test_whoever_is_cancelled_takes_the_job_along(box: Box, batch: BatchJobs) -> None:
+async def test_a_cancelled_caller_ends_its_job(box: Box, batch: BatchJobs) -> None:
     waiter = asyncio.create_task(batch.run(NAME, "#!/bin/bash\nsleep 600", ONE, limit_minutes=20, wait_minutes=20))
     async with asyncio.timeout(PATIENCE_S):
         while not queued(box):

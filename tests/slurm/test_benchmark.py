@@ -1,4 +1,4 @@
-"""The benchmark programs as real jobs of the real cluster."""
+"""The benchmark programs as jobs on a real cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deepgrid.sbatch import StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from tests.slurm.support import Box
 
-# Both nodes are this machine: one rank each, over loopback.
+# Both nodes are this machine, so one rank runs on each, over loopback.
 SMALL = BenchmarkSettings(
     hpl_seconds=1,
     gflops_per_cpu=0.01,
@@ -37,7 +37,7 @@ SMALL = BenchmarkSettings(
 
 @pytest.fixture
 def storage(box: Box) -> Iterator[StoragePaths]:
-    """Volumes as a provider makes them."""
+    """Volumes as a provider creates them."""
     with tempfile.TemporaryDirectory(prefix="dg-volumes-") as root:
         Path(root).chmod(0o755)
         paths = StoragePaths.under(root)
@@ -56,7 +56,7 @@ def figures(outcome: Outcome) -> dict[str, float]:
     return {label.key: float(label.value) for label in outcome.labels}
 
 
-async def test_nodes_say_what_they_are(cluster: Cluster, storage: StoragePaths) -> None:
+async def test_nodes_report_their_hardware(cluster: Cluster, storage: StoragePaths) -> None:
     outcome = await measured(cluster, storage, "machine")
     assert {"arch", "cpu.microarch", "os"} <= {label.key for label in outcome.labels}
 
@@ -71,7 +71,7 @@ async def test_ranks_on_two_nodes_play_ping_pong(cluster: Cluster, storage: Stor
     assert all(value > 0 for value in figures(outcome).values())
 
 
-async def test_a_volume_that_is_not_there_fails_alone(cluster: Cluster, storage: StoragePaths) -> None:
+async def test_a_missing_volume_fails_alone(cluster: Cluster, storage: StoragePaths) -> None:
     Path(storage.disk_tmp).rmdir()
     outcome = await measured(cluster, storage, "storage")
     assert len(outcome.labels) == 4

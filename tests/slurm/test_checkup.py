@@ -1,4 +1,4 @@
-"""What `dps provider doctor` finds on a cluster: on a real one, and for the facts of others."""
+"""Findings of `dps provider doctor` on a real cluster, and for the facts of other clusters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found(changes: dict[str, str], ahead_s: float = 0.2) -> dict[str, Finding]:
     return {finding.subject: finding for finding in findings}
 
 
-def test_a_sound_cluster_has_nothing_to_mend() -> None:
+def test_a_sound_cluster_has_only_good_findings() -> None:
     assert {finding.level for finding in found({}).values()} == {Level.GOOD}
 
 
@@ -45,7 +45,7 @@ def test_a_sound_cluster_has_nothing_to_mend() -> None:
         ({"JobCompType": "", "AccountingStorageType": "(null)"}, "ends", Level.WARNING, "down for 300 sec"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_loss(changes: dict[str, str], subject: str, level: Level, words: str) -> None:
+def test_a_fault_is_reported_with_its_loss(changes: dict[str, str], subject: str, level: Level, words: str) -> None:
     finding = found(changes)[subject]
     assert finding.level is level
     assert words in finding.words
@@ -56,7 +56,7 @@ def test_a_wrong_clock_is_a_warning() -> None:
     assert (late.level, late.words) == (Level.WARNING, "The login node's clock is 400 s behind this machine's.")
 
 
-async def test_a_real_cluster_is_examined_and_left_as_it_was(box: Box, cluster: Cluster) -> None:
+async def test_a_real_cluster_is_examined_and_not_changed(box: Box, cluster: Cluster) -> None:
     root = Path(box.settings.grid_root)
     before = sorted(path.name for path in root.rglob("*"))
     login = Login(box.settings)
@@ -73,8 +73,8 @@ async def test_a_real_cluster_is_examined_and_left_as_it_was(box: Box, cluster: 
     assert sorted(path.name for path in root.rglob("*")) == before
 
 
-@pytest.mark.long  # Slurm's commands try for a while
-async def test_a_cluster_without_a_controller_is_said_to_be_silent(
+@pytest.mark.long  # Slurm's commands retry for a while
+async def test_a_cluster_without_a_controller_is_reported_as_not_answering(
     box: Box, cluster: Cluster, stop: Callable[[str], None]
 ) -> None:
     stop("slurmctld")

@@ -1,4 +1,4 @@
-"""Questions and effects on a real cluster through a real sshd."""
+"""Queries and side effects on a real cluster through a real sshd."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def test_health_and_hardware(cluster: Cluster) -> None:
     ],
     ids=["fits", "too many CPUs a task", "too much memory", "too many GPUs"],
 )
-async def test_what_could_never_run_is_refused_at_once(
+async def test_a_job_that_can_never_run_is_refused_at_once(
     cluster: Cluster, key: JobKey, request_: SubmitRequest, fits: bool
 ) -> None:
     if fits:
         await cluster.submit(key, bash("true"), request_)
-        await cluster.cancel(key)  # it takes the whole cluster
+        await cluster.cancel(key)  # the job takes the whole cluster
         return
     with pytest.raises(SlurmError, match=r"Slurm refused: [A-Z]") as refusal:
         await cluster.submit(key, bash("true"), request_)
@@ -94,10 +94,10 @@ async def test_a_job_that_is_gone_or_not_there_yet_needs_no_time_limit(
     assert not await cluster.set_time_limit(new_key(), 20)
 
 
-async def test_a_job_that_was_renamed_gets_no_more_time_and_is_cancelled_and_accounted_all_the_same(
+async def test_a_renamed_job_gets_no_more_time_but_is_cancelled_and_accounted(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Where no guard bars it, a job's account may do that."""
+    """A job's account can rename its job where no guard prevents it."""
     slurm_id = (await cluster.submit(key, bash("sleep 600"), SMALL)).slurm_id
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
@@ -121,13 +121,13 @@ async def test_a_job_in_the_queue_starts_with_its_new_time_limit(
     await cluster.cancel(key)
 
 
-async def test_a_site_that_gives_no_more_time_says_so(
+async def test_a_site_that_refuses_more_time_is_an_error(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, tmp_path: Path
 ) -> None:
-    """As at a site whose supervisor is no operator of Slurm."""
+    """The supervisor of such a site is no operator of Slurm."""
     account = box.settings.job_account
     if account is None:
-        pytest.skip("all here is Slurm's administrator")
+        pytest.skip("every account here is an administrator of Slurm")
     scontrol = tmp_path / "scontrol"
     scontrol.write_text(f'#!/bin/sh\nexec runuser -u {account} -- /usr/bin/scontrol "$@"\n')
     scontrol.chmod(0o755)
@@ -169,7 +169,9 @@ async def test_output_that_is_not_to_be_shipped_is_not_read(
     assert (box.folder(key) / "run" / "output.log").read_text() == "private\n"
 
 
-async def test_the_queue_tells_claims_from_other_jobs_by_the_ledger(box: Box, cluster: Cluster, key: JobKey) -> None:
+async def test_the_queue_separates_claims_from_other_jobs_by_the_ledger(
+    box: Box, cluster: Cluster, key: JobKey
+) -> None:
     account = box.settings.job_account or box.settings.user
     submission = await cluster.submit(key, bash("sleep 600"), SMALL)
     forged = ["--hold", f"--job-name={key.name}", f"--comment={key.comment}", "--wrap=true", "--output=/dev/null"]
@@ -202,7 +204,7 @@ async def test_records_come_from_the_spool_and_after_it_from_the_jobs_folder(
     await cluster.cancel(running)
 
 
-async def test_controller_and_accounting_tell_the_same_where_the_spool_has_nothing(
+async def test_controller_and_accounting_agree_without_a_spool_record(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     await cluster.submit(key, bash("exit 3"), SMALL)
@@ -210,5 +212,5 @@ async def test_controller_and_accounting_tell_the_same_where_the_spool_has_nothi
     await cluster.acknowledge(key)
     (box.folder(key) / "record").unlink()
     monitor.unwatch(key)
-    assert await ended(monitor, key) == end, "as the controller remembers it"
+    assert await ended(monitor, key) == end, "by the controller's memory"
     assert await by_accounting(cluster, key) == end

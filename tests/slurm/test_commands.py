@@ -1,4 +1,4 @@
-"""Parsers against answers recorded from a real Slurm, and against what no Slurm has said yet."""
+"""Parsers against recorded answers of a real Slurm, and against unknown text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_queue_gives_a_start_only_for_jobs_that_started() -> None:
     assert rows[6].started_at is None, "a forecast is not a start"
     assert (rows[2].started_at, rows[2].reason, rows[2].taken_at) == (1795208201, "", 1795208180)
     assert phase_of(rows[7].state) is Phase.RUNNING, "a job that completes has no record yet"
-    assert (rows[11].started_at, rows[11].restarts) == (None, 1), "queued again, and not started since"
+    assert (rows[11].started_at, rows[11].restarts) == (None, 1), "requeued, and not started since"
 
 
 def test_the_queue_tells_time_limits_in_minutes() -> None:
@@ -48,7 +48,7 @@ def test_the_queue_tells_time_limits_in_minutes() -> None:
     assert [limit_minutes(text) for text in ("", "INVALID", "1-", "5", "many:00")] == [None] * 5
 
 
-def test_unknown_states_and_short_rows_are_survived() -> None:
+def test_unknown_states_and_short_rows_do_not_fail() -> None:
     rows = {row.slurm_id: row for row in Squeue.parse(recorded("squeue.txt"))}
     assert phase_of(rows[9].state) is Phase.UNKNOWN
     assert rows.keys() == {2, 5, 6, 7, 8, 9, 11}, "ids are digits, and nothing else"
@@ -71,11 +71,11 @@ def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
     rows = {row.slurm_id: row for row in reversed(found)}
     assert rows[3].exit_status == 768
     assert (rows[4].state, rows[4].exit_status) == ("CANCELLED", 15)
-    assert rows[5].started_at is None, "cancelled while it waited"
+    assert rows[5].started_at is None, "cancelled while waiting"
     assert rows[6].ended_at is None, "an unknown end is no end"
     assert (rows[7].exit_status, rows[7].started_at, rows[7].ended_at) == (0, None, None)
     assert 8 not in rows
-    assert (rows[9].reason, rows[4].reason) == (FORGOTTEN_REASON, ""), "who cancels is named"
+    assert (rows[9].reason, rows[4].reason) == (FORGOTTEN_REASON, ""), "Slurm names the user who cancelled"
     assert (rows[10].state, rows[10].ended_at) == ("REQUEUED", 1795208920)
     again = [(row.user, row.follows) for row in found if row.slurm_id == 10]
     assert again == [("999", False), ("999", True), ("998", False)], (
@@ -83,7 +83,7 @@ def test_accounting_gives_wait_statuses_and_no_invented_times() -> None:
     )
 
 
-def test_completion_records_tell_launch_failures_from_exit_statuses() -> None:
+def test_completion_records_separate_launch_failures_from_exit_statuses() -> None:
     rows = {row.slurm_id: row for row in Completions.parse(recorded("spool.txt"))}
     assert (rows[8].state, rows[8].exit_status, rows[8].reason) == ("FAILED", 768, "")
     assert (rows[8].started_at, rows[8].ended_at) == (1795209489, 1795209490)
@@ -95,7 +95,7 @@ def test_completion_records_tell_launch_failures_from_exit_statuses() -> None:
     assert len(rows) == 6
 
 
-def test_hardware_is_ordered_by_node_and_leaves_silent_nodes_out() -> None:
+def test_hardware_is_ordered_by_node_and_omits_nodes_that_do_not_respond() -> None:
     text = recorded("sinfo.txt")
     assert Sinfo.parse(text) == Hardware((1, 0, 6), (2, 4, 8), (4000, 64000, 16000))
     assert Sinfo.parse(text, responding_only=False).gpus_per_node == (1, 0, 2, 6)
@@ -108,7 +108,7 @@ def test_hardware_is_ordered_by_node_and_leaves_silent_nodes_out() -> None:
     ("text", "megabytes"),
     [("64000", 64000), ("64000M", 64000), ("62.50G", 64000), ("1T", 2**20), ("2048K", 2), ("8000+", 8000), ("?", 0)],
 )
-def test_memory_heeds_its_unit(text: str, megabytes: int) -> None:
+def test_memory_is_parsed_with_its_unit(text: str, megabytes: int) -> None:
     assert memory_mb(text) == megabytes
 
 
@@ -120,7 +120,7 @@ def test_gpus_are_counted_by_type_and_without(gres: str, gpus: int) -> None:
     assert count_gpus(gres) == gpus
 
 
-def test_complaints_tell_no_from_silence() -> None:
+def test_messages_of_refusals_and_outages_are_distinguished() -> None:
     refusal = "sbatch: error: Memory specification can not be satisfied\nsbatch: error: Batch job submission failed"
     assert first_complaint(refusal) == "Memory specification can not be satisfied"
     assert first_complaint("allocation failure: Invalid account") == "Invalid account"
@@ -128,7 +128,7 @@ def test_complaints_tell_no_from_silence() -> None:
     assert is_outage("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     assert is_outage("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation")
     killed = "slurm_msg_sendto: address:port=127.0.0.1:6817 msg_type=4003: Unexpected missing socket error"
-    assert is_outage(f"sbatch: error: {killed}")  # of a controller that was killed while it was asked
+    assert is_outage(f"sbatch: error: {killed}")  # the controller was killed during the query
 
 
 def test_the_guard_comes_first_and_the_script_stays_whole() -> None:

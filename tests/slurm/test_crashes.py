@@ -1,7 +1,7 @@
-"""A controller and nodes that are killed: what it forgot is lost, what ran twice ended when it ended first.
+"""Kills of controller and nodes. A forgotten job is lost. A job that ran twice ended at its first end.
 
-A controller saves its state every few seconds. A kill in between is made repeatable here: its saved state is put
-back to an earlier one while it is dead.
+A controller saves its state every few seconds. To repeat a kill in between, the tests replace its saved state with an
+earlier one while it is dead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONG_S = 180.0
 
 
 class SavedState:
-    """The controller's saved state, in the hands of fate."""
+    """The controller's saved state, which a test can copy and put back."""
 
     def __init__(self, box: Box, kept: Path) -> None:
         self._box = box
@@ -40,7 +40,7 @@ class SavedState:
         self.folder = Path(box.settings.grid_root).parent / "slurmctld"
 
     async def keep(self, *keys: JobKey) -> None:
-        """Remember the state as it is once these jobs are saved, and no save is under way."""
+        """Copy the state when it contains these jobs and no save is under way."""
         deadline = time.monotonic() + LONG_S
         while not (self._holds(keys) and await self._copied()):
             assert time.monotonic() < deadline
@@ -51,7 +51,7 @@ class SavedState:
         return state.exists() and all(key.comment.encode() in state.read_bytes() for key in keys)
 
     async def _copied(self) -> bool:
-        """Whether nothing changed for a second before and while it was copied: the files are saved one by one."""
+        """Whether the state was copied while no file changed. The controller saves the files one by one."""
         with suppress(shutil.Error, FileNotFoundError):
             before = self._files()
             await asyncio.sleep(1)
@@ -64,7 +64,7 @@ class SavedState:
         return sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(self.folder))
 
     def lose(self, *, all_of_it: bool = False) -> None:
-        """Kill the controller; it comes back with the state that was kept, or with none."""
+        """Kill the controller and start it with the copied state, or with none."""
         lose_state(self._box.site, self._box.table, self._box.name, None if all_of_it else self._kept)
 
 
@@ -74,7 +74,7 @@ def saved(box: Box, tmp_path: Path) -> SavedState:
 
 
 async def records(box: Box, key: JobKey, count: int) -> None:
-    """Wait until the completion hook wrote that often about the claim."""
+    """Wait until the completion hook wrote this number of records of the claim."""
     spool = Path(box.settings.grid_root) / "spool"
     deadline = time.monotonic() + LONG_S
     while sum(key.comment in file.read_text() for file in spool.glob("[0-9]*")) < count:
@@ -83,7 +83,7 @@ async def records(box: Box, key: JobKey, count: int) -> None:
 
 
 async def becomes(monitor: SlurmMonitor, key: JobKey, wanted: Callable[[SlurmJob], bool]) -> SlurmJob:
-    """Wait for longer than `until` does."""
+    """Like `until`, with a longer timeout."""
     async with asyncio.timeout(LONG_S):
         while not wanted(job := monitor.observe(key)):
             await monitor.changed(key, job, 5)
@@ -93,7 +93,7 @@ async def becomes(monitor: SlurmMonitor, key: JobKey, wanted: Callable[[SlurmJob
 async def test_a_job_that_runs_twice_ended_when_it_ended_first(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState, held: Callable[[], None]
 ) -> None:
-    """Killed after the job's end and before that was saved, the controller starts it again; the guard refuses."""
+    """The controller is killed before it saves the job's end. It starts the job again, and the guard refuses."""
     await cluster.submit(key, bash("echo ran; exit 3"), SMALL)
     await saved.keep(key)
     held()
@@ -106,13 +106,13 @@ async def test_a_job_that_runs_twice_ended_when_it_ended_first(
     assert await ends(cluster, key) == {key: end}
     assert (await cluster.read_output({key: 0}))[key].count(b"ran\n") == 1
     await cluster.acknowledge(key)
-    assert await ends(cluster, key) == {key: end}, "and stays so, whoever looks later"
+    assert await ends(cluster, key) == {key: end}, "a later query has the same result"
 
 
 async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_again(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
 ) -> None:
-    """Accounting would call it running for ever, and the next job has its id."""
+    """Accounting would show it as running for ever, and the next job gets its id."""
     before, other = new_key(), new_key()
     await cluster.submit(before, bash("true"), SMALL)
     await saved.keep(before)
@@ -120,17 +120,17 @@ async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_ag
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
     saved.lose()
-    await becomes(monitor, key, lambda job: job.phase is Phase.ABSENT)  # known to accounting or not
+    await becomes(monitor, key, lambda job: job.phase is Phase.ABSENT)  # whether accounting knows the job or not
     assert (await cluster.submit(other, bash("exit 3"), SMALL)).slurm_id == forgotten.slurm_id
     assert (await ended(monitor, other)).exit_status == 768
     assert monitor.observe(key).phase is Phase.ABSENT
     assert not (await cluster.snapshot([key])).ended(key)
 
 
-async def test_a_controller_that_lost_its_state_proves_nothing_for_a_minute_and_then_the_job_is_lost(
+async def test_a_controller_without_its_state_proves_nothing_for_a_minute_then_the_job_is_lost(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
 ) -> None:
-    """It has accounting call the job cancelled, by nobody, when it came back: for which nobody pays."""
+    """When it is back, it makes accounting show the job as cancelled without a user. Such an end is not paid."""
     await cluster.submit(key, bash("sleep 600"), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
@@ -158,7 +158,7 @@ async def test_a_state_that_is_found_again_within_the_minute_loses_no_job(
 async def test_a_node_that_dies_while_its_job_lives_on_ends_the_job_once(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """The job's own process survives slurmd and may report that it completed; by then it has failed with its node."""
+    """The job's process survives slurmd and may report its completion later, after the job failed with its node."""
     await cluster.submit(key, bash(WAIT_FOR_LEAVE), SMALL)
     monitor.watch(key)
     await until(monitor, key, Phase.RUNNING)
@@ -175,7 +175,7 @@ async def test_a_node_that_dies_while_its_job_lives_on_ends_the_job_once(
 async def test_a_job_that_waits_beyond_a_deadline_of_the_site_never_starts(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Slurm wants a deadline beyond the time limit, here a minute, and looks for it when it schedules."""
+    """Slurm requires a deadline later than the time limit, here a minute, and checks it when it schedules."""
     ahead = new_key()
     await cluster.submit(ahead, bash("sleep 600"), replace(SMALL, ntasks=2, cpus_per_task=8))
     submission = await cluster.submit(

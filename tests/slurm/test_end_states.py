@@ -1,4 +1,4 @@
-"""Ends that a real Slurm gives to jobs when something else than the job decides."""
+"""Final states of a real Slurm for jobs that the cluster ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec
 from tests.slurm.support import SMALL, Box, bash, by_accounting, new_key, running_box, until
 
-pytestmark = pytest.mark.long  # a cluster of its own, configured anew
+pytestmark = pytest.mark.long  # a separate cluster with another configuration
 
 PREEMPTING = """
 PreemptType=preempt/partition_prio
@@ -25,7 +25,7 @@ PartitionName=urgent Nodes=ALL MaxTime=INFINITE DefaultTime=10 State=UP Priority
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    """A cluster with one node of one CPU, and a partition that takes it from the others."""
+    """A cluster with one node of one CPU, and a partition that preempts the others."""
     with running_box(ClusterSpec("ends", nodes=1, cpus_per_node=1)) as box:
         controller = next(daemon for daemon in box.site.daemons() if daemon.name == "ends-slurmctld")
         box.table.stop(controller.name)
@@ -60,5 +60,5 @@ async def test_a_job_on_a_node_that_goes_down_is_the_clusters_fault(
     box.slurm("scontrol", "update", "nodename=ALL", "state=down", "reason=power")
     end = await until(monitor, key, Phase.ENDED)
     assert end.state == "NODE_FAIL"
-    box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)  # it may be back by itself
+    box.slurm("scontrol", "update", "nodename=ALL", "state=resume", check=False)  # the node may be back already
     assert (await by_accounting(cluster, key)).state == "NODE_FAIL"

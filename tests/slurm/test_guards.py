@@ -1,4 +1,4 @@
-"""The guards that strangers' jobs need: which ones are missing, for the facts of many sites and on real clusters."""
+"""The guards against strangers' jobs: which are missing, for the facts of many sites and on real clusters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CGROUPS = {"proctrack", "task_plugin", "contain", "private_tmp"}
 
 
 def facts_of(login: LoginSettings, **changes: str) -> dict[str, str]:
-    """What a site says that has every guard for this login block."""
+    """The facts of a site that has every guard for this login block."""
     uid = "0" if login.become is Become.UID else "990"
     who = Identities(login.user, int(uid), 64030)
     return {
@@ -87,7 +87,7 @@ def test_a_missing_guard_is_named(login: LoginSettings, changes: dict[str, str],
         assert finding.next_step
 
 
-def test_an_accounting_that_is_down_says_nothing_against_a_site() -> None:
+def test_accounting_that_is_down_counts_for_a_site() -> None:
     facts = facts_of(TABLE)
     del facts["accounting_private"]
     assert not missing_guards(facts, TABLE)
@@ -102,7 +102,7 @@ def test_accepted_gaps_are_guards_by_name() -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 async def test_a_real_site_for_root(box: Box, login: Login) -> None:
-    """This cluster shows everybody's jobs, and its machine has no cgroups."""
+    """This cluster shows the jobs of all users, and its machine has no cgroups."""
     with account() as alice:
         table = replace(box.settings, job_account=None, accounts=CustomerAccounts({ALICE: alice}))
         with hook_for(box, table):
@@ -112,11 +112,11 @@ async def test_a_real_site_for_root(box: Box, login: Login) -> None:
             assert await gate.why_closed() == ""
             assert "(private_data)" in await Gate(login, table, tuple(CGROUPS), trust_customers=False).why_closed()
         found = missing_guards(await ask_guards(login, table), table)
-        assert "submit_hook" in {guard.name for guard in found}, "it does not know the accounts"
+        assert "submit_hook" in {guard.name for guard in found}, "the hook does not know the accounts"
     assert await Gate(login, box.settings, (), trust_customers=True).why_closed() == ""
 
 
-@pytest.mark.long  # an sshd of its own
+@pytest.mark.long  # starts a second sshd
 @pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 async def test_a_real_site_by_sudo(box: Box, state_folder: Path) -> None:
     with account() as alice:
@@ -134,8 +134,8 @@ async def test_a_real_site_by_sudo(box: Box, state_folder: Path) -> None:
             assert names == ({"private_data"} if wrapper else {"private_data", "submission"})
 
 
-@pytest.mark.long  # Slurm's commands try for a while
-async def test_nothing_is_known_of_a_silent_cluster(box: Box, login: Login, stop: Callable[[str], None]) -> None:
+@pytest.mark.long  # Slurm's commands retry for a while
+async def test_a_cluster_that_does_not_answer_is_an_error(box: Box, login: Login, stop: Callable[[str], None]) -> None:
     stop("slurmctld")
     gate = Gate(login, box.settings, NAMES, trust_customers=False)
     with pytest.raises(SlurmUnreachable):
@@ -147,4 +147,4 @@ async def test_the_gate_asks_again_when_its_answer_is_old(box: Box, login: Login
     said = await gate.why_closed()
     assert "accounts" in said and "dps provider doctor" in said
     await login.close()
-    assert await gate.why_closed() == said, "kept"
+    assert await gate.why_closed() == said, "cached"

@@ -1,4 +1,4 @@
-"""What `dps provider install-hooks` would change, for sites of all kinds: what is theirs is never overwritten."""
+"""The plan of `dps provider install-hooks` for many kinds of sites. It never overwrites a site's own files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_conf(lines: str, **now: str) -> Site:
 
 
 def after(site: Site, made: Plan, *, restarted: bool = True) -> Site:
-    """The site once the plan was carried out."""
+    """The site after the plan was applied."""
     names = {site.path(name): name for name in ("slurm.conf", "jobcomp.lua", "job_submit.lua")}
     facts = dict(site.facts)
     if restarted:
@@ -47,7 +47,7 @@ def after(site: Site, made: Plan, *, restarted: bool = True) -> Site:
     return Site(facts, files, site.login)
 
 
-def test_a_bare_site_gets_all_of_it_once() -> None:
+def test_a_bare_site_gets_everything_once() -> None:
     made = plan(BARE)
     assert [change.path.rsplit("/", 1)[1] for change in made.files] == ["jobcomp.lua", "job_submit.lua", "slurm.conf"]
     conf = made.files[-1].after
@@ -56,11 +56,11 @@ def test_a_bare_site_gets_all_of_it_once() -> None:
     assert made.restart and not made.by_hand and not made.owner
     assert "+JobCompType=jobcomp/lua" in made.files[-1].diff()
     waits = plan(after(BARE, made, restarted=False))
-    assert waits.restart and not waits.files, "slurmctld does not know yet"
+    assert waits.restart and not waits.files, "slurmctld was not restarted yet"
     assert plan(after(BARE, made)).empty
 
 
-def test_options_are_set_where_they_stand() -> None:
+def test_options_are_replaced_in_place() -> None:
     conf = "# JobCompType=jobcomp/mysql\njobcomptype = jobcomp/none # none\nX=1"
     assert option(conf, "JobCompType") == "jobcomp/none"
     assert with_option(conf, "JobCompType", "jobcomp/lua").splitlines()[1:] == ["JobCompType=jobcomp/lua", "X=1"]
@@ -97,7 +97,7 @@ def test_an_older_hook_of_ours_is_replaced() -> None:
     assert made.files[0].before == older and made.files[0].after == hook(BARE, "jobcomp.lua")
 
 
-def test_other_submit_plugins_stay_in_force() -> None:
+def test_other_submit_plugins_stay_active() -> None:
     made = plan(with_conf("JobSubmitPlugins=throttle"))
     assert option(made.files[-1].after, "JobSubmitPlugins") == "throttle,lua"
 
@@ -134,7 +134,7 @@ SUDO = replace(LOGIN, become=Become.SUDO, accounts=CustomerAccounts({CUSTOMER: "
 WRAPPED = replace(SUDO, submit_wrapper="/usr/local/sbin/deepgrid-sbatch")
 
 
-def test_customers_submit_only_where_sudo_is_all_there_is() -> None:
+def test_customers_submit_only_by_sudo_without_the_wrapper() -> None:
     may = "local CUSTOMERS_MAY_SUBMIT = true\n"
     assert may in hook(replace(BARE, login=SUDO), "job_submit.lua")
     assert may not in hook(replace(BARE, login=WRAPPED), "job_submit.lua")
@@ -155,7 +155,7 @@ def test_the_wrapper_is_installed_by_root_only_and_once() -> None:
     assert plan(replace(site, files=files, facts={**facts, "wrapper": "grid 755"})).wrapper is not None
 
 
-def test_a_hook_of_before_that_knew_no_supervisor_is_replaced() -> None:
+def test_an_older_hook_without_a_supervisor_is_replaced() -> None:
     older = re.sub("local SUPERVISOR = .*", "local SUPERVISOR = nil", hook(BARE, "job_submit.lua"))
     made = plan(with_files(job_submit_lua=older))
     assert not made.by_hand
@@ -166,6 +166,6 @@ def test_the_hook_knows_the_accounts_of_customers_by_name_and_pattern() -> None:
     who = Identities("grid", 990, 64030)
     accounts = CustomerAccounts({CUSTOMER: "alice", "0x" + "b" * 40: "grid"}, "d-s.{digits:24}@x")
     text = submit_hook(replace(LOGIN, accounts=accounts, job_account="others"), who)
-    assert 'local CUSTOMERS = { ["alice"] = true, ["others"] = true }' in text, "the supervisor's own is no customer's"
+    assert 'local CUSTOMERS = { ["alice"] = true, ["others"] = true }' in text, "not the supervisor's own"
     assert f'local PATTERN = "^d%-s%.{"[0-9a-f]" * 24}%@x$"' in text
     assert version_of(text) and version_of(text) != version_of(submit_hook(LOGIN, who))

@@ -1,4 +1,4 @@
-"""`dps provider install-hooks` on a real cluster that knows nothing of the grid: what it installs works."""
+"""`dps provider install-hooks` on a real cluster without hooks: the installed hooks work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.slurm import ClusterSpec, running_site
 from tests.slurm.support import SMALL, Box, bash, ended, new_key
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a cluster of its own, and restarts of its controller
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a separate cluster, and restarts of its controller
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def conf(box: Box) -> Path:
 
 
 def restart(box: Box) -> None:
-    """Restart the controller, with the configuration that stands."""
+    """Restart the controller with its present configuration."""
     (daemon,) = [one for one in box.site.daemons() if one.name == f"{box.name}-slurmctld"]
     box.table.stop(daemon.name)
     box.table.start(daemon)
@@ -45,7 +45,7 @@ def restart(box: Box) -> None:
 
 
 async def installed(box: Box, login: Login) -> Site:
-    """Install what is missing, restart, and see that nothing is."""
+    """Install what is missing, restart, and check that the plan is empty."""
     site = await install.read_site(login, box.settings)
     await install.apply(login, site, plan(site))
     restart(box)
@@ -75,7 +75,7 @@ async def run(cluster: Cluster, monitor: SlurmMonitor, body: str) -> tuple[JobKe
     return key, await ended(monitor, key)
 
 
-async def test_a_bare_cluster_records_ends_after_it(
+async def test_a_bare_cluster_records_ends_after_the_installation(
     box: Box, login: Login, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
     before = conf(box).read_text()
@@ -87,7 +87,7 @@ async def test_a_bare_cluster_records_ends_after_it(
     assert conf(box).stat().st_mode == Path(copy).stat().st_mode
     assert not list(conf(box).parent.glob("*.deepgrid-new"))
     waits = plan(await install.read_site(login, box.settings))
-    assert waits.restart and not waits.files, "installed, and slurmctld does not know"
+    assert waits.restart and not waits.files, "installed, but slurmctld was not restarted"
     await installed(box, login)
     assert (await levels(login, cluster))["ends"] is Level.GOOD
     assert "submit_hook" not in await lacking(box, login)
@@ -111,7 +111,7 @@ async def test_a_full_spool_keeps_no_half_record_and_the_end_is_known(
     await installed(box, login)
     spool = Path(box.settings.grid_root, "spool")
     if not mounted("-t", "tmpfs", "-o", "size=16k,mode=700", "tmpfs", str(spool)):
-        pytest.skip("mounting is not allowed here")
+        pytest.skip("this process cannot mount")
     try:
         stuffed = 0
         with pytest.raises(OSError, match="No space"):
@@ -119,7 +119,7 @@ async def test_a_full_spool_keeps_no_half_record_and_the_end_is_known(
                 (spool / f"stuffing-{stuffed}").write_bytes(b"x" * 4096)
         before = sorted(path.name for path in spool.iterdir())
         key, end = await run(cluster, monitor, "exit 3")
-        assert (end.state, end.exit_status) == ("FAILED", 768), "slurmctld tells it"
+        assert (end.state, end.exit_status) == ("FAILED", 768), "by slurmctld's memory"
         assert sorted(path.name for path in spool.iterdir()) == before
         log = box.table.log_path(f"{box.name}-slurmctld").read_text(errors="replace")
         assert f"no completion record of job {end.slurm_id}: " in log
@@ -144,7 +144,7 @@ async def test_a_sites_own_lua_is_kept(box: Box, login: Login) -> None:
         assert mine.read_text() == text
         mine.unlink()
         stale = plan(site := await install.read_site(login, box.settings))
-        mine.write_text(text)  # somebody was quicker
+        mine.write_text(text)  # a change after the plan was made
         with pytest.raises(ConfigurationError, match="was changed meanwhile"):
             await install.apply(login, site, stale)
         assert mine.read_text() == text
@@ -152,7 +152,7 @@ async def test_a_sites_own_lua_is_kept(box: Box, login: Login) -> None:
         mine.write_text(hook)
 
 
-async def test_a_command_that_restarts_is_run_and_its_failure_told(box: Box, login: Login, tmp_path: Path) -> None:
+async def test_the_restart_command_runs_and_its_failure_is_reported(box: Box, login: Login, tmp_path: Path) -> None:
     await install.restart(login, f"touch {tmp_path}/restarted")
     assert (tmp_path / "restarted").exists()
     with pytest.raises(ConfigurationError, match="The restart failed: no such unit"):

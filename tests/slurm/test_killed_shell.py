@@ -1,4 +1,4 @@
-"""The login node's shell is killed before and after each command of the submit protocol; what is done next is whole."""
+"""Kills the login node's shell before and after each command of the submit protocol. A new call completes the work."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.support import SMALL, WAIT_S, Box, LoginWith, bash, ended, new_key, until
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # some fifty kills, each with its job
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # about fifty kills, each with its own job
 
 COMMANDS = ("cat", "chmod", "chown", "date", "env", "find", "flock", "grep", "head", "id", "mkdir", "mv", "rm", "sed")
 COMMANDS += ("sort", "sync", "timeout", "tr", "wc")
-# Stands for each command: notes it, and kills the shells that called the one with the number KILL_AT.
+# Replaces each command: records it, and kills the shells that called the command with the number KILL_AT.
 WRAPPER = """#!/bin/sh
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 number=$(wc -l < "$KILL_LOG")
@@ -48,13 +48,13 @@ AT_ONCE = 6
 
 @dataclass(frozen=True)
 class Killer:
-    """Ways to a cluster on whose login node the shell is killed at a point."""
+    """Makes logins to a cluster whose shell on the login node is killed at a chosen command."""
 
     box: Box
     folder: Path
 
     async def at(self, point: int, when: str, effect: Callable[[Cluster], Awaitable[object]]) -> list[str]:
-        """Do it, with the shell killed at that command; the commands that were begun."""
+        """Run `effect` with the shell killed at this command. Returns the commands that were started."""
         log = self.folder / f"log-{time.monotonic_ns()}"
         log.touch()
         path = f"{self.folder}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -82,7 +82,7 @@ def killer(box: Box, state_folder: Path) -> Killer:
 
 
 async def in_turns(trials: list[Awaitable[None]]) -> None:
-    """All of them, some at once."""
+    """Run all trials, AT_ONCE of them at the same time."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(trial: Awaitable[None]) -> None:
@@ -130,7 +130,7 @@ async def test_a_cancellation_that_is_killed_anywhere_is_completed(
         await killer.at(point, when, lambda cluster: cluster.cancel(key))
         await cluster.cancel(key)
         monitor.watch(key)
-        end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)  # absent: the guard stopped it at its start
+        end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)  # absent: the guard refused the start
         assert end.phase is Phase.ABSENT or end.state == "CANCELLED", f"killed {when} command {point}: {end}"
         assert b"ran\n" not in (await cluster.read_output({key: 0})).get(key, b"")
 
@@ -141,7 +141,7 @@ async def test_a_cancellation_that_is_killed_anywhere_is_completed(
 
 
 async def _processes_gone(key: JobKey) -> None:
-    """What the killed shell had begun ends by itself."""
+    """Wait until the commands that the killed shell had started have ended."""
     async with asyncio.timeout(WAIT_S):
         while any(key.comment.encode() in _command_line(folder) for folder in Path("/proc").glob("[0-9]*")):
             await asyncio.sleep(0.1)
@@ -155,5 +155,5 @@ def _command_line(folder: Path) -> bytes:
 
 
 def _age(box: Box, key: JobKey) -> None:
-    """Let the time pass in which a hung sbatch may still reach Slurm; none does, as its process is gone."""
+    """Make the intent so old that a hung sbatch cannot reach Slurm any more. Its process is gone already."""
     (box.folder(key) / "intent").write_text(f"{int(time.time()) - 600}\n")

@@ -1,4 +1,4 @@
-"""A site with accounting and without the completion hook: an end that accounting hears of late is known before."""
+"""A site with accounting and without the completion hook: an end is known before accounting reports it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def box() -> Iterator[Box]:
         yield box
 
 
-async def test_an_end_during_an_outage_of_accounting_is_told_by_the_controller_and_later_by_both(
+async def test_an_end_during_an_outage_of_accounting_is_known_from_the_controller(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, stop: Callable[[str], None]
 ) -> None:
-    """Accounting's first words after it are FAILED at an unknown time, whatever the job did: that is no end."""
+    """After an outage, accounting first shows FAILED at an unknown time, whatever the job did. That is no end."""
     absent = new_key()
     hand_over(box, absent)
     await cluster.submit(key, bash(f"{WAIT_FOR_LEAVE}; exit 3"), SMALL)
@@ -48,7 +48,7 @@ async def test_an_end_during_an_outage_of_accounting_is_told_by_the_controller_a
     end = await until(monitor, key, Phase.ABSENT, Phase.ENDED)
     assert (end.state, end.exit_status, end.started_at) == ("FAILED", 768, running.started_at)
     assert end.ended_at is not None
-    await until(monitor, absent, Phase.UNKNOWN)  # when it is asked about again
+    await until(monitor, absent, Phase.UNKNOWN)  # at the next query to accounting
     box.start()
     assert await by_accounting(cluster, key) == end
     assert (await until(monitor, absent, Phase.ABSENT)).phase is Phase.ABSENT

@@ -1,4 +1,4 @@
-"""One leader a provider, whatever becomes of its process, its connection or its hold on the login node."""
+"""One leader per provider, whatever happens to its process, its connection or its lock on the login node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def until(reached: Callable[[], bool]) -> None:
 
 
 def holders(provider: str) -> list[int]:
-    """Ids of the processes that hold, or try to, on the login node, which is this machine."""
+    """Ids of the processes on the login node (this machine) that hold the lock or try to take it."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -64,11 +64,11 @@ async def test_one_leads_the_other_stands_by_and_takes_over(
             assert (first.leads, first.epoch, second.leads) == (True, 1, False)
         await within(waiting)
         assert (second.leads, second.epoch) == (True, 2)
-    assert caplog.text.count("standing by") == 1, "who leads is said once"
+    assert caplog.text.count("standing by") == 1, "the present leader is logged once"
 
 
 @pytest.mark.long  # five terms, one after another
-async def test_of_many_at_once_one_leads_and_no_epoch_is_given_twice(box: Box, provider: str) -> None:
+async def test_of_many_candidates_one_leads_and_no_epoch_is_used_twice(box: Box, provider: str) -> None:
     everybody: list[Leader] = []
 
     async def lead_once() -> int:
@@ -81,7 +81,7 @@ async def test_of_many_at_once_one_leads_and_no_epoch_is_given_twice(box: Box, p
     assert sorted(await asyncio.gather(*(lead_once() for _ in range(5)))) == [1, 2, 3, 4, 5]
 
 
-async def test_a_killed_leader_is_followed_at_once(box: Box, provider: str, process: Start) -> None:
+async def test_a_killed_leader_is_replaced_at_once(box: Box, provider: str, process: Start) -> None:
     first = process(provider, LEADER_DEFAULTS)
     assert await said(first) == "leading 1"
     first.kill()
@@ -89,11 +89,11 @@ async def test_a_killed_leader_is_followed_at_once(box: Box, provider: str, proc
         assert second.epoch == 2
 
 
-@pytest.mark.long  # its silence is waited for
-async def test_a_leader_that_stopped_is_followed_after_its_silence_and_deposed_when_it_goes_on(
+@pytest.mark.long  # waits for the silence timeout
+async def test_a_stopped_leader_is_replaced_after_the_timeout_and_deposed_when_it_continues(
     box: Box, provider: str, process: Start
 ) -> None:
-    """Its connection stands, and nobody is there: as after a power cut, or a network that lost it."""
+    """Its connection stays open and nothing answers, as after a power cut or a network fault."""
     first = process(provider, QUICK)
     assert await said(first) == "leading 1"
     os.kill(first.pid, signal.SIGSTOP)
@@ -104,7 +104,7 @@ async def test_a_leader_that_stopped_is_followed_after_its_silence_and_deposed_w
         assert second.leads
 
 
-@pytest.mark.long  # the silence is waited for
+@pytest.mark.long  # waits for the silence timeout
 async def test_a_connection_that_hangs_is_given_up_by_both_sides(box: Box, provider: str) -> None:
     proxy = Proxy(box.settings.port)
     proxy.start()
@@ -125,7 +125,7 @@ async def test_a_connection_that_hangs_is_given_up_by_both_sides(box: Box, provi
         proxy.close()
 
 
-async def test_a_broken_connection_costs_no_term_when_nobody_led_meanwhile(
+async def test_a_broken_connection_keeps_the_term_if_no_other_supervisor_led(
     box: Box, provider: str, key: JobKey, stop: Callable[[str], None]
 ) -> None:
     async with leading(box.settings, provider) as (one, holding):
@@ -137,8 +137,8 @@ async def test_a_broken_connection_costs_no_term_when_nobody_led_meanwhile(
         await one.cluster.cancel(key)
 
 
-@pytest.mark.long  # the pauses between attempts
-async def test_a_hold_that_is_killed_on_the_login_node_is_taken_again(box: Box, provider: str) -> None:
+@pytest.mark.long  # waits between attempts
+async def test_a_lock_process_that_is_killed_on_the_login_node_is_replaced(box: Box, provider: str) -> None:
     async with leading(box.settings, provider, QUICK) as (one, holding):
         (former,) = holders(provider)
         os.kill(former, signal.SIGKILL)
@@ -147,9 +147,9 @@ async def test_a_hold_that_is_killed_on_the_login_node_is_taken_again(box: Box, 
     await until(lambda: not holders(provider))
 
 
-@pytest.mark.long  # nobody leading is waited for
-async def test_a_hold_that_is_stopped_on_the_login_node_keeps_everybody_out(box: Box, provider: str) -> None:
-    """Nobody else can lead meanwhile, so what the leader carries goes on; it leads again once that is gone."""
+@pytest.mark.long  # waits until no supervisor leads
+async def test_a_lock_process_that_is_stopped_on_the_login_node_keeps_the_lock(box: Box, provider: str) -> None:
+    """No other supervisor can lead meanwhile, so the leader's jobs continue. It leads again when the lock is freed."""
     async with leading(box.settings, provider, QUICK) as (one, holding):
         (former,) = holders(provider)
         os.kill(former, signal.SIGSTOP)
@@ -187,8 +187,8 @@ async def test_effects_of_a_former_leader_are_refused_whole(box: Box, provider: 
             await second.cluster.cancel(key)
 
 
-async def test_who_is_told_that_the_term_is_over_stops_leading(box: Box, provider: str, key: JobKey) -> None:
-    """Where locks do not work two can hold one: the epoch tells the elder, by an effect or by the next heartbeat."""
+async def test_a_leader_with_an_old_epoch_stops_leading(box: Box, provider: str, key: JobKey) -> None:
+    """Where locks do not work, two supervisors can hold one. The epoch deposes the first at an effect or heartbeat."""
     epoch = Path(box.settings.grid_root) / "leaders" / provider / "epoch"
     async with leading(box.settings, provider) as (first, holding):
         epoch.write_text("2\n")
@@ -213,25 +213,25 @@ async def test_an_epoch_that_cannot_be_read_stops_effects_until_it_can(box: Box,
         await one.cluster.cancel(key)
 
 
-async def test_leading_takes_none_of_the_commands_channels(box: Box, provider: str) -> None:
+async def test_leading_uses_no_channel_of_the_commands(box: Box, provider: str) -> None:
     async with leading(replace(box.settings, max_channels=1), provider) as (one, _):
         assert (await one.login.run(["echo", "free"], timeout_s=WAIT_S)).stdout == b"free\n"
 
 
 async def said(candidate: subprocess.Popen[str]) -> str:
-    """The next line of a candidate in a process of its own."""
+    """The next line of a candidate in another process."""
     assert candidate.stdout is not None
     return (await within(asyncio.to_thread(candidate.stdout.readline))).rstrip()
 
 
 @pytest.fixture
 def process(box: Box) -> Iterator[Start]:
-    """Starts candidates in processes of their own."""
+    """Starts candidates in separate processes."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(provider: str, pace: LeaderSettings) -> subprocess.Popen[str]:
+    def start(provider: str, timing: LeaderSettings) -> subprocess.Popen[str]:
         settings = json.dumps(asdict(box.settings), default=str)
-        argv = [sys.executable, "-m", "tests.slurm.candidate", provider, json.dumps(asdict(pace)), settings]
+        argv = [sys.executable, "-m", "tests.slurm.candidate", provider, json.dumps(asdict(timing)), settings]
         started.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
         return started[-1]
 

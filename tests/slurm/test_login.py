@@ -1,4 +1,4 @@
-"""The one transport to a login node: whom it trusts, what it gives up on, how it comes back."""
+"""The SSH transport to a login node: host keys, timeouts, errors and reconnection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deepgrid.slurm.ssh.login import Login, LoginSettings
 from tests.slurm.support import Box
 
 
-async def test_status_output_and_complaint_come_apart(login: Login) -> None:
+async def test_status_output_and_errors_are_separate(login: Login) -> None:
     done = await login.run(["sh", "-c", 'cat; echo "$1" >&2; exit 7', "sh", "it's * $HOME\n2nd"], stdin=b"\0in")
     assert (done.exit_status, done.stdout, done.stderr) == (7, b"\0in", b"it's * $HOME\n2nd\n")
 
@@ -34,16 +34,14 @@ async def test_a_command_that_ignores_its_input_is_no_fault(login: Login) -> Non
     assert (await login.run(["echo", "hi"], stdin=b"x" * 2**20)).stdout == b"hi\n"
 
 
-async def test_a_command_that_takes_too_long_is_given_up(login: Login) -> None:
+async def test_a_command_that_takes_too_long_times_out(login: Login) -> None:
     with pytest.raises(SlurmUnreachable) as silence:
         await login.run(["sleep", "60"], timeout_s=0.5)
     assert silence.value.transient
     assert (await login.run(["echo", "still here"])).stdout == b"still here\n"
 
 
-async def test_a_command_is_given_up_though_the_clock_goes_back_meanwhile(
-    box: Box, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_command_times_out_although_the_clock_is_set_back(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     """paramiko measures timeouts by the wall clock. When it is set back by an hour, they would last an hour longer."""
     login = Login(replace(box.settings, timeout_grace_s=0.5))
     clock = time.time
@@ -67,26 +65,28 @@ async def test_too_much_output_is_an_error(login: Login) -> None:
 
 @pytest.fixture
 def start_up_file(box: Box) -> Iterator[Path]:
-    """Of the login's shell; it is there while the test runs."""
+    """A start-up file of the login's shell, removed after the test."""
     file = Path(box.settings.grid_root).parent / "login-home" / ".bashrc"
     yield file
     file.unlink()
 
 
 @pytest.mark.parametrize("chatter", ["echo one; echo two", "printf 'no end of line'", "yes | head -c 300000"])
-async def test_what_the_login_shell_says_first_is_no_answer(login: Login, start_up_file: Path, chatter: str) -> None:
-    """A greeting without an end of line once hid the first line of a queue, whose job then seemed to be gone."""
+async def test_output_of_the_login_shell_before_the_command_is_dropped(
+    login: Login, start_up_file: Path, chatter: str
+) -> None:
+    """A greeting without an end of line once hid the first line of a queue, so its job seemed to be gone."""
     start_up_file.write_text(f"{chatter}\n{{ {chatter}; }} >&2\n")
     done = await login.run(["sh", "-c", "echo answer; echo complaint >&2; exit 3"])
     assert (done.exit_status, done.stdout, done.stderr) == (3, b"answer\n", b"complaint\n")
-    conversation = await login.open_line_channel(["sh", "-c", 'echo hello; read -r line; echo "$line"'])
-    assert await conversation.read_line(30) == "hello"
-    assert await conversation.ask("again", 30) == "again"
-    conversation.close()
+    channel = await login.open_line_channel(["sh", "-c", 'echo hello; read -r line; echo "$line"'])
+    assert await channel.read_line(30) == "hello"
+    assert await channel.ask("again", 30) == "again"
+    channel.close()
 
 
 @pytest.mark.parametrize("start_up", ["yes | head -c 20000000", "exit 0", "exec sleep 60"])
-async def test_a_shell_that_never_comes_to_the_command_answers_nothing(
+async def test_a_shell_that_never_runs_the_command_is_unreachable(
     login: Login, start_up_file: Path, start_up: str
 ) -> None:
     start_up_file.write_text(f"{start_up}\n")
@@ -108,7 +108,7 @@ async def test_a_cancelled_caller_frees_its_channel(box: Box) -> None:
 
 
 async def refusal(settings: LoginSettings) -> ConfigurationError:
-    """The same at once and while the next attempt is waited for."""
+    """The error of a first command, which a command during the reconnection pause must repeat."""
     login = Login(settings)
     try:
         with pytest.raises(ConfigurationError) as found:
@@ -141,7 +141,7 @@ async def test_an_unknown_host_key_stops_the_work(box: Box, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("words", ["Authentication timeout.", "Authentication failed: transport shut down or saw EOF"])
-async def test_a_login_that_breaks_off_while_the_key_is_looked_at_refuses_nothing(
+async def test_a_connection_that_closes_during_authentication_is_no_refusal(
     login: Login, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -154,7 +154,7 @@ async def test_a_login_that_breaks_off_while_the_key_is_looked_at_refuses_nothin
     assert await first_answer(login) == b"after\n"
 
 
-async def test_a_key_that_is_refused_missing_open_to_others_or_none(box: Box, tmp_path: Path) -> None:
+async def test_a_key_that_is_refused_missing_readable_or_invalid_is_an_error(box: Box, tmp_path: Path) -> None:
     key = new_key_file(tmp_path)
     assert "refuses the key" in (await refusal(replace(box.settings, key_file=key))).message
     assert "does not exist" in (await refusal(replace(box.settings, key_file=tmp_path / "none"))).message
@@ -186,7 +186,7 @@ async def test_a_login_node_that_stops_is_unreachable_until_it_is_back(
 
 
 async def first_answer(login: Login) -> bytes:
-    """Ask until somebody answers; the login paces its own attempts to connect."""
+    """Repeat a command until the login node answers. The login limits its own attempts to connect."""
     async with asyncio.timeout(60):
         while True:
             try:

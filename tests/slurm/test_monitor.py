@@ -1,4 +1,4 @@
-"""What the monitor concludes of a job's life, of an outage, and of nothing at all."""
+"""The monitor's states for a job's life, for outages, and for unknown claims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_the_life_of_a_job_that_exits_3(box: Box, cluster: Cluster, monito
     assert 0 <= end.ended_at - end.started_at < 60  # whole seconds: a short job may begin and end in one
 
 
-async def test_a_cancelled_job_and_one_cancelled_behind_our_back(
+async def test_a_job_that_the_supervisor_or_another_user_cancels(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     other = new_key()
@@ -61,7 +61,7 @@ async def test_a_job_killed_by_a_signal(cluster: Cluster, monitor: SlurmMonitor,
 async def test_a_job_that_slurm_could_not_launch_says_so(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Its record looks like a death by signal 53, which a job could also choose."""
+    """Its record looks like an end by signal 53. A job could also cause that itself."""
     await cluster.submit(key, bash("kill -53 $$"), SMALL)
     chosen = await ended(monitor, key)
     assert (chosen.exit_status, chosen.reason) == (53, "")
@@ -95,11 +95,11 @@ async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
     end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
     assert (end.exit_status, end.started_at) == (768, running.started_at)
     assert monitor.last_error is None
-    assert not (await cluster.submit(absent, bash("true"), SMALL)).adopted, "a call that nobody heard is made again"
+    assert not (await cluster.submit(absent, bash("true"), SMALL)).adopted, "a lost submission is repeated"
     assert (await until(monitor, absent, Phase.ENDED)).state == "COMPLETED"
 
 
-async def test_without_accounting_nothing_is_called_absent(
+async def test_without_accounting_no_submitted_claim_is_absent(
     box: Box,
     cluster: Cluster,
     monitor: SlurmMonitor,
@@ -107,26 +107,26 @@ async def test_without_accounting_nothing_is_called_absent(
     stop: Callable[[str], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Live jobs and their ends are seen all the same, and new ones submitted: that does not need it."""
+    """The monitor still sees live jobs and their ends, and new jobs can be submitted: neither needs accounting."""
     stop("slurmdbd")
     absent = new_key()
     hand_over(box, absent)
     monitor.watch(absent)
     monitor.watch(key)
-    assert await until(monitor, key, Phase.ABSENT) == ABSENT, "it was never handed to Slurm"
+    assert await until(monitor, key, Phase.ABSENT) == ABSENT, "the claim was never handed to Slurm"
     await cluster.submit(key, bash("true"), SMALL)
     assert (await until(monitor, key, Phase.ENDED)).state == "COMPLETED"
     assert monitor.observe(absent) == UNKNOWN
     warnings = [record.getMessage() for record in caplog.records]
-    assert len(warnings) == len(set(warnings)) > 0, "the outage is told once"
+    assert len(warnings) == len(set(warnings)) > 0, "the outage is logged once"
     box.start()
     await until(monitor, absent, Phase.ABSENT)
 
 
-async def test_while_the_spool_is_away_nothing_is_called_absent_and_nothing_is_tried_again(
+async def test_while_the_spool_is_away_no_claim_is_absent_and_no_submission_is_repeated(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Its file system is not mounted: jobs that ended meanwhile would seem to be gone."""
+    """If the spool's file system is not mounted, jobs that ended meanwhile would seem to be gone."""
     spool = Path(box.settings.grid_root) / "spool"
     monitor.watch(key)
     await until(monitor, key, Phase.ABSENT)
@@ -154,7 +154,7 @@ class CountingLogin(Login):
         return await super().run(argv, **options)
 
 
-async def test_many_jobs_cost_one_command_a_poll_and_ended_ones_none(box: Box) -> None:
+async def test_many_jobs_cost_one_command_per_poll_and_ended_jobs_none(box: Box) -> None:
     login = CountingLogin(box.settings)
     cluster = Cluster(login, box.settings)
     monitor = SlurmMonitor(cluster, poll_s=0.2)
@@ -178,7 +178,7 @@ async def test_many_jobs_cost_one_command_a_poll_and_ended_ones_none(box: Box) -
         assert polls_while_running < len(keys)
         done = login.commands
         assert await monitor.changed(keys[0], monitor.observe(keys[0]), timeout_s=1.0) == monitor.observe(keys[0])
-        assert login.commands == done, "five polls' time has passed, and all has ended"
+        assert login.commands == done, "no poll in the time of five, as all jobs have ended"
     finally:
         await monitor.close()
         await login.close()

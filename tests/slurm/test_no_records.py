@@ -1,4 +1,4 @@
-"""A site with neither completion hook nor accounting: the controller's own memory tells how jobs ended."""
+"""A site with neither completion hook nor accounting: the controller's memory shows how jobs ended."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def box() -> Iterator[Box]:
         yield box
 
 
-async def test_ends_are_learnt_and_what_nobody_knows_is_absent(
-    box: Box, cluster: Cluster, monitor: SlurmMonitor
-) -> None:
+async def test_ends_are_known_and_an_unknown_claim_is_absent(box: Box, cluster: Cluster, monitor: SlurmMonitor) -> None:
     endings = {
         "exit 3": ("FAILED", 768, ""),
         "kill -9 $$": ("FAILED", 9, ""),
@@ -46,10 +44,10 @@ async def test_ends_are_learnt_and_what_nobody_knows_is_absent(
     await until(monitor, absent, Phase.ABSENT)
 
 
-async def test_a_job_whose_answer_was_lost_and_that_is_over_is_found_again(
+async def test_an_ended_job_whose_submission_answer_was_lost_is_found(
     box: Box, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
-    """Or a second sbatch would follow, whose start the guard refuses, and what ran would never be paid."""
+    """Otherwise a second sbatch would follow, the guard would refuse its start, and the run would never be paid."""
     key = new_key()
     first = await cluster.submit(key, bash("true"), SMALL)
     await ended(monitor, key)

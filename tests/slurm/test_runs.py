@@ -1,4 +1,4 @@
-"""A start that the guard refused is no run; a payload that ends like the guard is one, whatever it does to the mark."""
+"""A start that the guard refused is no run. A payload that ends with the guard's status is one."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ RAN_BEFORE = replace(RECORDED, started_at=EARLIER - 90, ended_at=EARLIER)
 
 TOMBSTONES = {
     "no tombstone": (BY_GUARD, Marks(START), False),
-    "a mark of before, which the job's account can make": (BY_GUARD, Marks(EARLIER), False),
+    "an older mark, which the job's account can make": (BY_GUARD, Marks(EARLIER), False),
     "the claim was cancelled before": (BY_GUARD, Marks(None, START - 5), True),
     "the claim was cancelled in the second of the start": (BY_GUARD, Marks(START, START), True),
     "the claim was cancelled while it ran": (BY_GUARD, Marks(START, START + 1), False),
     "the claim was cancelled while the script was on its way": (BY_GUARD, Marks(None, START + 1), True),
-    "the claim was cancelled later, and the payload had taken the mark away": (
+    "the claim was cancelled later, and the payload had removed the mark": (
         BY_GUARD, Marks(None, START + GUARD_DELAY_S + 1), False,
     ),
-    "the claim was cancelled before, and it computed all the same": (
+    "the claim was cancelled before, and the job computed nevertheless": (
         replace(BY_GUARD, ended_at=START + LONGEST_REFUSAL_S + 1), Marks(None, START - 5), False,
     ),
     "it ended with another status": (replace(BY_GUARD, exit_status=wait_status(3, 0)), Marks(EARLIER, EARLIER), False),
@@ -78,62 +78,62 @@ def test_which_records_are_of_a_second_start(case: str) -> None:
     assert is_refused_start(BY_GUARD, Marks(EARLIER), [*others, BY_GUARD], seen) is refused
 
 
-def look(marks: Marks, *records: Row) -> Snapshot:
+def snapshot(marks: Marks, *records: Row) -> Snapshot:
     return Snapshot((), records, {KEY.comment: "999"}, {KEY.comment: 42}, marks={KEY.comment: marks})
 
 
 def test_a_job_that_ran_twice_ended_when_it_ended_first() -> None:
-    """A controller that was killed before it saved that the job had ended runs it again; the guard refuses."""
-    end = look(Marks(EARLIER - 90), BY_GUARD, RAN_BEFORE).ended(KEY)
+    """A controller that was killed before it saved the job's end starts the job again, and the guard refuses."""
+    end = snapshot(Marks(EARLIER - 90), BY_GUARD, RAN_BEFORE).ended(KEY)
     assert end is not None
     assert (end.state, end.ended_at, end.ran_s) == ("COMPLETED", EARLIER, 90)
 
 
 def test_a_refused_start_alone_is_no_end_for_spool_and_accounting() -> None:
     seen = {EARLIER: EARLIER + 1}
-    assert look(Marks(), BY_GUARD).ended(KEY, seen) is None
-    assert look(Marks(), BY_GUARD).refused_start(KEY, [], seen)
-    assert look(Marks()).records_of(KEY, [BY_GUARD], seen).end is None
-    assert look(Marks()).refused_start(KEY, [BY_GUARD], seen)
-    assert not look(Marks(START)).refused_start(KEY, [BY_GUARD])
+    assert snapshot(Marks(), BY_GUARD).ended(KEY, seen) is None
+    assert snapshot(Marks(), BY_GUARD).refused_start(KEY, [], seen)
+    assert snapshot(Marks()).records_of(KEY, [BY_GUARD], seen).end is None
+    assert snapshot(Marks()).refused_start(KEY, [BY_GUARD], seen)
+    assert not snapshot(Marks(START)).refused_start(KEY, [BY_GUARD])
 
 
 REQUEUED_RUN = replace(RECORDED, state="REQUEUED", started_at=EARLIER - 90, ended_at=EARLIER)
 
 
-def test_all_runs_of_a_job_that_was_queued_again_count() -> None:
+def test_all_runs_of_a_requeued_job_count() -> None:
     again = replace(RECORDED, started_at=START + 120, ended_at=START + 150, restarts=1)
-    end = look(Marks(), REQUEUED_RUN, again).ended(KEY)
+    end = snapshot(Marks(), REQUEUED_RUN, again).ended(KEY)
     assert end is not None
     assert (end.phase, end.requeued, end.ran_s) == (Phase.ENDED, True, 90 + 30)
 
 
-def test_a_refused_restart_adds_nothing_and_takes_nothing_away() -> None:
-    end = look(Marks(START), REQUEUED_RUN, replace(BY_GUARD, restarts=1)).ended(KEY)
+def test_a_refused_restart_does_not_change_the_time_that_ran() -> None:
+    end = snapshot(Marks(START), REQUEUED_RUN, replace(BY_GUARD, restarts=1)).ended(KEY)
     assert end is not None
     assert (end.requeued, end.started_at, end.ended_at, end.ran_s) == (True, EARLIER - 90, EARLIER, 90)
 
 
-def test_without_a_record_of_the_first_run_what_was_seen_counts() -> None:
-    """Neither hook nor accounting: the controller remembers only that it had queued the job again."""
+def test_without_a_record_of_the_first_run_the_queue_counts() -> None:
+    """Without hook and accounting, the controller remembers only that it requeued the job."""
     seen = {EARLIER - 90: EARLIER}
-    end = look(Marks(START)).records_of(KEY, [replace(BY_GUARD, restarts=1)], seen).end
+    end = snapshot(Marks(START)).records_of(KEY, [replace(BY_GUARD, restarts=1)], seen).end
     assert end is not None
     assert (end.requeued, end.ran_s) == (True, 90)
     cancelled = Row(42, "999", "CANCELLED", None, START, restarts=1)
-    end = look(Marks(START)).records_of(KEY, [cancelled], seen).end
+    end = snapshot(Marks(START)).records_of(KEY, [cancelled], seen).end
     assert end is not None
     assert (end.started_at, end.ran_s) == (EARLIER - 90, 90)
 
 
 def test_a_run_is_never_shorter_than_it_was_seen() -> None:
-    """A job that was resized: its last record begins when that was done."""
+    """The last record of a resized job begins at the resize."""
     resized = replace(RECORDED, started_at=START, ended_at=START + 3)
-    end = look(Marks()).records_of(KEY, [resized], {START - 65: START + 2}).end
+    end = snapshot(Marks()).records_of(KEY, [resized], {START - 65: START + 2}).end
     assert end is not None
     assert (end.started_at, end.ran_s) == (START - 65, 68)
     first = replace(resized, state="RESIZING", started_at=START - 65, ended_at=START)
-    end = look(Marks()).records_of(KEY, [resized, first]).end
+    end = snapshot(Marks()).records_of(KEY, [resized, first]).end
     assert end is not None
     assert (end.started_at, end.ran_s) == (START - 65, 68)
 
@@ -148,7 +148,7 @@ def test_spans_count_each_second_once(found: list[tuple[int, int]]) -> None:
 
 
 async def recorded(box: Box, key: JobKey) -> None:
-    """Wait until the completion hook wrote about the claim."""
+    """Wait until the completion hook wrote a record of the claim."""
     spool = box.folder(key).parent.parent / "spool"
     deadline = time.monotonic() + WAIT_S
     while not [file for file in spool.glob("[0-9]*") if key.comment in file.read_text()]:
@@ -165,13 +165,13 @@ async def is_past(mark: Path) -> None:
 async def test_a_start_that_a_tombstone_refuses_is_no_run_and_its_payload_does_not_run(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None]
 ) -> None:
-    """A tombstone whose scancel was lost."""
+    """The scancel after the tombstone was lost."""
     await cluster.submit(key, bash("echo ran"), SMALL)
     (box.folder(key) / "tombstone").touch()
     held()
     await recorded(box, key)
     monitor.watch(key)
-    # Accounting may still call it running.
+    # Accounting may still show the job as running.
     async with asyncio.timeout(WAIT_S):
         while (job := monitor.observe(key)) != replace(REFUSED_START, stopped=True):
             await monitor.changed(key, job, 5)
@@ -179,16 +179,16 @@ async def test_a_start_that_a_tombstone_refuses_is_no_run_and_its_payload_does_n
 
 
 async def refused(cluster: Cluster, key: JobKey) -> None:
-    """The guard ended the script before its payload."""
+    """Assert that the guard ended the script before its payload."""
     output = (await cluster.read_output({key: 0}))[key]
     assert b"deepgrid: " in output
     assert b"ran" not in output.splitlines()
 
 
-async def test_a_mark_that_somebody_made_before_the_start_is_the_accounts_own_fault(
+async def test_a_mark_made_before_the_start_is_the_accounts_fault(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, held: Callable[[], None]
 ) -> None:
-    """Only the job's account can make one there. The payload does not run, and the provider is not blamed."""
+    """Only the job's account can make such a mark. The payload does not run, and the provider is not blamed."""
     await cluster.submit(key, bash("echo ran"), SMALL)
     mark = box.folder(key) / "run" / "started"
     mark.mkdir()
@@ -202,16 +202,16 @@ async def test_a_mark_that_somebody_made_before_the_start_is_the_accounts_own_fa
 FORGERIES = {
     "does nothing": "true",
     "touches the mark": "touch -d @1 started",
-    "makes the mark anew": "rmdir started && mkdir started",
-    "puts a folder of before in its place": 'rmdir started && mv "$OLD" started && touch -d @1 started',
-    "puts a link to one in its place": 'rmdir started && ln -s "$OLD" started && touch -h -d @1 started',
+    "makes the mark again": "rmdir started && mkdir started",
+    "replaces the mark with an older folder": 'rmdir started && mv "$OLD" started && touch -d @1 started',
+    "replaces the mark with a link to one": 'rmdir started && ln -s "$OLD" started && touch -h -d @1 started',
 }
 
 
-async def test_a_payload_that_ends_like_the_guard_is_billed_whatever_it_does_to_the_mark(
+async def test_a_payload_with_the_guards_status_is_billed_whatever_it_does_to_the_mark(
     box: Box, cluster: Cluster, monitor: SlurmMonitor
 ) -> None:
-    """Or computing would be free, and the provider blamed for it. The time of a mark cannot be set back."""
+    """Otherwise computing would be free, and the provider blamed. The change time of a mark cannot be set back."""
     keys = {new_key(): trick for trick in FORGERIES}
     olds = {key: box.folder(key) / "run" / "old" for key in keys}
     for old in olds.values():

@@ -1,4 +1,4 @@
-"""The doctor's trial of leading and submitting, on file systems that are sound and on those that are not."""
+"""The doctor's self-test of leadership and submission, on file systems with and without working locks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.slurm.support import SMALL, WAIT_S, Box, bash, ended, new_key
 
 
 class LoginOn(Login):
-    """A login that finds these commands before the system's own."""
+    """A login whose PATH begins with this folder."""
 
     def __init__(self, settings: LoginSettings, folder: Path) -> None:
         super().__init__(settings)
@@ -44,9 +44,9 @@ async def tried(login: Login, settings: SelfTestSettings = SELFTEST_DEFAULTS) ->
         await login.close()
 
 
-async def test_a_sound_cluster_passes_and_is_left_as_it_was(box: Box) -> None:
+async def test_a_sound_cluster_passes_and_is_not_changed(box: Box) -> None:
     root = Path(box.settings.grid_root)
-    (root / "ledger").touch()  # kept for good, from the first submission on
+    (root / "ledger").touch()  # stays after the first submission
     before = files(root)
     findings = await tried(Login(box.settings))
     assert {name: one.level for name, one in findings.items()} == dict.fromkeys(
@@ -60,9 +60,9 @@ def files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.is_file())
 
 
-@pytest.mark.long  # two trials
+@pytest.mark.long  # two self-tests
 async def test_without_locks_two_lead_and_a_claim_is_submitted_twice(box: Box, tmp_path: Path) -> None:
-    """As on a mount that grants every lock."""
+    """The fake flock behaves like a mount that grants every lock."""
     (tmp_path / "flock").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "flock").chmod(0o755)
     findings = await tried(LoginOn(box.settings, tmp_path))
@@ -74,7 +74,7 @@ async def test_without_locks_two_lead_and_a_claim_is_submitted_twice(box: Box, t
     await login.close()
 
 
-async def test_nodes_that_do_not_see_the_folder_are_told(box: Box, tmp_path: Path) -> None:
+async def test_nodes_that_do_not_see_the_folder_are_reported(box: Box, tmp_path: Path) -> None:
     if box.settings.job_account is None:
         pytest.skip("not root: jobs see what the supervisor sees")
     root = tmp_path / "private"
@@ -97,7 +97,7 @@ MAKE = {
 
 @pytest.fixture(params=MAKE)
 def elsewhere(request: pytest.FixtureRequest, state_folder: Path, box: Box) -> Iterator[LoginSettings]:
-    """The grid's folder on a file system of its own, just made."""
+    """The grid's folder on a new file system."""
     name: str = request.param
     place = state_folder / f"mounted-{list(MAKE).index(name)}"
     place.mkdir()
@@ -114,7 +114,7 @@ def elsewhere(request: pytest.FixtureRequest, state_folder: Path, box: Box) -> I
             time.sleep(0.2)
 
 
-@pytest.mark.long  # file systems are made and taken away
+@pytest.mark.long  # makes and removes file systems
 async def test_the_protocols_hold_on_other_file_systems(
     elsewhere: LoginSettings, request: pytest.FixtureRequest
 ) -> None:

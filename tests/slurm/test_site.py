@@ -1,4 +1,4 @@
-"""The one-machine clusters themselves: side by side, again from the same state, and nothing left behind."""
+"""The one-machine clusters: several at once, restarts from the same state, and no leftovers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def living(*marks: str) -> list[str]:
     return found
 
 
-async def test_two_clusters_beside_another_grid_end_without_a_trace_and_start_again(box: Box, tmp_path: Path) -> None:
-    """In a state folder too deep for sockets and closed to others, with a job that left its environment behind."""
+async def test_two_clusters_beside_another_grid_leave_no_trace_and_start_again(box: Box, tmp_path: Path) -> None:
+    """In a state folder too deep for sockets and closed to other accounts, with a job that clears its environment."""
     state = tmp_path / ("deep" * 30)
     mark = f"a-job-of-{os.getpid()}-{time.time_ns()}"
     key = new_key()
@@ -58,19 +58,19 @@ async def test_two_clusters_beside_another_grid_end_without_a_trace_and_start_ag
         assert table.names()
     assert living(str(state), str(slurm_files.socket_path(state)), mark) == []
     assert not slurm_files.socket_path(state).exists()
-    assert box.slurm("sinfo", "-h", "-o", "%T").strip(), "the other grid was left alone"
+    assert box.slurm("sinfo", "-h", "-o", "%T").strip(), "the other grid is unchanged"
 
     with running_site(state, ClusterSpec("one"), ClusterSpec("two", nodes=1)) as (site, _):
         login = Login(site.login("one"))
         monitor = SlurmMonitor(Cluster(login, site.login("one")), poll_s=0.2)
-        assert (await ended(monitor, key)).state == "NODE_FAIL", "its end is known, and that it was no fault of its own"
+        assert (await ended(monitor, key)).state == "NODE_FAIL", "its end is known, and is not the job's fault"
         await monitor.close()
         await login.close()
         await accounted(site, "one", "NODE_FAIL")
 
 
 async def accounted(site: SlurmSite, cluster: str, state: str) -> None:
-    """Wait until accounting shows a job in that state; slurmctld tells it in its own time."""
+    """Wait until accounting shows a job in that state. slurmctld reports it with a delay."""
     async with asyncio.timeout(120):
         while state not in accounts(site, cluster):
             await asyncio.sleep(0.2)
@@ -89,7 +89,7 @@ def test_ports_stay_the_same_and_are_free_and_different(tmp_path: Path) -> None:
     assert {name: PortBook(tmp_path / "ports.json").port(name) for name in ports} == ports
 
 
-def test_a_socket_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+def test_a_socket_folder_of_another_account_is_not_used(tmp_path: Path) -> None:
     path = slurm_files.socket_path(tmp_path)
     path.symlink_to(tmp_path)
     try:
@@ -100,7 +100,7 @@ def test_a_socket_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
 
 
 def test_secrets_of_the_cluster_are_closed_to_jobs(box: Box) -> None:
-    """The state folder lets the job account pass; what must stay private is private itself."""
+    """The job account can pass through the state folder, so each private file is protected by itself."""
     shared = box.site.state / "slurm"
     cluster = shared / box.name
     for private in (shared / "munge.key", shared / "database", shared / "slurmdbd.conf", cluster / "ssh",

@@ -1,4 +1,4 @@
-"""Whose job a row is, which record counts, and that half an answer concludes nothing."""
+"""Snapshots: the claim that a row belongs to, the record that counts, and incomplete answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from deepgrid.slurm.ssh.scripts import read_script
 from tests.slurm.rows import KEY, OURS, RECORDED
 
 
-def look(
+def snapshot(
     *, queue: tuple[Row, ...] = (), spool: tuple[Row, ...] = (), id_: int | None = 42, refused: bool = False
 ) -> Snapshot:
     ids = {} if id_ is None else {KEY.comment: id_}
@@ -39,26 +39,26 @@ STRANGERS = {
 
 @pytest.mark.parametrize("case", STRANGERS)
 def test_a_record_that_differs_in_anything_is_not_ours(case: str) -> None:
-    assert look(spool=(STRANGERS[case],)).ended(KEY) is None
-    assert look(spool=(RECORDED,)).ended(KEY) is not None
+    assert snapshot(spool=(STRANGERS[case],)).ended(KEY) is None
+    assert snapshot(spool=(RECORDED,)).ended(KEY) is not None
 
 
 @pytest.mark.parametrize("case", ["other account", "other Slurm id"])
 def test_a_row_of_another_id_or_account_is_not_ours(case: str) -> None:
-    assert look(queue=(replace(STRANGERS[case], state="RUNNING"),)).queued(KEY) is None
-    assert look().records_of(KEY, [STRANGERS[case]]) == Records()
+    assert snapshot(queue=(replace(STRANGERS[case], state="RUNNING"),)).queued(KEY) is None
+    assert snapshot().records_of(KEY, [STRANGERS[case]]) == Records()
 
 
-def test_a_claim_whose_id_was_handed_out_again_has_no_job_but_keeps_its_records() -> None:
+def test_a_claim_whose_id_was_reissued_has_no_job_but_keeps_its_records() -> None:
     reissued = frozenset({KEY.comment})
-    running = replace(look(queue=(replace(OURS, state="RUNNING"),)), reissued=reissued)
+    running = replace(snapshot(queue=(replace(OURS, state="RUNNING"),)), reissued=reissued)
     assert running.queued(KEY) is None
     assert running.records_of(KEY, [OURS]) == Records()
-    assert replace(look(spool=(RECORDED,)), reissued=reissued).ended(KEY) is not None
+    assert replace(snapshot(spool=(RECORDED,)), reissued=reissued).ended(KEY) is not None
 
 
-def test_a_job_that_slurm_took_at_another_time_has_the_id_of_one_that_it_lost() -> None:
-    found = replace(look(), taken={KEY.comment: 90})
+def test_a_job_with_another_submission_time_has_a_reused_id() -> None:
+    found = replace(snapshot(), taken={KEY.comment: 90})
     for taken_at, restarts, is_ours in (
         (90, 0, True),
         (91, 0, False),
@@ -73,7 +73,7 @@ def test_a_job_that_slurm_took_at_another_time_has_the_id_of_one_that_it_lost() 
         assert (found.records_of(KEY, [row]).end is not None) is is_ours
 
 
-def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it() -> None:
+def test_a_claim_that_was_never_submitted_has_no_job_whatever_has_its_name() -> None:
     nobody = Snapshot((replace(OURS, state="RUNNING"),), (RECORDED,))
     assert nobody.queued(KEY) is None
     assert nobody.ended(KEY) is None
@@ -82,46 +82,46 @@ def test_a_claim_that_was_never_submitted_has_no_job_whatever_is_called_like_it(
 
 def test_the_first_final_record_counts() -> None:
     again = replace(RECORDED, state="FAILED", ended_at=500)
-    end = look(spool=(again, RECORDED)).ended(KEY)
+    end = snapshot(spool=(again, RECORDED)).ended(KEY)
     assert end is not None
     assert (end.state, end.ended_at, end.ran_s) == ("COMPLETED", 160, 60)
 
 
-def test_whether_the_supervisor_stopped_a_job_is_told_by_its_tombstone() -> None:
+def test_a_tombstone_shows_that_the_supervisor_stopped_a_job() -> None:
     cancelled = replace(RECORDED, state="CANCELLED")
-    by_us = replace(look(spool=(cancelled,)), marks={KEY.comment: Marks(100, 150)})
+    by_us = replace(snapshot(spool=(cancelled,)), marks={KEY.comment: Marks(100, 150)})
     for end in (by_us.ended(KEY), by_us.records_of(KEY, [cancelled]).end):
         assert end is not None
         assert end.stopped
     finished = replace(by_us, completions=(RECORDED,)).ended(KEY)
-    by_somebody = look(spool=(cancelled,)).ended(KEY)
+    by_somebody = snapshot(spool=(cancelled,)).ended(KEY)
     assert finished is not None
     assert by_somebody is not None
     assert not (finished.stopped or by_somebody.stopped)
 
 
-def test_an_unknown_end_is_no_end_though_the_job_is_known() -> None:
+def test_a_record_without_an_end_is_no_end() -> None:
     for row in (replace(OURS, state="FAILED", ended_at=None), replace(OURS, state="EVAPORATED")):
-        assert look().records_of(KEY, [row]) == Records(unfinished=(row,))
+        assert snapshot().records_of(KEY, [row]) == Records(unfinished=(row,))
 
 
-def test_what_a_controller_without_its_state_ended_is_no_end() -> None:
-    """It tells accounting of all jobs that ran when it went that they are cancelled, by nobody."""
+def test_a_cancellation_by_a_controller_without_its_state_is_no_end() -> None:
+    """It reports to accounting that all jobs which ran before are cancelled, without naming a user."""
     text = "42|999|CANCELLED|0:0|90|100|160|n1"
-    assert look().records_of(KEY, Sacct.parse(text)) == Records()
-    by_somebody = look().records_of(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
+    assert snapshot().records_of(KEY, Sacct.parse(text)) == Records()
+    by_somebody = snapshot().records_of(KEY, Sacct.parse(text.replace("CANCELLED", "CANCELLED by 999"))).end
     assert by_somebody is not None
     assert by_somebody.state == "CANCELLED"
 
 
-def test_accounting_serves_only_where_the_id_is_known() -> None:
-    assert look().records_of(KEY, [OURS]).end is not None
-    assert look(id_=None).records_of(KEY, [OURS]) == Records()
+def test_accounting_is_used_only_with_a_known_id() -> None:
+    assert snapshot().records_of(KEY, [OURS]).end is not None
+    assert snapshot(id_=None).records_of(KEY, [OURS]) == Records()
 
 
 def test_the_record_of_a_refused_submission_is_no_run() -> None:
-    assert look(spool=(RECORDED,), id_=None, refused=True).ended(KEY) is None
-    assert look(spool=(RECORDED,), id_=None).ended(KEY) is not None
+    assert snapshot(spool=(RECORDED,), id_=None, refused=True).ended(KEY) is None
+    assert snapshot(spool=(RECORDED,), id_=None).ended(KEY) is not None
 
 
 def answer(*lines: str) -> CommandResult:
@@ -132,7 +132,7 @@ def text(content: str) -> str:
     return base64.b64encode(content.encode()).decode()
 
 
-def test_a_whole_answer_is_read() -> None:
+def test_a_complete_answer_is_parsed() -> None:
     row = "42|999|RUNNING|100|400|0|5:00|0|90|n1|None|"
     marks = f"marks {text(f'90 /grid/jobs/{KEY.folder}/run/started')}"
     claim = f"job {KEY.comment} 42 90 submitted 999 {KEY.folder}"
@@ -145,8 +145,8 @@ def test_a_whole_answer_is_read() -> None:
     assert (found.clock, found.held) == (400, 7)
 
 
-def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None:
-    """Two processes a claim made a look at 500 of them last for seconds, and ends were seen that much later."""
+def test_a_snapshot_reads_the_marks_of_all_claims_at_once(tmp_path: Path) -> None:
+    """With two processes per claim, a snapshot of 500 claims took seconds, which delayed the ends of jobs."""
     keys = [replace(KEY, job_id=number) for number in range(1, 101)]
     folders = [tmp_path / "jobs" / key.folder for key in keys]
     (tmp_path / "spool").mkdir()
@@ -186,6 +186,6 @@ def test_a_look_asks_for_the_marks_of_all_claims_at_once(tmp_path: Path) -> None
     ],
     ids=["nothing", "no end", "Slurm silent", "garbage", "no queue"],
 )
-def test_anything_less_concludes_nothing(broken: CommandResult) -> None:
+def test_an_incomplete_answer_is_an_error(broken: CommandResult) -> None:
     with pytest.raises(SlurmUnreachable):
         parse_snapshot(broken)

@@ -47,7 +47,7 @@ async def test_concurrent_submissions_make_one_job(box: Box, cluster: Cluster, k
 
 
 async def submit_until_known(cluster: Cluster, key: JobKey) -> Submission:
-    """As a carrier does: while it is open whether Slurm has the job, ask again."""
+    """Submit as a carrier does: repeat while it is unknown whether Slurm has the job."""
     async with asyncio.timeout(INTENT_PATIENCE_S / 2):
         while True:
             try:
@@ -57,10 +57,10 @@ async def submit_until_known(cluster: Cluster, key: JobKey) -> Submission:
 
 
 @pytest.mark.parametrize("trace", ["queue", "spool", "accounting"])
-async def test_a_lost_answer_is_found_again(
+async def test_a_job_whose_submission_answer_was_lost_is_found(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, trace: str
 ) -> None:
-    """The connection broke after sbatch: an intent stands, no id. Whoever knows the job is asked."""
+    """The connection broke after sbatch: there is an intent without an id. All sources are asked for the job."""
     first = await cluster.submit(key, bash("sleep 600" if trace == "queue" else "true"), SMALL)
     if trace != "queue":
         await ended(monitor, key)
@@ -74,7 +74,7 @@ async def test_a_lost_answer_is_found_again(
 
 
 @pytest.mark.parametrize("age", [0, 10], ids=["of this login node", "of one whose clock is ahead"])
-async def test_a_young_intent_without_a_trace_is_waited_for_and_an_old_one_is_not(
+async def test_a_young_intent_without_a_job_is_not_repeated_and_an_old_one_is(
     box: Box, cluster: Cluster, key: JobKey, age: int
 ) -> None:
     box.folder(key).mkdir()
@@ -110,7 +110,7 @@ async def test_cancelling_while_it_waits_ends_it_without_a_start(
 async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Slurm keeps a FAILED record of such a job; it must not pass for the job's end."""
+    """Slurm keeps a FAILED record of such a job, which must not count as the job's end."""
     for _ in range(2):
         with pytest.raises(SlurmError, match="Memory specification can not be satisfied") as refusal:
             await cluster.submit(key, bash("true"), IMPOSSIBLE)
@@ -121,18 +121,18 @@ async def test_a_refusal_is_final_has_slurms_reason_and_leaves_no_run(
     assert await ends(cluster, key) == {}
 
 
-async def test_half_a_script_is_not_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
-    """A connection that breaks while the script is sent looks like its end to the login node."""
+async def test_an_incomplete_script_is_not_submitted(box: Box, cluster: Cluster, key: JobKey) -> None:
+    """To the login node, a connection that breaks while the script is sent looks like the script's end."""
     login = Login(box.settings)
     whole = b"#!/bin/sh\necho all of it\n"
     done = await login.run(submit_command(box.settings, key, SMALL, whole), stdin=whole[:-5])
     await login.close()
-    with pytest.raises(SlurmUnreachable, match="whole"):
+    with pytest.raises(SlurmUnreachable, match="cut off"):
         parse_answer(done)
     assert box.ids(key) == []
 
 
-async def test_a_full_disk_of_the_login_node_is_told_and_waited_for(box: Box, cluster: Cluster, key: JobKey) -> None:
+async def test_a_full_disk_of_the_login_node_is_a_transient_error(box: Box, cluster: Cluster, key: JobKey) -> None:
     login, script = Login(box.settings), b"#!/bin/sh\ntrue\n"
     no_byte_more = ["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]
     done = await login.run([*no_byte_more, *submit_command(box.settings, key, SMALL, script)], stdin=script)
@@ -147,7 +147,7 @@ async def test_a_script_without_a_shell_is_the_customers_fault(cluster: Cluster,
         await cluster.submit(key, "print('hello')", SMALL)
 
 
-async def test_the_script_arrives_unharmed_and_stays_nowhere(
+async def test_the_script_arrives_unchanged_and_is_not_kept(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     secret = 'it\'s "$HOME" `id` %j \\n ü secret-7f3a'
@@ -160,7 +160,7 @@ async def test_the_script_arrives_unharmed_and_stays_nowhere(
 
 
 async def test_a_job_cannot_forge_or_hide(box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
-    """It runs under an account that can touch neither its identity in Slurm nor the supervisor's files."""
+    """Its account can change neither its identity in Slurm nor the supervisor's files."""
     if box.settings.job_account is None:
         pytest.skip("not root: jobs and supervisor share one account")
     victim = new_key()

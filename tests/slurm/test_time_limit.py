@@ -1,4 +1,4 @@
-"""A job past its time ends as TIMEOUT. Slurm counts in minutes and looks every half minute."""
+"""A job that exceeds its time limit ends as TIMEOUT. Slurm counts minutes and checks every half minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is concluded about a claim that queue and spool do not know: absent only when nothing speaks against it."""
+"""Verdicts on claims that queue and spool do not know. A claim is absent only without evidence for it."""
 
 from __future__ import annotations
 
@@ -36,50 +36,47 @@ T = 1000.0
 def concluded(
     verdicts: Verdicts, now: float, *queue: Row, rows: tuple[Row, ...] = (), memory: tuple[Row, ...] | None = None
 ) -> SlurmJob:
-    """Where the claim stands at this moment by the queue, accounting's rows and what the controller remembers.
-
-    Unless told otherwise it does not know more of the claim than accounting does.
-    """
-    look = Snapshot(queue, (), {KEY.comment: "999"}, {KEY.comment: 42}, held=len(queue))
-    found = verdicts.from_snapshot(look, [KEY], now)
-    return found.get(KEY) or verdicts.from_records(look, [KEY], rows if memory is None else memory, rows, now)[KEY]
+    """The verdict by the queue, accounting's rows and the controller's memory, by default the same rows."""
+    snapshot = Snapshot(queue, (), {KEY.comment: "999"}, {KEY.comment: 42}, held=len(queue))
+    found = verdicts.from_snapshot(snapshot, [KEY], now)
+    return found.get(KEY) or verdicts.from_records(snapshot, [KEY], rows if memory is None else memory, rows, now)[KEY]
 
 
-def test_a_queue_that_is_empty_where_the_job_was_a_moment_ago_proves_nothing() -> None:
+def test_an_empty_queue_that_held_the_job_a_moment_ago_proves_nothing() -> None:
     verdicts = Verdicts()
     assert concluded(verdicts, T, RUNNING, OTHERS).phase is Phase.RUNNING
     assert concluded(verdicts, T + 1) == SUDDENLY_EMPTY
     assert concluded(verdicts, T + EMPTIED_S - 1) == SUDDENLY_EMPTY
-    assert concluded(verdicts, T + EMPTIED_S) == ABSENT, "but not for ever"
+    assert concluded(verdicts, T + EMPTIED_S) == ABSENT, "but only for a while"
 
 
-def test_a_queue_that_lost_one_job_of_several_is_believed() -> None:
+def test_a_job_that_leaves_a_queue_with_other_jobs_is_absent() -> None:
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING, OTHERS)
     assert concluded(verdicts, T + 1, OTHERS) == ABSENT
 
 
-def test_a_job_that_nobody_saw_alive_may_be_absent_at_once() -> None:
+def test_a_job_that_was_never_seen_alive_may_be_absent_at_once() -> None:
     assert concluded(Verdicts(), T) == ABSENT
 
 
-def test_a_job_that_is_there_again_is_seen_again() -> None:
+def test_a_job_that_is_in_the_queue_again_counts_as_alive() -> None:
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     concluded(verdicts, T + 1)
     assert concluded(verdicts, T + 2, RUNNING).phase is Phase.RUNNING
-    assert concluded(verdicts, T + 1 + EMPTIED_S) == SUDDENLY_EMPTY, "counted from when it was seen last"
+    assert concluded(verdicts, T + 1 + EMPTIED_S) == SUDDENLY_EMPTY, "counted from the last time it was seen"
 
 
-def test_an_end_in_accounting_counts_though_the_queue_is_suddenly_empty() -> None:
+def test_an_end_in_accounting_counts_although_the_queue_is_suddenly_empty() -> None:
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     assert concluded(verdicts, T + 1, rows=(OURS,)).phase is Phase.ENDED
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "FAILED"])
-def test_accounting_without_an_end_is_waited_on_and_not_for_ever(state: str) -> None:
-    """It hears of ends in its own time, first as FAILED at an unknown time; of jobs that were forgotten never."""
+def test_a_job_without_an_end_in_accounting_becomes_a_runaway(state: str) -> None:
+    """Accounting shows ends late, first as FAILED at an unknown time. It never shows the end of a forgotten job."""
     verdicts, row = Verdicts(), replace(OURS, state=state, ended_at=None)
     assert concluded(verdicts, T, rows=(row,)) == ABSENT_BUT_ACCOUNTED
     assert concluded(verdicts, T + RUNAWAY_S - 1, rows=(row,)) == ABSENT_BUT_ACCOUNTED
@@ -87,7 +84,7 @@ def test_accounting_without_an_end_is_waited_on_and_not_for_ever(state: str) -> 
     assert concluded(verdicts, T + RUNAWAY_S + 1, rows=(OURS,)).phase is Phase.ENDED
 
 
-def test_the_wait_for_an_end_begins_anew_when_the_job_is_seen_alive() -> None:
+def test_the_wait_for_an_end_restarts_when_the_job_is_seen_alive() -> None:
     verdicts, row = Verdicts(), replace(OURS, state="RUNNING", ended_at=None)
     concluded(verdicts, T, rows=(row,))
     concluded(verdicts, T + RUNAWAY_S - 1, RUNNING)
@@ -98,77 +95,83 @@ UNFINISHED = replace(OURS, state="RUNNING", ended_at=None)
 
 
 def remembered(verdicts: Verdicts, now: float, *memory: Row) -> SlurmJob:
-    """Where the claim stands when accounting knows it as unfinished, and the controller remembers this."""
+    """The verdict when accounting shows the job as unfinished, and the controller remembers these rows."""
     return concluded(verdicts, now, OTHERS, rows=(UNFINISHED,), memory=memory)
 
 
-def test_a_job_that_was_alive_just_now_and_that_the_controller_does_not_remember_is_forgotten() -> None:
-    """It was killed before it saved its state; accounting would call the job running for ever."""
+def test_a_job_that_was_alive_and_that_the_controller_does_not_remember_is_forgotten() -> None:
+    """The controller was killed before it saved its state. Accounting would show the job as running for ever."""
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     assert remembered(verdicts, T + REMEMBERED_S - 1) == FORGOTTEN
-    assert remembered(verdicts, T + 10 * REMEMBERED_S) == FORGOTTEN, "and stays so"
+    assert remembered(verdicts, T + 10 * REMEMBERED_S) == FORGOTTEN, "also later"
     concluded(verdicts, T + 10 * REMEMBERED_S, RUNNING)
-    assert remembered(verdicts, T + 10 * REMEMBERED_S + 1, UNFINISHED) == ABSENT_BUT_ACCOUNTED, "until it is seen"
+    assert remembered(verdicts, T + 10 * REMEMBERED_S + 1, UNFINISHED) == ABSENT_BUT_ACCOUNTED, "until it is seen again"
 
 
 def test_a_job_that_was_just_submitted_counts_as_alive() -> None:
-    """Its controller may be killed before anybody saw it in the queue, and have told accounting of its start."""
+    """Its controller may be killed before a poll saw the job, but after it reported the start to accounting."""
     verdicts = Verdicts()
     verdicts.submitted(KEY, T)
     assert remembered(verdicts, T + REMEMBERED_S - 1) == FORGOTTEN
 
 
-def test_a_start_that_a_tombstone_barred_is_known_though_accounting_still_calls_it_running() -> None:
-    """The hook has told of it; the accounting hears of ends in its own time, or never."""
+def test_a_start_barred_by_a_tombstone_is_known_although_accounting_shows_it_running() -> None:
+    """The hook has recorded it. Accounting shows ends late, or never."""
     verdicts = Verdicts()
     verdicts.submitted(KEY, T)
     refused = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=OURS.started_at)
     marks = {KEY.comment: Marks(tombstone=OURS.started_at)}
-    look = Snapshot((OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
-    assert verdicts.from_records(look, [KEY], [], [UNFINISHED], T + 1) == {KEY: replace(REFUSED_START, stopped=True)}
-    begun = replace(look, marks={KEY.comment: Marks(started=1, tombstone=OURS.started_at)})
+    snapshot = Snapshot(
+        (OTHERS,), (refused,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1
+    )
+    assert verdicts.from_records(snapshot, [KEY], [], [UNFINISHED], T + 1) == {
+        KEY: replace(REFUSED_START, stopped=True)
+    }
+    begun = replace(snapshot, marks={KEY.comment: Marks(started=1, tombstone=OURS.started_at)})
     assert verdicts.from_records(begun, [KEY], [], [UNFINISHED], T + 1) == {KEY: FORGOTTEN}, "it may have run before"
 
 
-def test_a_start_whose_mark_was_there_before_is_judged_by_accounting() -> None:
-    """The controller lost the first start, or the job's account made the mark: accounting tells which."""
+def test_accounting_decides_about_a_start_with_an_older_mark() -> None:
+    """The controller lost the first start, or the job's account made the mark. Accounting decides which."""
     started = OURS.started_at or 0
     second = replace(RECORDED, state="FAILED", exit_status=GUARDED, ended_at=started + 1)
     marks = {KEY.comment: Marks(started=started - 60)}
-    look = Snapshot((), (second,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
+    snapshot = Snapshot((), (second,), {KEY.comment: OURS.user}, {KEY.comment: OURS.slurm_id}, marks=marks, held=1)
     verdicts = Verdicts()
-    assert verdicts.from_snapshot(look, [KEY], T) == {}
+    assert verdicts.from_snapshot(snapshot, [KEY], T) == {}
     first = replace(UNFINISHED, started_at=started - 61)
-    assert verdicts.from_records(look, [KEY], [], [first], T)[KEY].phase is not Phase.ENDED, "the cluster's fault"
-    end = verdicts.from_records(look, [KEY], [], [], T)[KEY]
-    assert (end.phase, end.exit_status, end.ran_s) == (Phase.ENDED, GUARDED, 1), "the account's own"
+    assert verdicts.from_records(snapshot, [KEY], [], [first], T)[KEY].phase is not Phase.ENDED, (
+        "the cluster is at fault"
+    )
+    end = verdicts.from_records(snapshot, [KEY], [], [], T)[KEY]
+    assert (end.phase, end.exit_status, end.ran_s) == (Phase.ENDED, GUARDED, 1), "the account is at fault"
 
 
-def test_also_a_job_that_seems_forgotten_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
-    """The controller may find its state again; accounting does not always hear that it came back without."""
+def test_a_forgotten_job_is_not_lost_while_the_whole_queue_is_suddenly_empty() -> None:
+    """The controller may find its state again. Accounting does not always know that it came back without its state."""
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     for second, state in ((1, SUDDENLY_EMPTY), (EMPTIED_S - 1, SUDDENLY_EMPTY), (EMPTIED_S, FORGOTTEN)):
         assert concluded(verdicts, T + second, rows=(UNFINISHED,), memory=()) == state
 
 
-def test_who_was_not_looking_cannot_tell_a_forgotten_job_from_one_that_ended_long_ago() -> None:
+def test_a_job_that_was_not_seen_alive_recently_is_not_called_forgotten() -> None:
     assert remembered(Verdicts(), T) == ABSENT_BUT_ACCOUNTED
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     assert remembered(verdicts, T + REMEMBERED_S) == ABSENT_BUT_ACCOUNTED
 
 
-def test_an_end_that_only_the_controller_knows_counts_whatever_else_is_broken() -> None:
+def test_an_end_that_only_the_controller_knows_counts() -> None:
     assert remembered(Verdicts(), T, OURS).phase is Phase.ENDED
-    assert concluded(Verdicts(), T, OTHERS, memory=(OURS,)).phase is Phase.ENDED, "accounting never heard of the job"
+    assert concluded(Verdicts(), T, OTHERS, memory=(OURS,)).phase is Phase.ENDED, "accounting does not know the job"
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
-    assert concluded(verdicts, T + 1, memory=(OURS,)).phase is Phase.ENDED, "nor is anything else in the queue"
+    assert concluded(verdicts, T + 1, memory=(OURS,)).phase is Phase.ENDED, "the queue is empty too"
 
 
-def test_a_state_that_nobody_has_heard_of_is_logged_once_and_waited_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_state_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     verdicts, splendid = Verdicts(), replace(RUNNING, state="SPLENDID")
     with caplog.at_level(logging.WARNING):
         for second in range(3):
