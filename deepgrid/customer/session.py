@@ -43,7 +43,7 @@ class CustomerSettings:
 
     key_file: Path
     book: Path | None = None
-    services_url: str = ""  # empty for the address book's
+    services_url: str = ""  # empty for the URL in the address book
 
 
 @dataclass(frozen=True)
