@@ -22,12 +22,12 @@ async def approve_labels(operator: str) -> State[None]:
         if not proposals:
             return Completed(message="No proposal waits.")
         switched_on = session.settings.approve_label_changes
-        said = []
+        messages = []
         for one in proposals:
             if one.concern or not switched_on:
-                said.append(f"{one.name} waits for the operator: {one.concern or 'approving by itself is off'}.")
+                messages.append(f"{one.name} waits for the operator: {one.concern or 'approving by itself is off'}.")
             elif await approve(session, one):
-                said.append(f"Approved new measurements of {one.name}.")
+                messages.append(f"Approved new measurements of {one.name}.")
             else:
-                said.append(f"{one.name} changed its proposal meanwhile.")
-    return Completed(message=" ".join(said))
+                messages.append(f"{one.name} changed its proposal meanwhile.")
+    return Completed(message=" ".join(messages))

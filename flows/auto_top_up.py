@@ -30,7 +30,7 @@ async def auto_top_up(operator: str, ahead_minutes: int = 10) -> State[None]:
         unpaid = [one for one in planned if isinstance(one, Unpaid)]
         for one in unpaid:
             await tell_unpaid(session, one)
-    said = [f"Job {one.job.id} got {one.minutes} min." for one, did in zip(slices, bought, strict=True) if did]
-    said += [f"Job {one.job.id} moved on meanwhile." for one, did in zip(slices, bought, strict=True) if not did]
-    said += [f"Job {one.job.id} cannot pay for more." for one in unpaid]
-    return Completed(message=" ".join(said))
+    messages = [f"Job {one.job.id} got {one.minutes} min." for one, did in zip(slices, bought, strict=True) if did]
+    messages += [f"Job {one.job.id} moved on meanwhile." for one, did in zip(slices, bought, strict=True) if not did]
+    messages += [f"Job {one.job.id} cannot pay for more." for one in unpaid]
+    return Completed(message=" ".join(messages))

@@ -17,8 +17,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect.variables import Variable
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.provider.cut import why_not_claimed
 from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.terms import why_not_claimed
 from runtime.retry_policy import side_effect
 from runtime.runs import is_paused
 
@@ -90,7 +90,7 @@ async def why_closed(session: ProviderSession) -> str:
     try:
         async with get_client() as client:
             paused = is_paused(await client.read_deployment_by_name(claiming(session.settings.cluster)))
-    except ObjectNotFound:  # a flow called without deployments
+    except ObjectNotFound:  # the flow was called without a deployment
         paused = False
     return f"{session.settings.cluster} is drained" if paused else ""
 

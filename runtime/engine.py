@@ -1,4 +1,4 @@
-"""Prefect's engine for flow runs that share their process and its event loop with hundreds of others."""
+"""Prefect's engine for flow runs that share one process and its event loop with hundreds of others."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _state_after_death(run: FlowRun, *, resumes: bool) -> State[None]:
     if run.state is not None and run.state.is_cancelling():
         return Cancelled(message=ENDED)
     if resumes:
-        return AwaitingRetry(message="Nothing carried it any more; it goes on.")
+        return AwaitingRetry(message="No process carried it any more; it continues.")
     return Crashed(message=ENDED)
 
 

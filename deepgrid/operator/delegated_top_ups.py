@@ -39,7 +39,7 @@ async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
     except ContractError as error:
         if error.name not in OVERTAKEN:
             raise
-        logger.info("job %d not topped up: %s", job.id, error.message)
+        logger.info("job %d: not topped up: %s", job.id, error.message)
         return False
     return True
 

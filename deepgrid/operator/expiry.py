@@ -35,7 +35,7 @@ async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
     except ContractError as error:
         if error.name not in OVERTAKEN:
             raise
-        logger.info("job %d not taken back: %s", job.id, error.message)
+        logger.info("job %d: not taken back: %s", job.id, error.message)
         return False
     assert job.provider is not None
     session.note_time_out(job.id, job.provider, taken.reason)

@@ -43,7 +43,7 @@ class OperatorSettings:
     book: Path
     key_file: Path
     state: Path
-    services_url: str = ""  # empty for the address book's
+    services_url: str = ""  # empty for the URL in the address book
     approve_label_changes: bool = False
 
 
@@ -108,7 +108,7 @@ class OperatorSession:
         """Assign jobs to providers on chain. Returns how many: a job or provider that changed meanwhile is skipped."""
         skipped = await self.writer.meta_schedule_jobs([(one.job_id, one.provider) for one in assignments])
         for one in skipped:
-            logger.info("job %d not assigned: %s", one.job_id, one.reason.message)
+            logger.info("job %d: not assigned: %s", one.job_id, one.reason.message)
         raced = {one.index for one in skipped}
         assigned = [one for index, one in enumerate(assignments) if index not in raced]
         await asyncio.gather(*(self.say(one.job_id, "assigned", one.reason) for one in assigned))

@@ -12,8 +12,8 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
-from deepgrid.provider.cut import finding
 from deepgrid.provider.session import ProviderSettings
+from deepgrid.provider.terms import finding
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.account_checks import examine_accounts

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from deepgrid.benchmark.labels import measured_of, merge
 from deepgrid.chain.offers import Standing, differences, read_versions
 from deepgrid.lifecycle.job import Hardware, Label
-from deepgrid.provider.cut import check_before_joining
 from deepgrid.provider.session import ProviderSession
+from deepgrid.provider.terms import check_before_joining
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ async def register(session: ProviderSession) -> Outcome:
     await check_before_joining(session)
     await session.cluster.health()
     if closed := await session.gate.why_closed():
-        logger.warning("no job will be claimed: %s", closed)
+        logger.warning("no job is claimed: %s", closed)
     return await propose(session, await read_hardware(session))
 
 

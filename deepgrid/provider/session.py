@@ -54,7 +54,7 @@ class ProviderSettings:
     prices: Prices
     labels: tuple[Label, ...]
     state: Path
-    services_url: str = ""  # empty for the address book's
+    services_url: str = ""  # empty for the URL in the address book
     benchmarks: BenchmarkSettings = field(default_factory=BenchmarkSettings)
     containers: Containers = field(default_factory=Containers)
     registries: tuple[str, ...] = ()  # those that the supervisor may query about images

@@ -56,7 +56,7 @@ async def authorized_keys(
         str, typer.Option("--for", metavar="USER", help="Print nothing unless the supervisor logs in as USER.")
     ] = "",
 ) -> None:
-    """Print the public half of the supervisor's SSH key, as authorized_keys or sshd's AuthorizedKeysCommand has it."""
+    """Print the supervisor's public SSH key, in the format of authorized_keys and of sshd's AuthorizedKeysCommand."""
     require_prefect()
     login = (await settings_cache.provider_settings(cluster)).login
     if user in ("", login.user):

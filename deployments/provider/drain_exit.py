@@ -38,7 +38,7 @@ async def _until_drained(session: ProviderSession, is_idle: Callable[[], bool]) 
             logged = drains
             if drains and await _nothing_left(session) and is_idle():
                 return
-        except Exception as error:  # whatever Prefect's client raises while its server is away
+        except Exception as error:  # Prefect's client raises many types while its server is down
             warn(logger, f"cannot check whether {cluster} is drained, trying again", error, logging.DEBUG)
         await asyncio.sleep(POLL_S)
 

@@ -45,7 +45,7 @@ async def serve_provider(cluster: str, carriers: CarrierSettings = CarrierSettin
                 await _lead(session, carriers)
                 return
             except* Deposed as deposed:
-                logger.warning("%s Standing by.", deposed.exceptions[0])
+                logger.warning("standing by, another supervisor leads: %s", deposed.exceptions[0])
 
 
 async def _open(stack: AsyncExitStack, settings: ProviderSettings) -> ProviderSession:
@@ -127,7 +127,7 @@ async def _run_registers(cluster: str) -> bool:
     try:
         async with asyncio.timeout(REGISTER_TIMEOUT_S):
             return await run_ended(await start_run(f"register_provider/{cluster}", {"cluster": cluster}))
-    except Exception as error:  # whatever Prefect's client raises
+    except Exception as error:  # Prefect's client raises many types
         warn(logger, "register_provider does not run, registering without Prefect", error)
         return False
 

@@ -15,8 +15,8 @@ from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.carrier import carry
-from deepgrid.provider.cut import finding, too_high, why_not_claimed
 from deepgrid.provider.registration import register
+from deepgrid.provider.terms import finding, too_high, why_not_claimed
 from deepgrid.slurm.setup.checkup import Level
 from tests.provider.conftest import Scene
 

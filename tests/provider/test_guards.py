@@ -35,7 +35,7 @@ async def test_nothing_is_claimed_without_guards(approved: Scene, caplog: pytest
             assert await session.claim_waiting() == []
             await register(session)
         assert "no job is claimed: The cluster lacks guards" in caplog.text
-        assert "no job will be claimed: The cluster lacks guards" in caplog.text
+        assert "no job is claimed: The cluster lacks guards" in caplog.text
         assert (await session.chain.job(job_id)).status is JobStatus.META_SCHEDULED
         session.gate = Gate(login, session.settings.login, NAMES, trust_customers=False)
         (job,) = await session.claim_waiting()
