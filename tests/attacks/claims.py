@@ -86,7 +86,7 @@ class Books:
         return self.kept[claim.key.job_id]
 
     def bill(self, claim: Claim) -> int:
-        """The minutes that the customer paid for; 0 for a job that is not over or was given back."""
+        """The minutes that the customer paid for; 0 while the job is not over, or if it was given back."""
         return self.billed.get(claim.key.job_id, 0)
 
     # The queries and reports of a session.

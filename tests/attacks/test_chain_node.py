@@ -1,4 +1,4 @@
-"""A job's account, or anybody on this machine, against the node of the one-machine grid's chain."""
+"""A job's account, or any account on this machine, against the node of the one-machine grid's chain."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.mark.attack(
-    "calls the development node's methods that give money, act for others, go back in time or set fees",
-    attacker="anybody on the grid's machine",
+    "calls test methods of the node that give money, act for others, set the clock back or set fees",
+    attacker="any account on the grid's machine",
     gain="an error: method not available",
-    defence="a filter with a list of allowed methods; the node itself listens on a private socket",
+    defence="a filter allows listed methods only; the node itself listens on a private socket",
 )
 @pytest.mark.parametrize("request_", CHEATS, ids=lambda request: request["method"])
-def test_cheating(target: Target, request_: dict[str, object]) -> None:
+def test_test_methods_of_the_node_are_refused(target: Target, request_: dict[str, object]) -> None:
     before = target.private("eth_getBlockByNumber", "latest", False)
     answer = target.ask(request_)
     assert answer["error"]["code"] == -32601 and answer["id"] == 1, answer
@@ -43,12 +43,12 @@ def test_cheating(target: Target, request_: dict[str, object]) -> None:
 
 
 @pytest.mark.attack(
-    "hides such a method in a batch, in odd letters, in doubled keys, or behind a request that is allowed",
-    attacker="anybody on the grid's machine",
+    "hides such a method in a batch, in unusual letters, in duplicate keys, or behind an allowed request",
+    attacker="any account on the grid's machine",
     gain="an error for that request; the others are answered",
-    defence="requests are read and written anew, with one id, one method and its params",
+    defence="requests are parsed and written again, with one id, one method and its params",
 )
-def test_hiding(target: Target) -> None:
+def test_hidden_test_methods_are_refused(target: Target) -> None:
     cheat = call("anvil_setBalance", THIEF, hex(RICH), number=2)
     answers = {one["id"]: one for one in target.ask([call("eth_chainId"), cheat, call("eth_blockNumber", number=3)])}
     assert "result" in answers[1] and "result" in answers[3] and answers[2]["error"]["code"] == -32601
@@ -72,12 +72,12 @@ def test_hiding(target: Target) -> None:
 
 
 @pytest.mark.attack(
-    "sends params whose text would end the request that holds them and begin another",
-    attacker="anybody on the grid's machine",
-    gain="answers to one's own request only",
-    defence="the filter writes JSON of its own; 1,000 random texts of brackets, quotes and escapes",
+    "sends params whose text would end their request and begin another",
+    attacker="any account on the grid's machine",
+    gain="answers to its own request only",
+    defence="the filter writes its own JSON; tested with 1,000 random texts of brackets, quotes and escapes",
 )
-def test_smuggling(target: Target) -> None:
+def test_params_cannot_hold_a_second_request(target: Target) -> None:
     rng = random.Random(14)
     cheat = json.dumps(call("anvil_setBalance", THIEF, hex(RICH)))
     pieces = [
@@ -116,10 +116,10 @@ def test_smuggling(target: Target) -> None:
 
 
 @pytest.mark.attack(
-    "sends what is no request: too long, too deep, too many, odd numbers, no JSON, other HTTP methods",
-    attacker="anybody on the grid's machine",
+    "sends malformed requests: too long, too deep, too many, odd numbers, no JSON, other HTTP methods",
+    attacker="any account on the grid's machine",
     gain="an error; the next request is answered",
-    defence=f"at most {LONGEST_BODY} bytes and {LARGEST_BATCH} requests a batch, read before anything is passed on",
+    defence=f"at most {LONGEST_BODY} bytes and {LARGEST_BATCH} requests per batch, checked before any is forwarded",
 )
 @pytest.mark.parametrize(
     "body",
@@ -132,7 +132,7 @@ def test_smuggling(target: Target) -> None:
         b'{"id": 1, "method": "eth_call", "params": "x"}', json.dumps([call("eth_chainId")] * 1001).encode(),
     ],
 )  # fmt: skip
-def test_nonsense(target: Target, body: bytes) -> None:
+def test_malformed_requests_get_an_error_and_stop_nothing(target: Target, body: bytes) -> None:
     answer = target.post(body)
     assert answer.status_code in (200, 413)
     assert answer.status_code == 413 or "error" in answer.json(), answer.text[:200]
@@ -140,10 +140,10 @@ def test_nonsense(target: Target, body: bytes) -> None:
 
 
 @pytest.mark.attack(
-    "asks by GET, PUT or websocket, and on other paths",
-    attacker="anybody on the grid's machine",
+    "uses GET, PUT, websockets or other paths",
+    attacker="any account on the grid's machine",
     gain="HTTP 404 or 405",
-    defence="the filter knows POST on one path; there is no websocket",
+    defence="the filter accepts POST on one path, and no websocket",
 )
 @pytest.mark.parametrize(
     ("method", "path", "headers"),
@@ -153,23 +153,23 @@ def test_nonsense(target: Target, body: bytes) -> None:
                       "Sec-WebSocket-Version": "13"}),
     ],
 )  # fmt: skip
-def test_other_ways(target: Target, method: str, path: str, headers: dict[str, str]) -> None:
+def test_only_post_on_one_path_is_served(target: Target, method: str, path: str, headers: dict[str, str]) -> None:
     body = json.dumps(call("anvil_setBalance", THIEF, hex(RICH)))
-    # A connection of its own: one that asked for a websocket serves nobody else.
+    # A new connection: one that requested a websocket serves no other request.
     answer = httpx.request(method, f"{target.anvil.rpc_url}{path}", content=body, headers=headers, trust_env=False)
     assert answer.status_code in (404, 405)
     assert target.balance(THIEF) == 0
 
 
 @pytest.mark.attack(
-    "looks for the node's own port, past the filter",
-    attacker="anybody on the grid's machine",
+    "looks for the node's own port, to bypass the filter",
+    attacker="any account on the grid's machine",
     gain="no connection",
-    defence="the node's TCP port is on an address that Linux connects nobody to",
+    defence="the node's TCP port is on an address to which Linux allows no connection",
 )
-def test_past_the_filter(target: Target) -> None:
+def test_the_port_of_the_node_cannot_be_reached(target: Target) -> None:
     listeners = tcp_listeners(target.table.pid("anvil") or 0)
-    assert listeners, "anvil insists on a port; if it does no longer, this defence can go"
+    assert listeners, "anvil requires a TCP port; if it no longer does, remove this defence"
     for address, port in listeners:
         for host in (address, "127.0.0.1", "127.0.0.2", "0.0.0.0", socket.gethostbyname(socket.gethostname())):
             with socket.socket() as peer:
@@ -179,7 +179,7 @@ def test_past_the_filter(target: Target) -> None:
 
 
 def tcp_listeners(pid: int) -> list[tuple[str, int]]:
-    """Addresses on which a process listens."""
+    """The addresses on which a process listens."""
     inodes = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         if found := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(entry)):
@@ -190,7 +190,7 @@ def tcp_listeners(pid: int) -> list[tuple[str, int]]:
 
 
 def test_the_filter_passes_what_the_grid_needs(target: Target) -> None:
-    """Every method that our own client sends is on the list, and the node answers through it."""
+    """The list allows every method that the project's client sends, and the node answers it."""
     sent = set()
     for source in (Path(__file__).parents[2] / "deepgrid" / "chain").glob("*.py"):
         sent |= set(re.findall(r'"(eth_[A-Za-z]+)"', source.read_text()))
@@ -206,7 +206,7 @@ def test_the_filter_passes_what_the_grid_needs(target: Target) -> None:
     assert asyncio.run(read()) == RICH
 
 
-def test_a_node_that_is_away_is_told_and_found_again(target: Target) -> None:
+def test_a_stopped_node_is_reported_and_found_again(target: Target) -> None:
     target.table.stop("anvil")
     assert target.post(json.dumps(call("eth_chainId"))).status_code == 502
     target.anvil.prepare()
@@ -230,12 +230,12 @@ def beside(request: pytest.FixtureRequest) -> Iterator[tuple[Attacker, Target]]:
 
 
 @pytest.mark.attack(
-    "connects to the node's private socket, or reads the keys beside it",
+    "connects to the node's private socket, or reads the keys in its folder",
     attacker="a job's account on the grid's machine",
     gain="permission denied",
-    defence="the socket lies in a folder of mode 0700",
+    defence="the socket is in a folder of mode 0700",
 )
-def test_the_private_socket(beside: tuple[Attacker, Target]) -> None:
+def test_the_private_socket_cannot_be_reached(beside: tuple[Attacker, Target]) -> None:
     attacker, target = beside
     pid = target.table.pid("anvil")
     for path in (target.anvil.socket, f"/proc/{pid}/cwd/{target.anvil.socket.name}"):

@@ -1,6 +1,6 @@
 """Another user of a node reads the arguments of all processes while a customer's job runs there.
 
-The names of steps are labels, which `squeue` shows as well: a mark in one proves each time that the reader saw srun.
+The names of steps are public, because `squeue` shows them too. A mark in a name proves that the reader saw srun.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.sbatch.support import Bench, Outcome
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, WAIT_S, Box, ended, leave, printed
 
 STRANGER = "another user of the cluster"
-DEFENCE = "commands, values and credentials reach programs as variables, files and standard input"
+DEFENCE = "programs get commands, values and credentials as variables, files and standard input"
 RESOURCES = {"tasks": 2, "cpusPerTask": 1, "memPerCpu": 10, "gpus": 0}
-A_MOMENT = "sleep 0.4"  # for which what started it can be seen
+A_MOMENT = "sleep 0.4"  # the time in which the reader can see the process that started it
 
 
 def waiting(bench: Bench) -> None:
-    """Its srun goes on when the reader has seen it."""
+    """A bench whose srun continues once the reader has seen it."""
     srun = bench.root / "bin" / "srun"
     until = f"until [ -e {bench.root}/seen ]; do sleep 0.05; done"
     srun.write_text(srun.read_text().replace("\n", f"\n{until}\n", 1))
@@ -81,13 +81,13 @@ def env(name: str, value: str) -> list[dict[str, str]]:
 
 
 def only_the_name(watcher: Watcher, name: str, secret: str) -> None:
-    """The step was seen by its name, and the secret nowhere."""
+    """Check that the reader saw the step's name and never the secret."""
     assert told(watcher.seen, name)
     assert told(watcher.seen, secret) == []
 
 
 def control_flow(name: str, secret: str, folder: Path) -> tuple[dict[str, Any], ...]:
-    """Steps of every kind, with the secret in all that a definition can say of them."""
+    """Steps of every kind, with the secret in every field that may hold one."""
     inner = run(f": {secret}; {A_MOMENT}")
     return (
         {"name": name, **run(f": '{secret}'\n{A_MOMENT}", env=env("OWN", secret), workDir=str(folder))},
@@ -112,7 +112,7 @@ def control_flow(name: str, secret: str, folder: Path) -> tuple[dict[str, Any], 
     "reads /proc/*/cmdline and environ while the steps of a job run",
     attacker=STRANGER, gain="names of steps", defence=DEFENCE,
 )  # fmt: skip
-def test_steps(bench: Bench) -> None:
+def test_steps_show_only_their_names(bench: Bench) -> None:
     name, secret = mark(), mark()
     job = definition({"env": env("JOB", secret)}, *control_flow(name, secret, bench.root / "work"))
     with watched(name, secret, flag=bench.root / "seen") as watcher:
@@ -122,10 +122,10 @@ def test_steps(bench: Bench) -> None:
 
 
 @pytest.mark.attack(
-    "the same while input and output go over HTTP by addresses that are passes",
+    "reads the same while input and output go over HTTP with presigned URLs",
     attacker=STRANGER, gain="names of files", defence=DEFENCE,
 )  # fmt: skip
-def test_http(bench: Bench, store: Store) -> None:
+def test_transfers_over_http_show_only_names_of_files(bench: Bench, store: Store) -> None:
     name, secret = mark(), mark()
     store.files[f"/{secret}/data?pass={secret}"] = b"content"
     store.delay_s = 0.4
@@ -138,10 +138,10 @@ def test_http(bench: Bench, store: Store) -> None:
 
 
 @pytest.mark.attack(
-    "the same while input and output go to a bucket with a customer's keys",
+    "reads the same while input and output use a bucket with the customer's keys",
     attacker=STRANGER, gain="names of buckets and folders", defence=DEFENCE,
 )  # fmt: skip
-def test_s3(bench: Bench, bucket: Bucket) -> None:
+def test_transfers_with_s3_show_only_names_of_buckets_and_folders(bench: Bench, bucket: Bucket) -> None:
     name, secret = mark(), mark()
     bucket.put("in/data", b"x" * 1_000_000)
     with_s5cmd(bench)
@@ -156,7 +156,7 @@ def test_s3(bench: Bench, bucket: Bucket) -> None:
 
 
 @pytest.mark.attack(
-    "the same while containers are fetched with an account and started",
+    "reads the same while containers are fetched with a registry account and started",
     attacker=STRANGER, gain="names of images, mounts and users", defence=DEFENCE,
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_s3(bench: Bench, bucket: Bucket) -> None:
     [(Containers(), {"apptainer": True}), (Containers(), {}), (Containers(pyxis=True), {})],
     ids=["apptainer", "enroot", "pyxis"],
 )
-def test_containers(room: Room, containers: Containers, more: dict[str, Any]) -> None:
+def test_containers_show_only_images_mounts_and_users(room: Room, containers: Containers, more: dict[str, Any]) -> None:
     name, secret = mark(), mark()
     container = {"image": "a/b:1", "registry": "r.example", "username": "me", "password": secret, **more}
     step = run(
@@ -200,10 +200,10 @@ def in_a_network(sandbox: Sandbox, name: str, secret: str, keys: list[str]) -> O
 
 
 @pytest.mark.attack(
-    "the same while a step's network, WireGuard and tunnel come up",
+    "reads the same while a step's network, WireGuard and tunnel start",
     attacker=STRANGER, gain="addresses of tunnels and name servers", defence=DEFENCE,
 )  # fmt: skip
-def test_networks(sandbox: Sandbox) -> None:
+def test_networks_show_only_addresses(sandbox: Sandbox) -> None:
     name, secret, keys = mark(), mark(), [private_key(), private_key()]
     with watched(name, secret, *keys, flag=sandbox.root / "seen") as watcher:
         outcome = in_a_network(sandbox, name, secret, keys)
@@ -214,7 +214,7 @@ def test_networks(sandbox: Sandbox) -> None:
 
 
 def on_nodes(name: str, secret: str, folder: Path, storage: StoragePaths) -> str:
-    """A script whose steps say something, then wait to be let go."""
+    """A script whose steps print a line and wait for a file."""
     steps = (
         run(f": {secret}\n{A_MOMENT}", env=env("OWN", secret)),
         {"name": name, **run(f"echo up; cd {folder}; : {secret}; {WAIT_FOR_LEAVE}")},
@@ -229,10 +229,10 @@ async def until_there(file: Path) -> None:
 
 
 @pytest.mark.attack(
-    "the same on the login node and the nodes of a real cluster: submission, queue, steps, logs, cancellation",
+    "reads the same on login node and nodes of a real cluster: submission, queue, steps, logs, cancellation",
     attacker="another user of the cluster", gain="names of claims and steps", defence=DEFENCE,
 )  # fmt: skip
-async def test_a_claim_from_its_submission_to_its_end(
+async def test_a_claim_shows_only_names_from_its_submission_to_its_end(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
     name, secret = mark(), mark()

@@ -1,4 +1,4 @@
-"""A provider that has something else approved than what was looked at."""
+"""A provider tries to get another proposal approved than the one that the operator read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 async def looked_at(market: Market) -> Provider:
-    """What the operator sees of the provider's proposal."""
+    """The provider's proposal as the operator reads it."""
     proposed = await market.chain.proposal(market.people.provider.address)
     assert proposed is not None
     return proposed
@@ -59,10 +59,10 @@ async def prices_in_force(market: Market) -> Prices:
 
 
 @pytest.mark.attack(
-    "a higher price is mined in the same block, just before its approval",
+    "a higher price is mined just before the approval, in the same block",
     attacker="a provider",
     gain="nothing: the old prices stay in force",
-    defence="approveProposal names the hash of the proposal that was looked at",
+    defence="approveProposal names the hash of the proposal that was read",
 )
 async def test_a_proposal_replaced_in_the_block_of_its_approval(grid: Grid, market: Market) -> None:
     provider, operator = market.people.provider, market.people.operator
@@ -87,12 +87,12 @@ async def test_a_proposal_replaced_in_the_block_of_its_approval(grid: Grid, mark
 
 
 def waiting(grid: Grid) -> int:
-    """How many transactions wait to be mined."""
+    """The number of transactions that wait to be mined."""
     return int(grid.anvil.call("txpool_status")["pending"], 16)
 
 
 def front_run(grid: Grid, market: Market, prices: Prices) -> None:
-    """The provider outbids the operator's fee, to come first."""
+    """The provider pays a higher fee than the operator, to be mined first."""
     arguments = coded_hardware(HARDWARE), coded_prices(prices), coded_labels(LABELS)
     provider = market.people.provider.address
     grid.anvil.call("anvil_impersonateAccount", provider)
@@ -104,12 +104,12 @@ def front_run(grid: Grid, market: Market, prices: Prices) -> None:
 
 
 @pytest.mark.attack(
-    "a measurement is replaced by a higher price after the unattended flow has judged it",
+    "a higher price replaces a measurement after the automatic flow has judged it",
     attacker="a provider",
     gain="nothing: the old prices stay in force",
-    defence="the label flow approves by the hash of what it judged",
+    defence="the label flow approves by the hash of the proposal that it judged",
 )
-async def test_a_proposal_replaced_behind_the_back_of_the_label_flow(
+async def test_a_proposal_replaced_while_the_label_flow_runs(
     grid: Grid, market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = market.people.provider
@@ -137,7 +137,7 @@ async def test_a_proposal_replaced_behind_the_back_of_the_label_flow(
     "a higher price just before an existing client's approve(address)",
     attacker="a provider",
     gain="nothing: the old prices stay in force",
-    defence="approve(address) takes only what stands unchanged for 10 minutes",
+    defence="approve(address) accepts only proposals that are unchanged for 10 minutes",
 )
 async def test_a_proposal_replaced_before_an_approval_by_address(grid: Grid, market: Market) -> None:
     provider, operator = market.people.provider, market.people.operator
@@ -145,7 +145,7 @@ async def test_a_proposal_replaced_before_an_approval_by_address(grid: Grid, mar
     grid.anvil.pass_time(UNCHANGED_S - 30)
     assert await market.refusal(operator, "ProviderManager", "approve", provider.address) == "ProposalTooRecent"
     grid.anvil.pass_time(60)
-    await provider.register(HARDWARE, THOUSANDFOLD, LABELS)  # the old one was ripe
+    await provider.register(HARDWARE, THOUSANDFOLD, LABELS)  # the old proposal could have been approved
     assert await market.refusal(operator, "ProviderManager", "approve", provider.address) == "ProposalTooRecent"
     assert await prices_in_force(market) == PRICES
 
@@ -153,8 +153,8 @@ async def test_a_proposal_replaced_before_an_approval_by_address(grid: Grid, mar
 @pytest.mark.attack(
     "a proposal is replaced while the one-machine grid approves its providers",
     attacker="a provider",
-    gain="nothing unseen: the replacement is read before it is approved",
-    defence="the set-up approves by hash, and reads again when the contract refuses",
+    gain="nothing: the replacement is read before it is approved",
+    defence="the set-up approves by hash, and reads the proposal again after a refusal",
 )
 async def test_a_proposal_replaced_while_one_machine_is_set_up(
     grid: Grid, market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -181,12 +181,12 @@ async def test_a_proposal_replaced_while_one_machine_is_set_up(
 
 
 @pytest.mark.attack(
-    "a harmless proposal is put back after 10 minutes, to inherit their time for the next one",
+    "a harmless proposal is sent again after 10 minutes, to pass its age on to the next one",
     attacker="a provider",
-    gain="nothing: each change starts the 10 minutes anew",
-    defence="the time of the last change is kept with the hash",
+    gain="nothing: each change restarts the 10 minutes",
+    defence="the time of the last change is stored with the hash",
 )
-async def test_time_is_not_inherited_by_another_proposal(grid: Grid, market: Market) -> None:
+async def test_a_proposal_does_not_inherit_the_age_of_another(grid: Grid, market: Market) -> None:
     provider, operator = market.people.provider, market.people.operator
     for prices in (THOUSANDFOLD, CHEAPER, THOUSANDFOLD):
         await provider.register(HARDWARE, prices, LABELS)
@@ -196,12 +196,12 @@ async def test_time_is_not_inherited_by_another_proposal(grid: Grid, market: Mar
 
 
 @pytest.mark.attack(
-    "labels whose bytes are no UTF-8 read like the labels that the operator wants",
+    "labels with invalid UTF-8 look like labels that the operator wants",
     attacker="a provider",
     gain="nothing: such a proposal cannot be approved",
-    defence="the hash is computed from what was read, never taken from the chain",
+    defence="the client computes the hash from what it read, and never takes it from the chain",
 )
-async def test_labels_that_read_like_others(market: Market) -> None:
+async def test_labels_with_invalid_utf_8_cannot_be_approved(market: Market) -> None:
     provider, operator = market.people.provider, market.people.operator
     types = ["(uint64,uint64[],uint64[],uint64[])", "(uint256,uint256,uint256)", "(bytes,bytes)[]"]
     arguments = coded_hardware(HARDWARE), coded_prices(PRICES)
@@ -216,12 +216,12 @@ async def test_labels_that_read_like_others(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "text moves between the keys and values of labels under the same hash",
+    "text moves between the keys and values of labels, for the same hash",
     attacker="a provider",
     gain="nothing: the hash differs",
-    defence="the hash covers lengths and places, as abi.encode writes them",
+    defence="the hash covers lengths and positions, by abi.encode",
 )
-async def test_the_same_letters_in_other_labels(market: Market) -> None:
+async def test_the_same_text_in_other_labels_has_another_hash(market: Market) -> None:
     provider, operator = market.people.provider, market.people.operator
     await provider.register(HARDWARE, PRICES, (Label("os", "linux"), Label("gpu", "none")))
     seen = proposal_hash(await looked_at(market))
@@ -233,12 +233,12 @@ async def test_the_same_letters_in_other_labels(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "approving oneself, lifting one's own ban, removing a rival",
+    "approves itself, lifts its own ban, removes a competitor",
     attacker="a provider",
     gain="nothing",
     defence="METASCHEDULER_ROLE of the ProviderManager",
 )
-async def test_a_provider_decides_about_nobody(market: Market) -> None:
+async def test_a_provider_can_approve_and_ban_no_provider(market: Market) -> None:
     provider = market.people.provider
     await provider.register(HARDWARE, THOUSANDFOLD, LABELS)
     seen = proposal_hash(await looked_at(market))

@@ -1,4 +1,4 @@
-"""Callers of the contracts who make others pay for gas, for flow runs, or for reading."""
+"""Callers of the contracts try to make others pay for gas, flow runs or reading."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 def labelled(uses: int, affinities: int, text: str = "") -> tuple[object, ...]:
-    """A definition with so many labels, as no client of ours makes it."""
+    """A definition with more labels than the project's clients allow."""
     coded = list(coded_definition(JobDefinition(1, 1000, 2, 3, text)))
     return (*coded[:6], [("", "")] * uses, [(("", ""), b"==")] * affinities)
 
@@ -47,10 +47,10 @@ def labelled(uses: int, affinities: int, text: str = "") -> tuple[object, ...]:
     "2,700 labels, or conditions, in one definition",
     attacker="a customer",
     gain="nothing: the request is refused",
-    defence="at most 64 labels of both kinds together, checked at the request",
+    defence="at most 64 labels and conditions together, checked at the request",
 )
 @pytest.mark.parametrize(("uses", "affinities"), [(2700, 0), (0, 2700), (1350, 1350), (MOST_LABELS, 1)])
-async def test_a_definition_of_labels(market: Market, uses: int, affinities: int) -> None:
+async def test_a_definition_with_too_many_labels_is_refused(market: Market, uses: int, affinities: int) -> None:
     customer = await market.stranger(f"labels{uses}-{affinities}", credits=200)
     request = (labelled(uses, affinities), 100 * CREDIT, b"", False)
     assert await market.refusal(customer, "MetaScheduler", "requestNewJob", *request) == "TooManyLabels"
@@ -59,12 +59,12 @@ async def test_a_definition_of_labels(market: Market, uses: int, affinities: int
 
 
 @pytest.mark.attack(
-    "the largest definition that the contract takes: 64 labels and 24 KB of text",
+    "the largest definition that the contract accepts: 64 labels and 24 KB of text",
     attacker="a customer",
     gain="the provider's claim costs below 700,000 gas, an eighth of what the customer pays for the request",
-    defence="labels bounded in number, texts by the length of one blob",
+    defence="the number of labels and the length of the text are bounded",
 )
-async def test_the_largest_definition(market: Market) -> None:
+async def test_the_largest_definition_has_a_bounded_cost(market: Market) -> None:
     people = market.people
     customer = await market.stranger("largest", credits=200)
     definition = labelled(MOST_LABELS, 0, "x" * 24_000)
@@ -79,12 +79,12 @@ async def test_the_largest_definition(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "a top-up of nothing, again and again",
+    "repeated top-ups of 0",
     attacker="a stranger on chain",
-    gain="nothing: refused, and the provider is told of nothing",
-    defence="a top-up is never zero",
+    gain="nothing: refused, and the provider gets no hint",
+    defence="a top-up must be above 0",
 )
-async def test_a_top_up_of_nothing(market: Market) -> None:
+async def test_a_top_up_of_zero_is_refused(market: Market) -> None:
     people = market.people
     job_id = await people.running()
     stranger = await market.stranger("nothing", credits=10)
@@ -94,12 +94,12 @@ async def test_a_top_up_of_nothing(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "top-ups of a wei",
+    "top-ups of one wei",
     attacker="a stranger on chain",
-    gain="nothing: refused below a minute at the job's rate",
-    defence="a minute at least, from anyone but the customer",
+    gain="nothing: refused below the cost of one minute of the job",
+    defence="at least one minute from anyone but the customer",
 )
-async def test_a_top_up_below_a_minute(market: Market) -> None:
+async def test_a_top_up_below_a_minute_is_refused(market: Market) -> None:
     people = market.people
     job_id = await people.running()
     stranger = await market.stranger("wei", credits=100)
@@ -107,16 +107,16 @@ async def test_a_top_up_below_a_minute(market: Market) -> None:
         assert await market.refusal(stranger, "MetaScheduler", "topUpJob", coded_id(job_id), wei) == "InsufficientFunds"
     await stranger.top_up(job_id, RATE)
     assert await market.chain.balance(stranger.address) == 100 * CREDIT - RATE
-    assert (await market.chain.job(job_id)).granted_minutes == 14  # 200 credits alone buy 13
+    assert (await market.chain.job(job_id)).granted_minutes == 14  # 200 credits alone buy 13 minutes
 
 
 @pytest.mark.attack(
-    "top-ups of a wei by the customer itself, one after the other",
+    "repeated top-ups of one wei of its own job",
     attacker="a customer",
-    gain="nothing: the provider is told once, when a minute is full",
-    defence="a hint is queued only when the limit rose",
+    gain="nothing: the provider gets one hint, as soon as a minute is paid",
+    defence="a hint is queued only when the time limit rises",
 )
-async def test_top_ups_that_give_no_minute(market: Market) -> None:
+async def test_top_ups_below_a_minute_give_no_hint(market: Market) -> None:
     people = market.people
     job_id = await people.running()  # 200 credits are 13 minutes and 10.2 credits
     await people.customer.approve(100 * CREDIT)
@@ -131,12 +131,12 @@ async def test_top_ups_that_give_no_minute(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "automatic top-ups in a row, to lock all that the customer allowed",
+    "automatic top-ups in a row, to lock all of the customer's allowance",
     attacker="a provider",
-    gain="one slice of 30 minutes ahead of time, which goes back to the customer if it is not used",
-    defence="a slice is taken only when at most one is left",
+    gain="one slice of 30 minutes too early, refunded to the customer if unused",
+    defence="a slice is bought only when at most one is left",
 )
-async def test_draining_an_allowance(market: Market) -> None:
+async def test_automatic_top_ups_lock_one_slice_ahead_at_most(market: Market) -> None:
     people = market.people
     job_id = await people.running()
     await people.customer.approve(9_000 * CREDIT)
@@ -150,12 +150,12 @@ async def test_draining_an_allowance(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "a top-up of a job that nobody has claimed, which has no rate",
+    "a top-up of an unclaimed job, which has no rate",
     attacker="a stranger on chain",
     gain="nothing: refused",
-    defence="only claimed jobs are topped up",
+    defence="only claimed jobs can be topped up",
 )
-async def test_a_top_up_before_the_claim(market: Market) -> None:
+async def test_a_top_up_before_the_claim_is_refused(market: Market) -> None:
     job_id = await market.people.request()
     stranger = await market.stranger("early", credits=50)
     for wei in (0, 1, 50 * CREDIT):
@@ -167,12 +167,12 @@ async def test_a_top_up_before_the_claim(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "a cancel request again after each time that the provider took it off its queue",
+    "a new cancel request each time the provider has taken one off its queue",
     attacker="a customer",
     gain="one hint, for one request",
     defence="only the first request of a job is queued",
 )
-async def test_cancel_requests_again_and_again(market: Market) -> None:
+async def test_repeated_cancel_requests_give_one_hint(market: Market) -> None:
     people = market.people
     job_id = await people.running()
     heard = 0
@@ -184,12 +184,12 @@ async def test_cancel_requests_again_and_again(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "reports, refusals and claims of other providers' jobs, a hundred in one call",
+    "reports, refusals and claims of other providers' jobs, 100 in one call",
     attacker="a provider",
     gain="nothing: each item is skipped, and the caller pays",
-    defence="a job is reported by its own provider only",
+    defence="only a job's own provider can report it",
 )
-async def test_batches_of_others_jobs(market: Market) -> None:
+async def test_a_batch_about_other_providers_jobs_changes_nothing(market: Market) -> None:
     job_id = await market.people.running()
     rival = await market.stranger("rival")
     report = (coded_id(job_id), int(JobStatus.PANICKED), 0, "", 0)
@@ -204,12 +204,12 @@ async def test_batches_of_others_jobs(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "error texts of 20 KB at the end of many jobs, cut in the middle of a character",
+    "error texts of 20 KB at the ends of many jobs, cut in the middle of a character",
     attacker="a provider",
-    gain="1,024 bytes for each job; lists of jobs stay readable",
-    defence="the contract keeps the beginning only, whole characters",
+    gain="1,024 bytes per job; lists of jobs stay readable",
+    defence="the contract keeps only the beginning, in whole characters",
 )
-async def test_endless_error_texts(market: Market) -> None:
+async def test_long_error_texts_are_cut(market: Market) -> None:
     people = market.people
     jobs = [await people.running() for _ in range(3)]
     for job_id in jobs:
@@ -220,12 +220,12 @@ async def test_endless_error_texts(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "a proposal of absurd size: nodes, labels, texts",
+    "a huge proposal: nodes, labels, texts",
     attacker="a stranger on chain",
     gain="nothing: refused",
     defence="1,024 nodes, 64 labels of 256 bytes in key and value",
 )
-async def test_absurd_proposals(market: Market) -> None:
+async def test_huge_proposals_are_refused(market: Market) -> None:
     stranger = await market.stranger("absurd")
     small = Hardware((0,), (1,), (1,))
     nodes = Hardware((0,) * 1025, (0,) * 1024 + (1,), (0,) * 1024 + (1,))
@@ -242,12 +242,12 @@ async def test_absurd_proposals(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "a proposal as large as may be, for the operator to approve and to remove",
+    "the largest allowed proposal, which the operator must approve and remove",
     attacker="a provider",
-    gain="the operator's call costs what it costs for a small one, below 150,000 gas",
-    defence="approving swaps two versions and copies nothing",
+    gain="the operator's call costs the same as for a small one, below 150,000 gas",
+    defence="an approval swaps two versions and copies nothing",
 )
-async def test_a_proposal_that_costs_its_operator(market: Market) -> None:
+async def test_a_large_proposal_costs_the_operator_no_more(market: Market) -> None:
     operator, stranger = market.people.operator, await market.stranger("large")
     nodes = Hardware(*((9,) * 300 for _ in range(3)))
     labels = tuple(Label("k" * 256, "v" * 256) for _ in range(30))
@@ -261,12 +261,12 @@ async def test_a_proposal_that_costs_its_operator(market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "many strangers with proposals that cost nothing to write and much to read",
+    "many strangers with proposals that are cheap to write and expensive to read",
     attacker="a stranger on chain",
-    gain="longer lists; everybody reads them all the same",
-    defence="each proposal is bounded, and clients read fewer at a time",
+    gain="longer lists, which stay readable",
+    defence="each proposal is bounded, and clients read smaller pages",
 )
-async def test_a_list_full_of_large_proposals(market: Market) -> None:
+async def test_a_list_of_large_proposals_stays_readable(market: Market) -> None:
     zeros = Hardware((0,) * 1024, (0,) * 1023 + (1,), (0,) * 1023 + (1,))
     labels = tuple(Label("\0" * 256, "\0" * 256) for _ in range(64))
     strangers = [await market.stranger(f"full{number}") for number in range(12)]
@@ -282,7 +282,7 @@ async def test_a_list_full_of_large_proposals(market: Market) -> None:
 # -- the customer's own client ---------------------------------------------------------------------
 
 
-async def test_our_own_client_says_it_before_anything_is_sent(market: Market) -> None:
+async def test_the_client_refuses_too_many_labels_before_it_sends_anything(market: Market) -> None:
     many = JobDefinition(1, 1, 1, 1, "x", uses=(Label("a", "b"),) * 60, affinity=DEFINITION.affinity * 3)
     with pytest.raises(InputError) as refused:
         await market.people.customer.request_job(many, 100 * CREDIT, "")

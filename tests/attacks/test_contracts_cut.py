@@ -1,4 +1,4 @@
-"""The owner of the contract takes more of a job's cost than providers and customers agreed to."""
+"""The owner of the contracts tries to take a larger cut than providers and customers agreed to."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ async def market(grid: Grid) -> AsyncIterator[Market]:
 
 
 async def announce(market: Market, percent: int) -> str:
-    """The owner gives notice of a cut; the name of the error if it is refused."""
+    """The owner announces a cut. Returns the name of the error if it is refused."""
     return await market.refusal(market.people.operator, "MetaScheduler", "setDeepsquareCut", percent)
 
 
 async def settled_for_ten_minutes(grid: Grid, market: Market, job_id: int) -> int:
-    """What the provider has in the end, of a claimed job that ran for 10 minutes."""
+    """The provider's pay for a claimed job that ran for 10 minutes."""
     provider = market.people.provider
     before = await market.chain.balance(provider.address)
     await provider.set_running(job_id, 0)
@@ -51,19 +51,19 @@ async def settled_for_ten_minutes(grid: Grid, market: Market, job_id: int) -> in
     gain="nothing: refused",
     defence="MAX_DEEPSQUARE_CUT of 50 % in the contract",
 )
-async def test_a_cut_above_the_bound(market: Market) -> None:
+async def test_a_cut_above_the_bound_is_refused(market: Market) -> None:
     for percent in (51, 100, 2**256 - 1):
         assert await announce(market, percent) == "InvalidConstant"
     assert await market.chain.cut() == Cut(20, 0, 0)
 
 
 @pytest.mark.attack(
-    "the highest cut is announced, and put in force at once",
+    "the highest cut is announced and put in force at once",
     attacker="the owner of the contracts",
-    gain="nothing for 7 days: jobs are assigned and settled at the old cut",
-    defence="a notice period, kept in a slot of its own",
+    gain="nothing for 7 days: jobs are assigned and settled with the old cut",
+    defence="a notice period in the contract",
 )
-async def test_a_cut_takes_effect_after_its_notice_only(grid: Grid, market: Market) -> None:
+async def test_a_cut_takes_effect_only_after_its_notice_period(grid: Grid, market: Market) -> None:
     assert await announce(market, 50) == ""
     with pytest.raises(ContractError) as refused:
         await market.people.operator.apply_cut()
@@ -94,12 +94,12 @@ async def test_a_claimed_job_keeps_its_cut(grid: Grid, market: Market) -> None:
 
 
 @pytest.mark.attack(
-    "a low cut is announced, and exchanged for a high one just before it is due",
+    "a low cut is announced and replaced by a high one just before it is due",
     attacker="the owner of the contracts",
-    gain="nothing: the period starts anew",
-    defence="a later notice replaces the earlier one, time included",
+    gain="nothing: the period starts again",
+    defence="a later notice replaces the earlier one and its time",
 )
-async def test_a_notice_is_not_exchanged(grid: Grid, market: Market) -> None:
+async def test_a_replaced_notice_starts_its_period_again(grid: Grid, market: Market) -> None:
     await announce(market, 10)
     grid.anvil.pass_time(NOTICE_S)
     await announce(market, 50)
@@ -111,9 +111,9 @@ async def test_a_notice_is_not_exchanged(grid: Grid, market: Market) -> None:
     "strangers, the provider and the meta-scheduler set or cancel the cut",
     attacker="a stranger on chain",
     gain="nothing",
-    defence="only the owner gives notice; a notice is used once",
+    defence="only the owner can announce a cut; a notice is used once",
 )
-async def test_nobody_else_changes_the_cut(grid: Grid, market: Market) -> None:
+async def test_only_the_owner_changes_the_cut(grid: Grid, market: Market) -> None:
     stranger = await market.stranger("nobody")
     for who in (stranger, market.people.provider, market.people.customer):
         assert await market.refusal(who, "MetaScheduler", "setDeepsquareCut", 0) == "OwnableUnauthorizedAccount"

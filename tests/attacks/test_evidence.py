@@ -20,14 +20,14 @@ PROVIDERS_FAULTS = {*FAULTS.values(), LAUNCH_FAILURE, LOST}
 
 @pytest.fixture(scope="module")
 def outcomes() -> Iterator[Mapping[tuple[str, str], Outcome]]:
-    """All attacks side by side, by cluster and case."""
+    """The outcomes of all attacks by cluster and case."""
     with open_folder() as folder:
         yield asyncio.run(play(folder))
 
 
 def _params() -> Iterator[object]:
     for name, case in CASES.items():
-        gain = "nothing" if case.least > 1 else "its job does not run; the minute is billed"
+        gain = "nothing" if case.least > 1 else "its job does not run, and one minute is billed"
         mark = pytest.mark.attack(case.attack, attacker="a job's account", gain=gain, defence=case.defence)
         for ground in case.grounds:
             yield pytest.param(ground, name, marks=mark, id=f"{name} [{ground}]")
@@ -35,7 +35,7 @@ def _params() -> Iterator[object]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("ground", "name"), list(_params()))
-def test_what_ran_is_billed_and_is_not_the_providers_fault(
+def test_the_time_that_ran_is_billed_and_is_no_fault_of_the_provider(
     outcomes: Mapping[tuple[str, str], Outcome], ground: str, name: str
 ) -> None:
     case, outcome = CASES[name], outcomes[ground, name]

@@ -1,4 +1,4 @@
-"""A job's account plants things where the supervisor tidies up, and where other customers' jobs make their folders."""
+"""A job's account creates files where the supervisor cleans up and where jobs of other customers make folders."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def by_sudo(box: Box, state_folder: Path) -> Iterator[LoginSettings]:
 
 @pytest.fixture(params=["root", "sudo"])
 async def either(request: pytest.FixtureRequest, box: Box) -> AsyncIterator[Cluster]:
-    """The cluster as a supervisor with root sees it, or one that becomes its customers by sudo."""
+    """The cluster of a supervisor that runs as root, or of one that becomes its customers by sudo."""
     settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else box.settings
-    removed = Path(settings.grid_root) / "removed"  # the other one may have made it
+    removed = Path(settings.grid_root) / "removed"  # the other supervisor may have created it
     removed.mkdir(mode=0o700, exist_ok=True)
     shutil.chown(removed, settings.user)
     login = Login(settings)
@@ -57,7 +57,7 @@ async def either(request: pytest.FixtureRequest, box: Box) -> AsyncIterator[Clus
 
 @pytest.fixture
 def storage(state_folder: Path) -> StoragePaths:
-    """Storage roots in which every account may make folders."""
+    """Storage roots in which every account may create folders."""
     paths = StoragePaths.under(tempfile.mkdtemp(dir=state_folder))
     Path(paths.job).parent.chmod(0o755)
     for root in paths.roots:
@@ -68,7 +68,7 @@ def storage(state_folder: Path) -> StoragePaths:
 
 @pytest.fixture
 def precious(state_folder: Path) -> Path:
-    """A folder of the provider's, with a file."""
+    """A folder of the provider with a file."""
     folder = Path(tempfile.mkdtemp(dir=state_folder, prefix="precious-"))
     (folder / "file").write_text("kept")
     return folder
@@ -86,10 +86,11 @@ def removed_folders(cluster: Cluster) -> list[Path]:
 
 
 @pytest.mark.attack(
-    "leaves links, FIFOs, locked and deep folders and odd names where it ran, for the supervisor to remove",
-    attacker=JOB, gain="nothing", defence="no link is followed; without root the account's own rights remove its files",
+    "leaves links, FIFOs, locked or deep folders and odd names where it ran, which the supervisor must remove",
+    attacker=JOB, gain="nothing",
+    defence="links are not followed; without root, files are removed with the account's own rights",
 )  # fmt: skip
-async def test_what_is_planted_where_a_job_ran(either: Cluster, key: JobKey, precious: Path) -> None:
+async def test_files_left_where_a_job_ran_are_removed_safely(either: Cluster, key: JobKey, precious: Path) -> None:
     async with intruder(either, key, OF_CUSTOMER) as job:
         assert job.does(PLANTED.replace("$P", str(precious)))
     nowhere = "/nowhere/at/all"
@@ -101,7 +102,7 @@ async def test_what_is_planted_where_a_job_ran(either: Cluster, key: JobKey, pre
 
 @contextmanager
 def writing(job: Intruder) -> Iterator[None]:
-    """A process of the account stays where the job ran and makes files there, however often they are removed."""
+    """A process of the account keeps creating files where the job ran."""
     script = "cd $F/run; while :; do i=$((i + 1)); : >f$i; done 2>/dev/null"
     own = job.run.stat()
     become = ["setpriv", f"--reuid={own.st_uid}", f"--regid={own.st_gid}", "--clear-groups"]
@@ -114,11 +115,11 @@ def writing(job: Intruder) -> Iterator[None]:
 
 
 @pytest.mark.attack(
-    "goes on making files where it ran while the supervisor removes them",
-    attacker="a job's account", gain="files until it ends",
-    defence="the folder is moved out of its reach first; what is left of it is removed by the next call",
+    "keeps creating files where it ran while the supervisor removes them",
+    attacker="a job's account", gain="files until its process ends",
+    defence="the folder is first moved out of its reach; the next call removes what is left",
 )  # fmt: skip
-async def test_files_that_come_back(either: Cluster, key: JobKey) -> None:
+async def test_files_that_come_back_are_removed_in_the_end(either: Cluster, key: JobKey) -> None:
     async with intruder(either, key, OF_CUSTOMER) as job:
         pass
     with writing(job):
@@ -138,12 +139,12 @@ SHOWS = """for folder in "$STORAGE_PATH" "$DEEPSQUARE_TMP" "$DEEPSQUARE_DISK_TMP
 
 
 @pytest.mark.attack(
-    "makes the storage folders of another customer's account first, as folders, links or files of its own",
-    attacker="a job's account", gain="the other one's files of earlier jobs are not found",
-    defence="a folder of somebody else is never used; the job makes one of an unknown name",
+    "creates the storage folders of another customer's account first, as its own folders, links or files",
+    attacker="a job's account", gain="the other customer's jobs do not find files of earlier jobs",
+    defence="a job never uses a folder of another account; it creates one with an unpredictable name",
 )  # fmt: skip
 @pytest.mark.parametrize("taking", TAKEN)
-async def test_taken_storage(
+async def test_a_taken_storage_folder_is_not_used(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, storage: StoragePaths, taking: str
 ) -> None:
     uid = getpwnam(box.settings.job_account or "").pw_uid
@@ -161,11 +162,13 @@ async def test_taken_storage(
 
 
 @pytest.mark.attack(
-    "does so, and the other one's job is killed",
+    "creates these folders first, and the other customer's job is killed",
     attacker="a job's account", gain="nothing",
-    defence="storage under an unknown name is found and removed as well, by the rights of its account",
+    defence="storage with an unpredictable name is found too, and removed with the rights of its account",
 )  # fmt: skip
-async def test_taken_storage_of_a_killed_job(cluster: Cluster, key: JobKey, storage: StoragePaths) -> None:
+async def test_storage_beside_a_taken_folder_is_removed_after_a_kill(
+    cluster: Cluster, key: JobKey, storage: StoragePaths
+) -> None:
     async with intruder(cluster, key) as job:
         uid = job.run.stat().st_uid
         as_nobody(f"mkdir -m 777 {storage.job}/{uid}")
@@ -179,10 +182,13 @@ async def test_taken_storage_of_a_killed_job(cluster: Cluster, key: JobKey, stor
 
 
 @pytest.mark.attack(
-    "names folders in the storage root like other claims' storage, with line ends and foreign account numbers",
-    attacker=JOB, gain="nothing", defence="only storage of a claim on record, under its own account's number, is found",
+    "names folders in the storage root like the storage of other claims, with line ends and other user ids",
+    attacker=JOB, gain="nothing",
+    defence="only the storage of recorded claims with the user id of their account is removed",
 )  # fmt: skip
-async def test_forged_storage(cluster: Cluster, key: JobKey, storage: StoragePaths, precious: Path) -> None:
+async def test_forged_storage_of_other_claims_is_not_removed(
+    cluster: Cluster, key: JobKey, storage: StoragePaths, precious: Path
+) -> None:
     async with intruder(cluster, key) as job:
         uid = job.run.stat().st_uid
         slurm_id = (job.folder / "id").read_text().split()[0]

@@ -1,4 +1,4 @@
-"""Customers of the one-machine grid against its clusters, each other and the machine, from inside their jobs."""
+"""Jobs on the one-machine grid attack its clusters, other customers and the machine."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ DAEMONS = {
 
 
 @pytest.mark.attack(
-    "leaves daemons behind that go on computing when the job is over",
+    "leaves daemons behind that continue to compute after the job",
     attacker="a customer's job on the one-machine grid",
     gain="the moment until the epilog ends them",
-    defence="the epilog ends all processes of the account, told by uid, once its last job on the cluster is over",
+    defence="the epilog ends all processes with the account's uid after its last job on the cluster",
 )
 @pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
-def test_daemons(scene: Scene, daemon: str) -> None:
+def test_daemons_are_ended(scene: Scene, daemon: str) -> None:
     alice = scene.account("alpha", scene.alice)
     job = scene.submit("alpha", alice, f"{daemon}\nsleep 0.5")
     scene.until_state("alpha", job, "COMPLETED")
@@ -69,13 +69,13 @@ def test_daemons(scene: Scene, daemon: str) -> None:
 
 
 @pytest.mark.attack(
-    "leaves daemons behind by being cancelled, timed out, or started on two nodes by srun",
+    "leaves daemons behind after a cancellation or timeout, or on two nodes by srun",
     attacker="a customer's job on the one-machine grid",
     gain="the moment until the epilog ends them",
     defence="the epilog runs on each node after every end of a job",
 )
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_daemons_of_a_cancelled_job(scene: Scene, nodes: int) -> None:
+def test_daemons_of_a_cancelled_job_are_ended(scene: Scene, nodes: int) -> None:
     alice = scene.account("alpha", scene.alice)
     script = "srun sh -c 'setsid sleep 1000 & sleep 1000' & setsid sleep 1000 & wait"
     job = scene.submit("alpha", alice, script, f"--nodes={nodes}", f"--ntasks={nodes}")
@@ -87,12 +87,12 @@ def test_daemons_of_a_cancelled_job(scene: Scene, nodes: int) -> None:
 
 
 @pytest.mark.attack(
-    "has the epilog of one job end another job of the account, of another account, or of the other cluster",
+    "uses the epilog of one job to end another job of the account, of another account, or of the other cluster",
     attacker="a customer's job on the one-machine grid",
-    gain="nothing: only what no job owns is ended",
-    defence="an account belongs to one customer and one cluster; while a job of it runs, nothing of it is ended",
+    gain="nothing: only processes without a job are ended",
+    defence="an account belongs to one customer on one cluster; while it has a job, none of its processes is ended",
 )
-def test_whom_the_epilog_spares(scene: Scene) -> None:
+def test_the_epilog_spares_other_jobs(scene: Scene) -> None:
     alice, bob = scene.account("alpha", scene.alice), scene.account("alpha", scene.bob)
     elsewhere = scene.account("beta", scene.alice)
     assert len({alice.uid, bob.uid, elsewhere.uid}) == 3
@@ -113,12 +113,12 @@ def test_whom_the_epilog_spares(scene: Scene) -> None:
 
 
 @pytest.mark.attack(
-    "starts and ends many short jobs at once, so that an epilog meets a job that begins",
+    "starts and ends many short jobs at once, so that an epilog runs while a job begins",
     attacker="a customer",
     gain="no job is ended by the epilog of another",
-    defence="what descends from a slurmstepd is spared",
+    defence="descendants of a slurmstepd are spared",
 )
-def test_jobs_that_begin_while_others_end(scene: Scene) -> None:
+def test_jobs_that_begin_while_others_end_are_spared(scene: Scene) -> None:
     alice = scene.account("alpha", scene.alice)
     script = "setsid sleep 777 & for i in 1 2 3 4 5; do /bin/true || exit 1; sleep 0.1; done"
     jobs = [scene.submit("alpha", alice, script) for _ in range(24)]
@@ -129,12 +129,12 @@ def test_jobs_that_begin_while_others_end(scene: Scene) -> None:
 
 
 @pytest.mark.attack(
-    "tells the epilog another uid by the job's environment, name or comment",
+    "gives the epilog another uid by the job's environment, name or comment",
     attacker="a customer's job on the one-machine grid",
     gain="nothing",
-    defence="slurmd tells the epilog the uid; it takes a number of an account of this cluster's customers only",
+    defence="slurmd passes the uid; the epilog accepts only uids of this cluster's customers",
 )
-def test_another_uid(scene: Scene) -> None:
+def test_the_epilog_ignores_a_uid_from_the_job(scene: Scene) -> None:
     bystander = subprocess.Popen(["setpriv", "--reuid=deepgrid-job", "--clear-groups", "sleep", "666"])
     victim = scene.account("beta", scene.bob)
     other = subprocess.Popen(["setpriv", f"--reuid={victim.uid}", "--clear-groups", "sleep", "666"])
@@ -172,12 +172,12 @@ def test_another_uid(scene: Scene) -> None:
 
 
 @pytest.mark.attack(
-    "kills, traces, reads or cancels what belongs to another customer",
+    "kills, traces, reads or cancels processes, files or jobs of another customer",
     attacker="a customer's job on the one-machine grid",
     gain="permission denied",
-    defence="each customer has a Unix account of its own",
+    defence="each customer has its own Unix account",
 )
-def test_another_customer(scene: Scene) -> None:
+def test_another_customer_is_out_of_reach(scene: Scene) -> None:
     alice, bob = scene.account("alpha", scene.alice), scene.account("alpha", scene.bob)
     job = scene.submit("alpha", bob, "exec sleep 555")
     try:
@@ -207,7 +207,7 @@ def test_another_customer(scene: Scene) -> None:
     gain="nothing",
     defence="the account is expired, has no password and no subordinate uids",
 )
-def test_the_account_itself(scene: Scene) -> None:
+def test_the_account_cannot_be_used_without_a_job(scene: Scene) -> None:
     alice = scene.account("alpha", scene.alice)
     shadow = next(line for line in Path("/etc/shadow").read_text().splitlines() if line.startswith(f"{alice.name}:"))
     assert shadow.split(":")[1] == "!" and shadow.split(":")[7] == "1"
@@ -217,12 +217,12 @@ def test_the_account_itself(scene: Scene) -> None:
 
 
 @pytest.mark.attack(
-    "asks for a job without having been admitted, or with something that is no address",
+    "asks for a job without admission, or with an invalid address",
     attacker="a stranger with a wallet",
     gain="a refusal",
-    defence="there is no account for the wallet, and none is made by asking",
+    defence="the wallet has no account, and a request creates none",
 )
-async def test_a_stranger(scene: Scene) -> None:
+async def test_a_stranger_gets_no_account(scene: Scene) -> None:
     settings = scene.site.login("alpha")
     assert settings.job_account is None and settings.own_account == accounts.JOB_ACCOUNT
     login = Login(settings)
@@ -240,10 +240,10 @@ async def test_a_stranger(scene: Scene) -> None:
 @pytest.mark.attack(
     "reads the files of the site: munge's key, Slurm's state, SSH keys, the accounting's database",
     attacker="a customer's job on the one-machine grid",
-    gain="permission denied; the configuration, which is no secret",
-    defence="modes of files and folders; MariaDB listens on no network and takes its own account only",
+    gain="permission denied; the configuration is readable and no secret",
+    defence="modes of files and folders; MariaDB listens on no network and accepts only its own account",
 )
-def test_files_of_the_site(scene: Scene) -> None:
+def test_files_of_the_site_cannot_be_read(scene: Scene) -> None:
     alice = scene.account("alpha", scene.alice)
     shared = scene.site.state / "slurm"
     for secret in (
@@ -276,8 +276,8 @@ def test_files_of_the_site(scene: Scene) -> None:
     assert asked.returncode != 0 and "1" not in asked.stdout
 
 
-def test_what_is_left_ends_with_the_grid(scene: Scene) -> None:
-    """The last of this file: it stops the clusters."""
+def test_remaining_processes_end_with_the_grid(scene: Scene) -> None:
+    """Must be the last test of this file, because it stops the clusters."""
     alice = scene.account("alpha", scene.alice)
     left = subprocess.Popen(["setpriv", f"--reuid={alice.uid}", "--clear-groups", "env", "-i", "sleep", "444"])
     scene.site.stop(scene.table)

@@ -1,4 +1,4 @@
-"""A job's account does to its output whatever it can, while the supervisor follows that and the output of others."""
+"""A job's account tampers with its output while the supervisor follows it and the output of other jobs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.slurm.support import SMALL, WAIT_S, Box, new_key
 
 LIMIT = 4096
 CUSTOMER = "0x" + "a" * 40
-JOB, DEFENCE = "a job's account", "reads are bounded per job, and open nothing but regular files, without waiting"
-PROMPT_S = 20.0  # far below the time that a command on the login node may take
+JOB, DEFENCE = "a job's account", "reads are bounded per job, and open only regular files, without waiting"
+PROMPT_S = 20.0  # far below the timeout of a command on the login node
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="accounts are made by root")
 
 
@@ -43,7 +43,7 @@ def by_sudo(box: Box, state_folder: Path) -> Iterator[LoginSettings]:
 
 @pytest.fixture(params=["root", "sudo"])
 async def cluster(request: pytest.FixtureRequest, box: Box) -> AsyncIterator[Cluster]:
-    """The cluster as a supervisor with root sees it, or one that becomes its customers by sudo."""
+    """The cluster of a supervisor that runs as root, or of one that becomes its customers by sudo."""
     settings = request.getfixturevalue("by_sudo") if request.param == "sudo" else box.settings
     login = Login(settings)
     yield Cluster(login, settings)
@@ -54,17 +54,17 @@ OF_CUSTOMER = replace(SMALL, customer=CUSTOMER)
 
 
 async def both(cluster: Cluster, attacker: JobKey, other: JobKey) -> tuple[bytes, bytes]:
-    """What is read of the two within a time that others can wait."""
+    """Read the outputs of both jobs, within a time that other jobs can wait."""
     async with asyncio.timeout(PROMPT_S):
         found = await cluster.read_output({attacker: 0, other: 0}, LIMIT)
     return found.get(attacker, b""), found.get(other, b"")
 
 
 @pytest.mark.attack(
-    "makes its output a terabyte that takes no space",
-    attacker=JOB, gain="a page of zeros in its own log per second", defence=DEFENCE,
+    "makes its output a sparse file of a terabyte",
+    attacker=JOB, gain="one page of zeros per second in its own log", defence=DEFENCE,
 )  # fmt: skip
-async def test_a_sparse_output(cluster: Cluster, key: JobKey) -> None:
+async def test_a_sparse_output_delays_no_other_log(cluster: Cluster, key: JobKey) -> None:
     other = new_key()
     async with intruder(cluster, key, OF_CUSTOMER) as job, intruder(cluster, other, OF_CUSTOMER):
         assert job.does("truncate -s 1T $F/output.log")
@@ -76,11 +76,11 @@ async def test_a_sparse_output(cluster: Cluster, key: JobKey) -> None:
 
 
 @pytest.mark.attack(
-    "empties its output, or takes the right to read it away",
+    "truncates its output, or makes it unreadable",
     attacker=JOB, gain="its own log ends", defence=DEFENCE,
 )  # fmt: skip
 @pytest.mark.parametrize("deed", [": >$F/output.log", "chmod 000 $F/output.log"])
-async def test_an_output_that_goes_back_or_shuts(cluster: Cluster, key: JobKey, deed: str) -> None:
+async def test_a_truncated_or_unreadable_output_ends_only_its_own_log(cluster: Cluster, key: JobKey, deed: str) -> None:
     other = new_key()
     async with intruder(cluster, key, OF_CUSTOMER) as job, intruder(cluster, other, OF_CUSTOMER):
         assert job.does(deed)
@@ -97,10 +97,10 @@ REPLACED = [
 
 
 @pytest.mark.attack(
-    "replaces its output, or other files of its claim, by links, FIFOs and files of its own",
-    attacker=JOB, gain="nothing", defence="the claim's folder belongs to the supervisor; the job owns two names in it",
+    "replaces its output, or other files of its claim, by its own links, FIFOs and files",
+    attacker=JOB, gain="nothing", defence="the supervisor owns the claim's folder; the job owns two names in it",
 )  # fmt: skip
-async def test_replaced_files(cluster: Cluster, key: JobKey) -> None:
+async def test_replaced_files_of_a_claim_give_nothing(cluster: Cluster, key: JobKey) -> None:
     async with intruder(cluster, key, OF_CUSTOMER) as job:
         before = {path.name: path.lstat().st_ino for path in job.folder.iterdir()}
         for deed in REPLACED:
@@ -110,7 +110,7 @@ async def test_replaced_files(cluster: Cluster, key: JobKey) -> None:
 
 
 class Service:
-    """Keeps logs as the log service does."""
+    """Stores logs like the log service."""
 
     def __init__(self) -> None:
         self.logs: dict[int, bytearray] = {}
@@ -126,10 +126,10 @@ class Service:
 
 
 @pytest.mark.attack(
-    "writes without end, by a file of a terabyte",
-    attacker=JOB, gain="64 MiB of log per job", defence="the supervisor ships as much of one job and no more",
+    "writes without end, with a file of a terabyte",
+    attacker=JOB, gain="64 MiB of log per job", defence="the supervisor ships at most this much per job",
 )  # fmt: skip
-async def test_an_endless_log(cluster: Cluster, key: JobKey) -> None:
+async def test_an_endless_log_is_bounded(cluster: Cluster, key: JobKey) -> None:
     bound = 10_000
     settings = LogShippingSettings(poll_s=0.05, chunk_bytes=4096, max_bytes_per_job=bound)
     other, service = new_key(), Service()
@@ -147,7 +147,7 @@ async def test_an_endless_log(cluster: Cluster, key: JobKey) -> None:
 
 @pytest.fixture
 async def shared_account(box: Box) -> AsyncIterator[Cluster]:
-    """A cluster whose jobs run in the login's own account: they may do all that the supervisor may do there."""
+    """A cluster whose jobs run in the login's account. They may do everything that the supervisor may do there."""
     settings = replace(box.settings, job_account=None)
     login = Login(settings)
     yield Cluster(login, settings)
@@ -155,7 +155,7 @@ async def shared_account(box: Box) -> AsyncIterator[Cluster]:
 
 
 @pytest.mark.attack(
-    "replaces its output where jobs share the supervisor's account: FIFO, device, links to them, folder",
+    "replaces its output by a FIFO, a device, a link or a folder, where jobs share the supervisor's account",
     attacker="a job in the supervisor's own account", gain="its own log ends", defence=DEFENCE,
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -164,7 +164,9 @@ async def shared_account(box: Box) -> AsyncIterator[Cluster]:
      "mkdir"],
     ids=["fifo", "device", "link to a FIFO", "link to a device", "link to a file", "folder"],
 )  # fmt: skip
-async def test_an_output_that_is_no_file(shared_account: Cluster, key: JobKey, thing: str) -> None:
+async def test_an_output_that_is_no_regular_file_ends_only_its_own_log(
+    shared_account: Cluster, key: JobKey, thing: str
+) -> None:
     other = new_key()
     async with intruder(shared_account, key) as job, intruder(shared_account, other):
         assert job.does(f"set -- $F/output.log; rm $1; {thing} $1")
@@ -172,7 +174,7 @@ async def test_an_output_that_is_no_file(shared_account: Cluster, key: JobKey, t
 
 
 async def swaps(job: Intruder) -> None:
-    """File, FIFO and link take each other's place, as fast as can be."""
+    """Replaces file, FIFO and link by each other, as fast as possible."""
     script = (
         "set -- $F/output.log; for i in $(seq 200); do ln -sfT /dev/zero $1; rm $1; mkfifo $1; rm $1; echo up >$1; done"
     )
@@ -180,10 +182,10 @@ async def swaps(job: Intruder) -> None:
 
 
 @pytest.mark.attack(
-    "swaps file, FIFO and link between the look and the read",
+    "swaps file, FIFO and link between the check and the read",
     attacker="a job in the supervisor's own account", gain="its own log ends", defence=DEFENCE,
 )  # fmt: skip
-async def test_an_output_that_changes_meanwhile(shared_account: Cluster, key: JobKey) -> None:
+async def test_an_output_swapped_before_the_read_ends_only_its_own_log(shared_account: Cluster, key: JobKey) -> None:
     other = new_key()
     async with intruder(shared_account, key) as job, intruder(shared_account, other):
         swapping = asyncio.create_task(swaps(job))
@@ -194,7 +196,7 @@ async def test_an_output_that_changes_meanwhile(shared_account: Cluster, key: Jo
 
 @pytest.fixture
 def full(box: Box, state_folder: Path) -> Iterator[Path]:
-    """The grid's folders on a disk without a byte left."""
+    """The grid's folders on a full disk."""
     root = Path(tempfile.mkdtemp(dir=state_folder)) / "grid"
     root.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=755", "tmpfs", str(root)], check=True)
@@ -206,7 +208,7 @@ def full(box: Box, state_folder: Path) -> Iterator[Path]:
 
 
 def fill(root: Path) -> Path:
-    """As a job does by its output, until not a byte fits."""
+    """Fill the disk, as a job does with its output."""
     filler = root / "filler"
     try:
         with filler.open("wb", buffering=0) as file:
@@ -218,10 +220,10 @@ def fill(root: Path) -> Path:
 
 @pytest.mark.attack(
     "fills the disk of the grid's folder",
-    attacker=JOB, gain="submissions and logs wait while it is full",
-    defence="a submission without room is transient, leaves no half file, and happens once when there is room",
+    attacker=JOB, gain="submissions and logs wait while the disk is full",
+    defence="a failed submission is transient, leaves no partial file, and happens once when there is space",
 )  # fmt: skip
-async def test_a_full_disk(box: Box, full: Path, key: JobKey) -> None:
+async def test_submissions_and_logs_wait_while_the_disk_is_full(box: Box, full: Path, key: JobKey) -> None:
     settings = replace(box.settings, grid_root=str(full))
     login = Login(settings)
     cluster, filler = Cluster(login, settings), fill(full)

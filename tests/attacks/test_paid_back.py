@@ -1,4 +1,4 @@
-"""A customer computes for nothing by bringing its nodes down at the end of each job."""
+"""A customer tries to compute without pay by bringing its nodes down at the end of each job."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ KILLED = Plan(end=JobStatus.FAILED, fault=True, ran_s=3599)
 
 
 @pytest.mark.attack(
-    "kills its node just before its end, again and again",
-    attacker="a customer", gain="a whole refund for each, until the provider refuses its jobs",
-    defence="the books name the customer; the provider block lists those whose jobs are given back unstarted",
+    "kills its node just before its end, repeatedly",
+    attacker="a customer", gain="a full refund for each, until the provider refuses its jobs",
+    defence="the books name the customer; the provider block lists customers whose jobs are given back unstarted",
 )  # fmt: skip
 @pytest.mark.parametrize("end", [JobStatus.FAILED, JobStatus.PANICKED])
-def test_the_books_name_who_is_paid_back_again_and_again(end: JobStatus) -> None:
+def test_the_books_name_a_customer_with_repeated_refunds(end: JobStatus) -> None:
     made = history(*[replace(KILLED, end=end)] * OFTEN, *[Plan()] * 5)
     for books in (provider_books(made), operator_books(made)):
         assert [(one.customer, one.job_ids) for one in books.paid_back] == [(CUSTOMER, (1, 2, 3))]
@@ -29,9 +29,10 @@ def test_the_books_name_who_is_paid_back_again_and_again(end: JobStatus) -> None
 
 
 @pytest.mark.attack(
-    "mixes such jobs with many honest ones",
-    attacker="a customer", gain="the same", defence="the books count the refunds, not their share",
+    "mixes jobs that kill their node with many honest ones",
+    attacker="a customer", gain="a full refund for each, until the provider refuses its jobs",
+    defence="the books count refunds, not their share of the jobs",
 )  # fmt: skip
-def test_honest_jobs_hide_nothing() -> None:
+def test_honest_jobs_do_not_hide_the_refunds() -> None:
     made = history(*[Plan()] * 40, *[KILLED] * OFTEN)
     assert [one.job_ids for one in provider_books(made).paid_back] == [(41, 42, 43)]

@@ -1,4 +1,4 @@
-"""A job's account against Prefect's API, on the one-machine grid's own server and database."""
+"""A job's account against Prefect's API, server and database on the one-machine grid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMAND = {"command": "touch /tmp/owned"}
 
 @dataclass
 class Target:
-    """The server, who attacks it, and where its state is."""
+    """The server, the attacking account, and the folder of its state."""
 
     attacker: Attacker
     prefect: PrefectServer
@@ -41,7 +41,7 @@ class Target:
         return f"{self.prefect.ui_url}/api/{path}"
 
     def ids(self) -> dict[str, str]:
-        """Ids of what stands in Prefect, which the attacker may have seen."""
+        """The ids of objects in Prefect, which the attacker may know."""
         ask = self.prefect.ask
         flow = ask("POST", "/api/flows/", {"name": "claim_jobs"})["id"]
         run = ask("POST", "/api/flow_runs/filter", {})[0]["id"]
@@ -50,7 +50,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
-    """Prefect as the grid starts it, with a pool, a run and a block that holds a secret."""
+    """Prefect as the grid starts it, with a pool, a run and a block with a secret."""
     with attacker_beside_a_grid() as (attacker, state):
         ports, table = PortBook(state / "ports.json"), ProcessTable(state)
         postgres = Postgres(state / "postgres", ports.port("postgres"))
@@ -80,16 +80,16 @@ def fill(prefect: PrefectServer) -> None:
     document = {"name": "one", "data": {"text": SECRET}, "block_type_id": kind["id"], "block_schema_id": schema["id"]}
     assert ask("POST", "/api/block_documents/", document)
     shown = ask("POST", "/api/block_documents/filter", {"include_secrets": True})
-    assert shown[0]["data"]["text"] == SECRET, "the login is worth something"
+    assert shown[0]["data"]["text"] == SECRET, "the login works"
 
 
 @pytest.mark.attack(
-    "posts a deployment with a command of its own to Prefect, for the worker to run",
+    "creates a deployment with its own command in Prefect, which the worker would run",
     attacker="a job's account on the grid's machine",
     gain="nothing: no deployment, no command",
-    defence="Prefect's API wants a login that is in a file of mode 0600",
+    defence="Prefect's API requires a login from a file of mode 0600",
 )
-def test_a_command_of_ones_own(target: Target) -> None:
+def test_no_deployment_with_a_foreign_command_is_created(target: Target) -> None:
     deployment = {"name": "mine", "flow_id": target.ids()["flow"], "work_pool_name": POOL, "job_variables": COMMAND}
     answer = target.attacker.request(target.api("deployments/"), "POST", deployment)
     assert answer.status == 401
@@ -102,8 +102,8 @@ def test_a_command_of_ones_own(target: Target) -> None:
 @pytest.mark.attack(
     "reads runs, variables, logs and blocks with include_secrets=true from Prefect",
     attacker="a job's account on the grid's machine",
-    gain="nothing is told",
-    defence="every path of the API but the health check wants the login",
+    gain="nothing",
+    defence="every path of the API but the health check requires the login",
 )
 @pytest.mark.parametrize(
     ("method", "path"),
@@ -115,7 +115,7 @@ def test_a_command_of_ones_own(target: Target) -> None:
         ("POST", "flows/count"), ("GET", "csrf-token?client=me"),
     ],
 )  # fmt: skip
-def test_reading(target: Target, method: str, path: str) -> None:
+def test_nothing_can_be_read_without_the_login(target: Target, method: str, path: str) -> None:
     body = {"include_secrets": True} if method == "POST" else None
     answer = target.attacker.request(target.api(path), method, body)
     assert answer.status in (401, 404)
@@ -126,7 +126,7 @@ def test_reading(target: Target, method: str, path: str) -> None:
     "clears Prefect's database, starts, cancels and deletes runs, sends events that start flows",
     attacker="a job's account on the grid's machine",
     gain="nothing changes",
-    defence="every path of the API but the health check wants the login",
+    defence="every path of the API but the health check requires the login",
 )
 @pytest.mark.parametrize(
     ("method", "path", "body"),
@@ -138,7 +138,9 @@ def test_reading(target: Target, method: str, path: str) -> None:
         ("POST", "events", []), ("POST", "automations/", {"name": "mine"}),
     ],
 )  # fmt: skip
-def test_changing(target: Target, method: str, path: str, body: dict[str, object] | None) -> None:
+def test_nothing_can_be_changed_without_the_login(
+    target: Target, method: str, path: str, body: dict[str, object] | None
+) -> None:
     ids = target.ids()
     answer = target.attacker.request(target.api(path.format(**ids)), method, body)
     assert answer.status == 401
@@ -149,7 +151,7 @@ def test_changing(target: Target, method: str, path: str, body: dict[str, object
 
 
 @pytest.mark.attack(
-    "dresses a request up as Prefect's health check, or as one with a login",
+    "disguises a request as Prefect's health check, or as one with a login",
     attacker="a job's account on the grid's machine",
     gain="the health check's answer",
     defence="Prefect compares the whole path and the whole login, which has 192 random bits",
@@ -167,7 +169,7 @@ def test_changing(target: Target, method: str, path: str, body: dict[str, object
         ("health", {"X-HTTP-Method-Override": "DELETE"}),
     ],
 )  # fmt: skip
-def test_disguises(target: Target, path: str, headers: dict[str, str]) -> None:
+def test_a_disguised_request_is_refused(target: Target, path: str, headers: dict[str, str]) -> None:
     answer = target.attacker.request(target.api(path), "POST", {}, **headers)
     assert answer.status in (400, 401, 404, 405)
 
@@ -176,11 +178,11 @@ def test_disguises(target: Target, path: str, headers: dict[str, str]) -> None:
     "opens Prefect's websockets, which carry events, logs and scheduled runs",
     attacker="a job's account on the grid's machine",
     gain="a connection that is closed at once",
-    defence="their first message has to hold the login",
+    defence="their first message must contain the login",
 )
 @pytest.mark.parametrize("hello", [{"type": "auth", "token": "deepgrid:guess"}, {"type": "filter", "filter": {}}])
 @pytest.mark.parametrize("path", ["events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled"])
-async def test_websockets(target: Target, path: str, hello: dict[str, object]) -> None:
+async def test_websockets_without_the_login_are_closed(target: Target, path: str, hello: dict[str, object]) -> None:
     url = target.api(path).replace("http", "ws", 1)
     for protocols in (None, ["prefect"]):
         with pytest.raises((websockets.ConnectionClosed, websockets.InvalidHandshake)):
@@ -195,7 +197,7 @@ async def test_websockets(target: Target, path: str, hello: dict[str, object]) -
     gain="nothing",
     defence="the login is in the environment of processes of another account and in files of mode 0600",
 )
-def test_looking_for_the_login(target: Target) -> None:
+def test_the_login_cannot_be_found(target: Target) -> None:
     login = target.prefect.login()
     password = login.partition(":")[2]
     pid = target.table.pid("prefect-server")
@@ -214,14 +216,14 @@ def test_looking_for_the_login(target: Target) -> None:
 
 
 @pytest.mark.attack(
-    "asks PostgreSQL for Prefect's data without the password, or with another account's name",
+    "connects to PostgreSQL for Prefect's data without the password, or with another account's name",
     attacker="a job's account on the grid's machine",
     gain="nothing",
-    defence="PostgreSQL wants the password (scram-sha-256), also on loopback; the file is of mode 0600",
+    defence="PostgreSQL requires the password (scram-sha-256) on loopback too; its file has mode 0600",
 )
 @pytest.mark.parametrize("user", ["postgres", "deepgrid-job", "root"])
 @pytest.mark.parametrize("password", ["", "postgres"])
-async def test_the_database_beside_it(target: Target, user: str, password: str) -> None:
+async def test_the_database_requires_its_password(target: Target, user: str, password: str) -> None:
     with pytest.raises((asyncpg.PostgresError, OSError)):
         await asyncpg.connect(
             host="127.0.0.1", port=target.postgres.port, user=user, password=password, database="prefect"

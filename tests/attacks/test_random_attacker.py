@@ -1,7 +1,7 @@
-"""Seeded random sequences of everything that a job's account can call: what ran is billed, only their own is changed.
+"""Seeded random sequences of all calls of a job's account. What ran is billed, and other jobs do not change.
 
-Asserted on the guarded cluster (hooks, guard, accounting, nothing outlives a job) and on the open one, which has the
-completion hook only. The open one's provider trusts its customers; what Slurm or the supervisor saw is billed there.
+They run on a guarded cluster (hooks, guard, accounting, no process outlives a job) and on an open one, which only has
+the completion hook. The open one's provider trusts its customers, and bills what Slurm or the supervisor saw.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
     pytest.mark.timeout(600),
     pytest.mark.attack(
-        "random sequences of all that a job's account can call, around a payload", attacker="a job's account",
-        gain="less than a minute", defence="evidence comes from Slurm and the supervisor only, from all runs",
+        "random sequences of all calls of the account, around a payload", attacker="a job's account",
+        gain="less than one minute", defence="evidence comes only from Slurm and the supervisor, and covers all runs",
     ),
 ]  # fmt: skip
 
 
 def _slices() -> list[int]:
-    """All, or the one that DEEP_SLICE=3/6 names."""
+    """All seeds, or the part that DEEP_SLICE names, such as 3/6."""
     wanted = os.environ.get("DEEP_SLICE", "")
     if not wanted:
         return list(range(1, SLICES + 1))
@@ -40,13 +40,13 @@ def _slices() -> list[int]:
 
 
 @pytest.mark.long
-def test_fifty_sequences() -> None:
+def test_fifty_sequences_break_no_promise() -> None:
     _judge(_played(1))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("number", _slices())
-def test_three_hundred_sequences(number: int) -> None:
+def test_three_hundred_sequences_break_no_promise(number: int) -> None:
     _judge(_played(FIRST_DEEP + 2 * AT_ONCE * (number - 1)))
 
 

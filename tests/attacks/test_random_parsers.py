@@ -1,4 +1,4 @@
-"""Every parser of Slurm's answers, fed with random text itself: no crash, and no row that a text made up."""
+"""Random text makes no parser of Slurm's answers crash, and forges no row."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ CASES = 1500
 pytestmark = pytest.mark.attack(
     "Slurm's answers hold random text",
     attacker="another user of the cluster",
-    gain="nothing: what makes no sense is left out or is an error of ours",
-    defence="parsers take whole lines, digits for ids and the first value of a field",
+    gain="nothing: invalid text is left out or raises a defined error",
+    defence="parsers accept whole lines, digits as ids, and the first value of a field",
 )
 
 
@@ -60,7 +60,7 @@ def texts(seed: int) -> Texts:
 
 
 def columns(some: Texts, separators: str) -> str:
-    """Random text in as many columns as some command prints, with an end as our scripts have it."""
+    """Random text in as many columns as a command prints, with the end mark of the scripts."""
     line = "".join(some.text(60) + some.rng.choice(separators) for _ in range(some.rng.randrange(12)))
     return some.rng.choice((line, f"42|999|{line}", f"clock {line}", f"held {line}", f"queue 0 {line}")) + "\nend\n"
 
@@ -75,7 +75,7 @@ def test_a_parser_survives_every_text(parser: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["inf", "1e999", "-1", "nan", "²", "١٢", "9" * 5000, "1e18", "0x10", ""])
-def test_a_number_that_is_none_ends_no_parser(number: str) -> None:
+def test_an_invalid_number_crashes_no_parser(number: str) -> None:
     rows = Squeue.parse(f"42|999|RUNNING|{number}|{number}|{number}|{number}:00|{number}|{number}|n1|None|")
     assert [row.slurm_id for row in rows] == [42]
     assert len(Sacct.parse(f"42|999|FAILED|{number}:{number}|{number}|{number}|{number}|n1")) == 1
@@ -85,8 +85,8 @@ def test_a_number_that_is_none_ends_no_parser(number: str) -> None:
         assert parse_snapshot(answer(f"{line}\nqueue 0 \nend\n")).ids.keys() <= {KEY.comment}
 
 
-def test_text_in_a_completion_record_makes_no_field_of_its_own() -> None:
-    """The hook writes a value per line; what else Python takes for the end of a line separated fields as well."""
+def test_text_in_a_completion_record_forges_no_field() -> None:
+    """The hook writes one value per line. Other characters that Python treats as line ends must not separate fields."""
     some = texts(1)
     controls = dict.fromkeys((*range(32), 127), " ")
     for number in range(CASES):
@@ -102,7 +102,7 @@ def test_text_in_a_completion_record_makes_no_field_of_its_own() -> None:
 
 @pytest.mark.parametrize("end", [end for end in LINE_ENDS if "\n" not in end], ids=ascii)
 def test_only_a_line_feed_ends_a_line(end: str) -> None:
-    """The shell knows no other end of a line, so a text could hold a line of ours."""
+    """The shell knows no other end of a line. A parser that does would find forged lines."""
     word = f"submitted{end}cancelled"
     with pytest.raises(GridError):
         parse_answer(answer(f"{word}\n"))

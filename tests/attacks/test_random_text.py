@@ -1,6 +1,6 @@
-"""10,000 jobs with names, comments, accounts and folders of every byte, through every script and parser: none forges.
+"""10,000 jobs with random names, comments, accounts and folders pass through every script and parser and forge nothing.
 
-Slurm is a fake one here, which prints users' texts as the real one does; `test_random_text_real.py` checks it.
+Slurm is a fake here that prints users' texts like the real one; `test_random_text_real.py` compares the two.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ REQUEST = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, t
 A_USER = "another user of the cluster"
 
 pytestmark = pytest.mark.attack(
-    "names, comments, accounts and folders of jobs hold forged rows, options, shell code and every byte",
+    "names, comments, accounts and folders of jobs contain forged rows, options, shell code and every byte",
     attacker=A_USER,
-    gain="nothing: no claim changes, no command is run, no job of others is touched",
-    defence="only ids of the supervisor's own record are asked for; users' text is never beside trusted columns",
+    gain="nothing: no claim changes, no command runs, no other job is affected",
+    defence="only recorded ids are queried; users' text never shares a record with trusted columns",
 )
 RENAMED = "waiting"
 
 
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed {seed}")
 def grid(request: pytest.FixtureRequest) -> Iterator[FakeGrid]:
-    """A grid among 2,000 hostile jobs."""
+    """A grid and 2,000 hostile jobs."""
     with open_folder() as folder:
         grid = FakeGrid(folder, request.param, JOBS)
         yield grid
-        assert grid.slurm.calls(INTRUDER) == [], "a job's text was executed"
+        assert grid.slurm.calls(INTRUDER) == [], "the text of a job was executed"
 
 
 def test_the_texts_hold_every_byte(grid: FakeGrid) -> None:
@@ -57,7 +57,7 @@ def test_the_texts_hold_every_byte(grid: FakeGrid) -> None:
     assert set(texts.encode(errors="surrogateescape")) == set(range(1, 256))
 
 
-async def test_no_text_changes_where_a_claim_stands(grid: FakeGrid) -> None:
+async def test_no_text_changes_the_state_of_a_claim(grid: FakeGrid) -> None:
     cluster, claims = grid.cluster, grid.claims
     look = await cluster.snapshot(grid.keys)
     for name, claim in claims.items():
@@ -83,7 +83,7 @@ async def test_no_text_changes_where_a_claim_stands(grid: FakeGrid) -> None:
     assert (states[claims["failed"].key].exit_status, states[claims["failed"].key].ran_s) == (768, 50)
 
 
-async def test_no_text_changes_the_books_or_what_the_queue_holds(grid: FakeGrid) -> None:
+async def test_no_text_changes_the_books_or_the_queue(grid: FakeGrid) -> None:
     cluster, claims = grid.cluster, grid.claims
     runs = await read_runs(cluster, Span(START, START + 10_000), grid.keys[0], grid.keys)
     found = {(run.job_id, run.slurm_id, run.state, run.started_at, run.ended_at) for run in runs.runs}
@@ -118,7 +118,7 @@ async def test_effects_reach_only_the_jobs_on_record(grid: FakeGrid) -> None:
     may = {}
     for name, claim in claims.items():
         given = False
-        if name == RENAMED:  # it is ended by its id, but gets no more time
+        if name == RENAMED:  # it is ended by its id, but its time limit is not extended
             with pytest.raises(SlurmError, match="has another name now"):
                 await cluster.set_time_limit(claim.key, 77)
         else:
@@ -170,8 +170,8 @@ async def test_only_its_own_record_is_kept_with_a_claim(grid: FakeGrid) -> None:
     assert before - {file.name for file in spool.iterdir()} == {f"{ended.job['jobid']}.{START + 90}"}
 
 
-async def test_a_complaint_of_any_text_is_never_success(grid: FakeGrid) -> None:
-    """A complaint of two lines was taken for an answer by its second line."""
+async def test_a_complaint_with_any_text_is_a_failure(grid: FakeGrid) -> None:
+    """The second line of a complaint must not pass for an answer."""
     cluster, claim = grid.cluster, grid.claims["running"]
     for program in ("scancel", "scontrol", "squeue"):
         for _ in range(3):
@@ -183,7 +183,7 @@ async def test_a_complaint_of_any_text_is_never_success(grid: FakeGrid) -> None:
     grid.write_state()
 
 
-async def test_the_doctor_and_the_hooks_plan_run_nothing(grid: FakeGrid) -> None:
+async def test_the_doctor_and_the_plan_of_the_hooks_execute_no_text(grid: FakeGrid) -> None:
     assert await examine(grid.login, grid.cluster)
     assert await examine_accounts(grid.login, grid.settings)
     assert await ask_guards(grid.login, grid.settings)
@@ -192,7 +192,7 @@ async def test_the_doctor_and_the_hooks_plan_run_nothing(grid: FakeGrid) -> None
 
 
 async def test_no_folder_of_a_job_leads_to_another_claim(grid: FakeGrid) -> None:
-    """What jobs put into their storage is found by the id and account on record, and nothing else is removed."""
+    """Storage of jobs is found by recorded id and account, and nothing else is removed."""
     claim = grid.claims["ended"]
     assert claim.job is not None
     for user in {str(one.user) for one in grid.claims.values()}:

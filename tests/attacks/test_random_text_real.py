@@ -1,4 +1,4 @@
-"""200 held jobs with random texts in a real Slurm: nothing is forged, nothing is run, and the fake one agrees."""
+"""200 held jobs with random texts in a real Slurm forge and execute nothing, and the fake Slurm behaves the same."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ SHORT = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, tim
 CONTROLS = {chr(number) for number in (*range(1, 32), 127)}
 SPACES = dict.fromkeys(map(ord, CONTROLS), " ")
 ATTACK = pytest.mark.attack(
-    "200 held jobs in a real Slurm whose names and comments hold forged rows, shell code and every byte",
+    "200 held jobs in a real Slurm whose names and comments contain forged rows, shell code and every byte",
     attacker="another user of the cluster",
-    gain="nothing: claims, bills and other jobs stay as they are, no command is run",
-    defence="only ids of the supervisor's own record are asked for; users' text is never beside trusted columns",
+    gain="nothing: claims, bills and other jobs do not change, and no command runs",
+    defence="only recorded ids are queried; users' text never shares a record with trusted columns",
 )
 pytestmark = pytest.mark.long
 
 
 @dataclass(frozen=True)
 class Held:
-    """A job that Slurm took, by what it was submitted as."""
+    """A job that Slurm accepted, with the texts of its submission."""
 
     slurm_id: int
     user: int
@@ -61,18 +61,18 @@ async def cluster_of(box: Box) -> AsyncIterator[Cluster]:
 
 
 def accounts(box: Box) -> list[str]:
-    """An ordinary Slurm user, and the account of the claims themselves."""
+    """An ordinary Slurm user, and the account of the claims."""
     own = box.settings.job_account or box.settings.user
     return ["games", own] if os.getuid() == 0 else [own]
 
 
 def become(account: str) -> list[str]:
-    """The words before a command that run it as this account."""
+    """The arguments before a command that run it as this account."""
     return ["setpriv", f"--reuid={account}", f"--regid={account}", "--clear-groups"] if os.getuid() == 0 else []
 
 
 async def sbatch(box: Box, account: str, name: str, comment: str) -> tuple[int | None, str]:
-    """Submit a held job as `account`: its id, or None and the complaint."""
+    """Submit a held job as `account`. Returns its id, or None and the complaint."""
     options = ["--parsable", "-H", "--chdir=/", "--output=/dev/null", f"--job-name={name}", f"--comment={comment}"]
     process = await asyncio.create_subprocess_exec(
         *map(os.fsencode, [*become(account), "sbatch", *options, "--wrap=true"]),
@@ -83,7 +83,7 @@ async def sbatch(box: Box, account: str, name: str, comment: str) -> tuple[int |
 
 
 async def submit_all(box: Box, texts: Texts, claims: Sequence[JobKey]) -> list[Held]:
-    """Submit JOBS jobs that Slurm takes, some of them under a claim's own name."""
+    """Submit until Slurm has accepted JOBS jobs, some of them with the name of a claim."""
     held: list[Held] = []
     exact = {key.comment for key in claims}
 
@@ -92,7 +92,7 @@ async def submit_all(box: Box, texts: Texts, claims: Sequence[JobKey]) -> list[H
             account = texts.rng.choice(accounts(box))
             name = texts.rng.choice(claims).name if texts.rng.random() < 0.2 else texts.text()
             comment = texts.rng.choice((texts.text(), f"deepgrid:{texts.text()}"))
-            if comment in exact:  # with the name, in the claim's account, it would be the claim's job
+            if comment in exact:  # with the name and in the claim's account it would be the claim's own job
                 continue
             slurm_id, complaint = await sbatch(box, account, name, comment)
             assert slurm_id is not None, (name, comment, complaint)
@@ -108,7 +108,7 @@ def shown(job: SlurmJob) -> tuple[object, ...]:
 
 
 async def settled(cluster: Cluster, keys: Sequence[JobKey]) -> dict[JobKey, SlurmJob]:
-    """Where the claims stand, once the first runs, the second waits and the third has ended."""
+    """The states of the claims, once the first runs, the second waits and the third has ended."""
     deadline = time.monotonic() + WAIT_S
     while True:
         _, states = await query_verdicts(cluster, keys)
@@ -119,7 +119,7 @@ async def settled(cluster: Cluster, keys: Sequence[JobKey]) -> dict[JobKey, Slur
 
 
 async def submit_claims(box: Box, cluster: Cluster) -> list[JobKey]:
-    """Claims that run, wait, and have ended, and one whose sbatch never answered."""
+    """Claims that run, wait or have ended, and one whose sbatch never answered."""
     keys = [new_key() for _ in range(4)]
     await cluster.submit(keys[2], bash("true"), SHORT)
     await cluster.submit(keys[0], bash("sleep 600"), SHORT)
@@ -156,17 +156,17 @@ async def test_no_text_in_a_real_slurm_changes_a_claim() -> None:
             await asyncio.gather(*map(cluster.acknowledge, keys))
             ids = sorted(job.slurm_id for job in held)
             limits = {row.slurm_id: row.limit_minutes for row in await cluster.remembered() if row.state == "PENDING"}
-            assert sorted(ids) == sorted(number for number in limits if number in ids), "none of them was touched"
+            assert sorted(ids) == sorted(number for number in limits if number in ids), "none of them was changed"
             assert [number for number, limit in limits.items() if limit == 77] == [before[keys[1]].slurm_id]
-            # Accounting tells of a period's jobs only if they could have started.
+            # Accounting reports jobs of a period only if they could have started.
             box.slurm("scancel", *map(str, ids[STARTED:]))
             box.slurm("scontrol", "release", ",".join(map(str, ids[:STARTED])))
             await check_the_books(box, cluster, keys, ids)
-        assert not canary.exists(), "a job's text was executed"
+        assert not canary.exists(), "the text of a job was executed"
 
 
 async def rename_itself(box: Box, job: SlurmJob) -> None:
-    """The claim's own account gives its job another name and comment, as no hook forbids it here."""
+    """The claim's account gives its job another name and comment. No hook forbids this here."""
     await asyncio.to_thread(
         box.slurm, *become(accounts(box)[-1]), "scontrol", "update", f"JobId={job.slurm_id}", "JobName=x", "Comment=y"
     )
@@ -177,7 +177,7 @@ def ended_ids(rows: Iterable[Row]) -> set[int]:
 
 
 async def check_the_books(box: Box, cluster: Cluster, keys: Sequence[JobKey], ids: Sequence[int]) -> None:
-    """What accounting and the completion hook tell of ended hostile jobs is of no claim."""
+    """Records of ended hostile jobs in accounting and from the completion hook match no claim."""
     now = int(time.time())
     deadline = time.monotonic() + WAIT_S
     while len(ended_ids(await cluster.accounting(now - 86400) or ()) & set(ids)) < STARTED:
@@ -197,7 +197,7 @@ async def check_the_books(box: Box, cluster: Cluster, keys: Sequence[JobKey], id
 
 
 async def check_the_fake(box: Box, held: Sequence[Held], folder: Path) -> None:
-    """The same questions give the same bytes from both."""
+    """The same commands give the same bytes from both."""
     by_id = {job.slurm_id: job for job in held}
     order = [int(number) for number in box.slurm("squeue", "-h", "-a", "-o", "%A").split()]
     fake, login = FakeSlurm(folder), LocalLogin(folder)
@@ -224,7 +224,7 @@ async def check_the_fake(box: Box, held: Sequence[Held], folder: Path) -> None:
 
 
 async def ask_both(box: Box, login: LocalLogin, argv: Sequence[str]) -> None:
-    """The real and the fake Slurm say the same, byte for byte."""
+    """Check that the real and the fake Slurm print the same, byte for byte."""
     real, said = await asyncio.to_thread(ask, box, argv), await login.run(argv)
     assert (said.exit_status, said.stdout, said.stderr) == (real.returncode, real.stdout, real.stderr), argv
 
@@ -235,12 +235,12 @@ def ask(box: Box, argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.attack(
-    "random names and comments where the submit hook stands",
+    "random names and comments on a cluster with the submit hook",
     attacker="another user of the cluster",
-    gain="a job of his own whose name and comment are plain lines",
-    defence="the hook refuses control characters and the grid's comments",
+    gain="its own job with a plain line as name and comment",
+    defence="the hook refuses control characters and comments of the grid",
 )
-async def test_the_hook_takes_just_those_texts_that_are_plain_lines() -> None:
+async def test_the_hook_accepts_exactly_the_texts_that_are_plain_lines() -> None:
     with running_box(ClusterSpec("plain", nodes=1, accounting=False)) as box:
         texts = Texts(SEED, [(new_key(), 1, 5)], "false")
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""Customers who send what is expensive to check, and those who wait beside them."""
+"""Customers send definitions that are expensive to check, while other customers wait."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 
 def expensive(steps: int, name: str = "x") -> Definition:
-    """A definition of so many container steps."""
+    """A definition with `count` container steps."""
     step = Step(run=StepRun(command=f"echo {name}", container=ContainerRun(image="a")))
     return a_job().model_copy(update={"steps": (step,) * steps})
 
 
 @pytest.mark.attack(
-    "a definition of 1,000 container steps, again and again", attacker="a customer", gain="some rendering",
-    defence="a limit on what the steps become, judged before any check; verdicts are kept",
+    "repeated uploads of a definition with 1,000 container steps", attacker="a customer", gain="some rendering",
+    defence="the size of the rendered script is limited before any check; verdicts are cached",
 )  # fmt: skip
-async def test_what_is_too_expensive_is_not_checked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_definition_that_is_too_expensive_is_not_checked(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
     monkeypatch.setattr(checks, "check_script", lambda script, **_: checked.append(script))
     grid = await start()
@@ -48,10 +48,11 @@ async def test_what_is_too_expensive_is_not_checked(start: Start, monkeypatch: p
 
 
 @pytest.mark.attack(
-    "the most expensive definitions that are taken, 10 at once", attacker="a customer",
-    gain="one check at a time; their own uploads wait", defence="a turn for each uploader, and a slot for small ones",
+    "10 of the most expensive accepted definitions at once", attacker="a customer",
+    gain="one check at a time; only its own uploads wait",
+    defence="uploaders take turns, and small definitions have their own slot",
 )  # fmt: skip
-async def test_expensive_uploads_hold_up_nobody_else(start: Start) -> None:
+async def test_expensive_uploads_delay_no_other_customer(start: Start) -> None:
     grid = await start()
     flood = [asyncio.create_task(grid.customer.upload(expensive(120, f"n{n}"))) for n in range(10)]
     try:
@@ -61,7 +62,7 @@ async def test_expensive_uploads_hold_up_nobody_else(start: Start) -> None:
         for number in range(3):
             await grid.rival.upload(a_job(f"echo {number}"))
             assert grid.context.checks.running <= 2
-        assert not all(task.done() for task in flood), "the other one was not served first"
+        assert not all(task.done() for task in flood), "the other customer was not served first"
     finally:
         for task in flood:
             task.cancel()
@@ -69,10 +70,11 @@ async def test_expensive_uploads_hold_up_nobody_else(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "more uploads than may wait", attacker="a customer", gain="64 that wait, and the others are told when to come back",
-    defence="a bound on what waits for each uploader, and on how long",
+    "more uploads than the queue allows", attacker="a customer",
+    gain="64 waiting uploads; the others get a time to retry",
+    defence="the queue is bounded per uploader and in time",
 )  # fmt: skip
-async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_uploads_are_bounded_and_the_others_retry(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "check_script", lambda _script, **_: time.sleep(0.3))
     grid = await start(limits=Limits(checks_waiting_per_uploader=2, check_wait_s=0.5))
     async with client_of(grid.url, ACCOUNTS["customer"]) as patient:
@@ -85,14 +87,14 @@ async def test_what_waits_is_bounded_and_told_to_come_back(start: Start, monkeyp
             assert all(error.transient and "try again" in str(error) for error in refused)
         async with asyncio.timeout(120):
             hashes = await asyncio.gather(*(patient.upload(a_job(f"echo more {n}")) for n in range(12)))
-        assert len(set(hashes)) == 12, "a client that waits as told loses nothing"
+        assert len(set(hashes)) == 12, "a client that retries at the given time loses nothing"
 
 
 @pytest.mark.attack(
     "the same definition 50 times, under other names", attacker="a customer", gain="one check",
-    defence="verdicts are kept by what was rendered",
+    defence="verdicts are cached by the rendered script",
 )  # fmt: skip
-async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_checked_script_is_not_checked_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     monkeypatch.setattr(checks, "check_script", lambda script, **_: seen.append(script))
     grid = await start()
@@ -105,7 +107,7 @@ async def test_what_was_checked_is_not_checked_again(start: Start, monkeypatch: 
 
 @pytest.mark.attack(
     "a script that a checker never finishes", attacker="a customer", gain="10 s of one core, once",
-    defence="a bound on processor time and on time; the verdict is kept",
+    defence="processor time and duration are bounded; the verdict is cached",
 )  # fmt: skip
 async def test_a_check_without_an_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = tmp_path / "shellcheck"
@@ -115,7 +117,7 @@ async def test_a_check_without_an_end_is_ended(tmp_path: Path, monkeypatch: pyte
     quick = CheckLimits(processor_s=1)
     with pytest.raises(InputError, match="use fewer steps"):
         await asyncio.to_thread(check_script, "#!/bin/bash\ntrue\n", limits=quick)
-    endless.write_text("#!/bin/bash\nread -r -t 100 <> <(:)\n")  # without processor time
+    endless.write_text("#!/bin/bash\nread -r -t 100 <> <(:)\n")  # a check that takes no processor time
     impatient = CheckLimits(processor_s=1, within_s=0.5)
     with pytest.raises(ServiceError, match="did not finish") as caught:
         await asyncio.to_thread(check_script, "#!/bin/bash\ntrue\n", limits=impatient)
@@ -124,10 +126,10 @@ async def test_a_check_without_an_end_is_ended(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("balance_wei", [0, 1, 100 * CREDIT_WEI - 1])
 @pytest.mark.attack(
-    "an uploader with a wei of credits", attacker="a stranger with HTTP", gain="a refusal",
-    defence="the uploader holds what a job has to lock at the least, as the contract says",
+    "uploads with an account that has one wei of credits", attacker="a stranger with HTTP", gain="a refusal",
+    defence="the uploader must have the minimum that the contract requires for a job",
 )  # fmt: skip
-async def test_an_uploader_holds_the_minimum(start: Start, balance_wei: int) -> None:
+async def test_an_uploader_must_have_the_minimum(start: Start, balance_wei: int) -> None:
     chain = rich_chain()
     chain.minimum_wei = 100 * CREDIT_WEI
     chain.balances[ACCOUNTS["rival"].address] = balance_wei

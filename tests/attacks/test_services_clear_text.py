@@ -1,4 +1,4 @@
-"""Somebody on the way, who reads or changes what goes to the services in clear text."""
+"""An attacker on the network path reads or changes plain HTTP requests to the services."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    """A self-signed certificate for 127.0.0.1, and its key."""
     paths = tmp_path / "cert.pem", tmp_path / "key.pem"
     argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     argv += ["-keyout", paths[1], "-out", paths[0], "-days", "2", "-subj", "/CN=grid", "-addext"]
@@ -48,8 +48,8 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("url", CLEAR + STRANGE)
 @pytest.mark.parametrize("field", ["definitions_url", "logs_url"])
 @pytest.mark.attack(
-    "an address book with an http:// URL of the services", attacker="somebody on the way", gain="nothing",
-    defence="https beyond this machine, or DEEPGRID_ALLOW_PLAIN_HTTP=1",
+    "an address book with an http:// URL of the services", attacker="an attacker on the network path", gain="nothing",
+    defence="https is required beyond this machine, unless DEEPGRID_ALLOW_PLAIN_HTTP=1",
 )  # fmt: skip
 def test_a_book_with_clear_text_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str, url: str
@@ -74,7 +74,7 @@ def test_a_book_with_clear_text_is_refused(
 
 @pytest.mark.parametrize("url", CLEAR + STRANGE)
 @pytest.mark.attack(
-    "an http:// URL in a block or setting", attacker="somebody on the way", gain="nothing",
+    "an http:// URL in a block or a setting", attacker="an attacker on the network path", gain="nothing",
     defence="the client itself refuses it",
 )  # fmt: skip
 def test_a_client_sends_nothing_in_clear_text(url: str) -> None:
@@ -83,8 +83,8 @@ def test_a_client_sends_nothing_in_clear_text(url: str) -> None:
 
 
 @pytest.mark.attack(
-    "the services answer with a redirection to http", attacker="the services in wrong hands", gain="nothing",
-    defence="no redirection is followed",
+    "the services answer with a redirection to http", attacker="compromised services", gain="nothing",
+    defence="clients follow no redirection",
 )  # fmt: skip
 async def test_no_redirection_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
@@ -102,8 +102,8 @@ async def test_no_redirection_is_followed(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5"])
 @pytest.mark.attack(
-    "services that listen to the network without TLS", attacker="somebody on the way", gain="nothing",
-    defence="they do not start; a certificate, a trusted proxy or --allow-plain-http is needed",
+    "services that listen on the network without TLS", attacker="an attacker on the network path", gain="nothing",
+    defence="they start only with a certificate, a trusted proxy or --allow-plain-http",
 )  # fmt: skip
 async def test_services_do_not_listen_in_clear_text(tmp_path: Path, host: str) -> None:
     book = tmp_path / "none.json"
@@ -115,8 +115,8 @@ async def test_services_do_not_listen_in_clear_text(tmp_path: Path, host: str) -
 
 
 @pytest.mark.attack(
-    "another certificate than the services'", attacker="somebody on the way", gain="nothing",
-    defence="certificates are verified, at this machine too",
+    "another certificate than the services'", attacker="an attacker on the network path", gain="nothing",
+    defence="certificates are verified, on this machine too",
 )  # fmt: skip
 async def test_tls_is_verified(start: Start, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     grid = await start(tls_cert=certificate[0], tls_key=certificate[1])
@@ -131,10 +131,10 @@ async def test_tls_is_verified(start: Start, certificate: tuple[Path, Path], mon
 
 
 @pytest.mark.attack(
-    "TLS handshakes that go no further", attacker="a stranger with HTTP", gain="a connection for 10 s",
-    defence="a deadline for handshakes; they count as connections",
+    "TLS handshakes that never finish", attacker="a stranger with HTTP", gain="a connection for 10 s",
+    defence="handshakes have a deadline and count as connections",
 )  # fmt: skip
-async def test_half_a_handshake_stops_nobody(
+async def test_unfinished_handshakes_stop_no_other_client(
     start: Start, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
@@ -149,7 +149,8 @@ async def test_half_a_handshake_stops_nobody(
 
 
 @pytest.mark.attack(
-    "a TLS key that others may read, or that is not the certificate's", attacker="an account on the services' machine",
+    "a TLS key that others may read, or that does not match the certificate",
+    attacker="an account on the services' machine",
     gain="nothing", defence="the services do not start with it",
 )  # fmt: skip
 async def test_a_key_that_others_read_is_refused(start: Start, certificate: tuple[Path, Path]) -> None:

@@ -1,4 +1,4 @@
-"""Strangers who hold connections of the services: half heads, endless headers and bodies, silence."""
+"""Strangers hold connections of the services: half-sent heads, endless headers and bodies, silence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HASTE = Limits(
 )  # fmt: skip
 ALLOWED = Limits().connections_per_address
 ENDED = b"HTTP/1.1 400 "
-HONEST_WITHIN_S = 10.0  # on a busy machine; it is some milliseconds
+HONEST_WITHIN_S = 10.0  # on a busy machine; otherwise some milliseconds
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 @pytest.fixture
 def few_files() -> Iterator[None]:
-    """As few open files as many a system grants a service."""
+    """As few open files as some systems allow a service."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     yield
@@ -40,7 +40,7 @@ def few_files() -> Iterator[None]:
 
 
 async def honest(grid: Grid, source: str = "127.0.0.2") -> None:
-    """Somebody at another address is served soon, signed and unsigned."""
+    """Check that a client at another address is served quickly, with and without a signature."""
     started = time.monotonic()
     async with person(source) as client:
         answer = await client.get(f"{grid.url}/v1/health")
@@ -51,13 +51,13 @@ async def honest(grid: Grid, source: str = "127.0.0.2") -> None:
 
 @pytest.mark.attack(
     "400 half-sent request heads from one address", attacker="a stranger with HTTP", gain="256 connections for 10 s",
-    defence="connections per address; a deadline for each head; the oldest idle one makes room",
+    defence="connections per address are limited; heads have a deadline; the oldest idle connection is closed",
 )  # fmt: skip
-async def test_half_sent_heads_stop_nobody(start: Start, few_files: None) -> None:
+async def test_half_sent_heads_stop_no_other_client(start: Start, few_files: None) -> None:
     grid = await start()
     async with many(grid.url, 400, HALF_HEAD, ("127.0.6.6",)) as held:
         await honest(grid)
-        await honest(grid, "127.0.6.6")  # not even the attacker's neighbour
+        await honest(grid, "127.0.6.6")  # not even another client at the attacker's address
         async with asyncio.timeout(PATIENCE_S):
             while sum(not (raw.reader.at_eof() or raw.reader.exception()) for raw in held) > ALLOWED:
                 await asyncio.sleep(0.02)
@@ -65,7 +65,8 @@ async def test_half_sent_heads_stop_nobody(start: Start, few_files: None) -> Non
 
 @pytest.mark.attack(
     "half-sent heads from 60 addresses, more than all connections", attacker="a stranger with HTTP",
-    gain="connections until somebody else needs them", defence="the busiest address's oldest idle connection is closed",
+    gain="connections until another client needs them",
+    defence="the oldest idle connection of the busiest address is closed",
 )  # fmt: skip
 async def test_half_sent_heads_of_many_addresses_make_room(start: Start) -> None:
     grid = await start(limits=HASTE)
@@ -74,7 +75,7 @@ async def test_half_sent_heads_of_many_addresses_make_room(start: Start) -> None
 
 
 @pytest.mark.attack(
-    "a head that comes byte by byte", attacker="a stranger with HTTP", gain="a connection for 10 s",
+    "a head sent byte by byte", attacker="a stranger with HTTP", gain="a connection for 10 s",
     defence="the deadline counts from the head's first byte, not from the last",
 )  # fmt: skip
 async def test_a_dripping_head_ends_at_its_deadline(start: Start) -> None:
@@ -89,8 +90,8 @@ async def test_a_dripping_head_ends_at_its_deadline(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a connection that says nothing", attacker="a stranger with HTTP", gain="a connection for 10 s",
-    defence="the deadline counts from the connection on",
+    "a connection that sends nothing", attacker="a stranger with HTTP", gain="a connection for 10 s",
+    defence="the deadline counts from the start of the connection",
 )  # fmt: skip
 async def test_silence_ends_at_its_deadline(start: Start) -> None:
     grid = await start(limits=HASTE)
@@ -98,14 +99,14 @@ async def test_silence_ends_at_its_deadline(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "idle connections that were served once, 150 of them", attacker="a stranger with HTTP", gain="60 s of a connection",
-    defence="keep-alive has an end, and the oldest idle connection makes room",
+    "150 idle connections that were served once", attacker="a stranger with HTTP", gain="60 s of a connection",
+    defence="keep-alive has a timeout, and the oldest idle connection is closed",
 )  # fmt: skip
 async def test_idle_connections_make_room_and_end(start: Start) -> None:
     grid = await start(limits=HASTE)
     async with many(grid.url, 150, WHOLE_HEAD + b"\r\n", ("127.0.6.6", "127.0.6.7")) as held:
         await honest(grid)
-        assert (await held[-1].rest()).startswith(b"HTTP/1.1 200")  # and ends, though its client stays
+        assert (await held[-1].rest()).startswith(b"HTTP/1.1 200")  # the connection ends although its client stays
 
 
 @pytest.mark.parametrize(
@@ -118,10 +119,10 @@ async def test_idle_connections_make_room_and_end(start: Start) -> None:
 )
 @pytest.mark.attack(
     "headers without an end", attacker="a stranger with HTTP", gain="32 KiB of memory",
-    defence="a bound on the bytes of a head",
+    defence="the size of a head is bounded",
 )  # fmt: skip
 async def test_endless_headers_are_cut_off(start: Start, piece: bytes) -> None:
-    grid = await start()  # with the real deadline, which is not what ends it
+    grid = await start()  # with the real deadline, because the size must end it first
     raw = await connect(grid.url)
     await raw.send(WHOLE_HEAD)
     sent = 0
@@ -135,7 +136,7 @@ async def test_endless_headers_are_cut_off(start: Start, piece: bytes) -> None:
 
 @pytest.mark.attack(
     "a chunked body with trailers without an end", attacker="a stranger with HTTP", gain="32 KiB of memory",
-    defence="trailers count as a head",
+    defence="trailers count as part of the head",
 )  # fmt: skip
 async def test_endless_trailers_are_cut_off(start: Start) -> None:
     grid = await start()
@@ -150,10 +151,10 @@ async def test_endless_trailers_are_cut_off(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a body that is announced and never comes", attacker="a stranger with HTTP", gain="a connection for 30 s",
-    defence="a deadline for bodies",
+    "a body that is announced and never sent", attacker="a stranger with HTTP", gain="a connection for 30 s",
+    defence="bodies have a deadline",
 )  # fmt: skip
-async def test_a_body_that_never_comes_is_not_waited_for(start: Start) -> None:
+async def test_a_body_that_never_comes_has_a_deadline(start: Start) -> None:
     grid = await start(limits=HASTE)
     raw = await connect(grid.url)
     await raw.send(_signed_head(grid, b"Content-Length: 1000") + b"x")
@@ -161,10 +162,10 @@ async def test_a_body_that_never_comes_is_not_waited_for(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a body that goes on after its answer", attacker="a stranger with HTTP", gain="a connection for 10 s",
-    defence="what comes after an answer has the deadline of a head",
+    "a body that continues after its answer", attacker="a stranger with HTTP", gain="a connection for 10 s",
+    defence="bytes after an answer have the deadline of a head",
 )  # fmt: skip
-async def test_a_body_that_outlives_its_answer_ends(start: Start) -> None:
+async def test_a_body_that_continues_after_its_answer_is_cut_off(start: Start) -> None:
     grid = await start(limits=HASTE)
     raw = await connect(grid.url)
     await raw.send(WHOLE_HEAD + b"Content-Length: 1000000000\r\n\r\n")
@@ -175,8 +176,8 @@ async def test_a_body_that_outlives_its_answer_ends(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "thousands of requests in one go, without reading an answer", attacker="a stranger with HTTP",
-    gain="8 requests that wait", defence="a bound on pipelined requests",
+    "thousands of pipelined requests without reading an answer", attacker="a stranger with HTTP",
+    gain="8 waiting requests", defence="pipelined requests are bounded",
 )  # fmt: skip
 async def test_pipelined_requests_are_bounded(start: Start) -> None:
     grid = await start(limits=HASTE)
@@ -189,9 +190,9 @@ async def test_pipelined_requests_are_bounded(start: Start) -> None:
 
 @pytest.mark.attack(
     "an upgrade to a websocket", attacker="a stranger with HTTP", gain="an answer",
-    defence="the services speak no websockets; the connection keeps its deadlines",
+    defence="the services support no websockets, and the deadlines stay in force",
 )  # fmt: skip
-async def test_websockets_are_not_spoken(start: Start) -> None:
+async def test_websockets_are_refused(start: Start) -> None:
     grid = await start(limits=HASTE)
     raw = await connect(grid.url)
     upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -211,7 +212,7 @@ async def test_websockets_are_not_spoken(start: Start) -> None:
 )  # fmt: skip
 @pytest.mark.attack(
     "odd paths, methods and protocols", attacker="a stranger with HTTP", gain="a refusal",
-    defence="only the routes of docs/reference/protocol.md are answered",
+    defence="only the routes of docs/reference/protocol.md exist",
 )  # fmt: skip
 async def test_odd_request_lines_get_a_refusal(start: Start, line: bytes) -> None:
     grid = await start(limits=HASTE)
@@ -224,7 +225,7 @@ async def test_odd_request_lines_get_a_refusal(start: Start, line: bytes) -> Non
 
 
 def _signed_head(grid: Grid, *further: bytes) -> bytes:
-    """The head of a log chunk that nobody signed wrongly, as its signature covers a body that is not here yet."""
+    """The head of a correctly signed log chunk. Its signature covers a body that is not sent yet."""
     path = "/v1/jobs/1/log?offset=0"
     signed = sign(ACCOUNTS["provider"], DOMAIN, "POST", path, b"x" * 1000, int(grid.clock()))
     lines = [f"{name}: {value}".encode() for name, value in signed.items()]
@@ -232,8 +233,8 @@ def _signed_head(grid: Grid, *further: bytes) -> bytes:
 
 
 @pytest.mark.attack(
-    "a job's own customer who waits for its output 50 times at once", attacker="a customer",
-    gain="8 requests that wait", defence="followers per job and per address",
+    "the customer of a job follows its output 50 times at once", attacker="a customer",
+    gain="8 waiting requests", defence="followers are limited per job and per address",
 )  # fmt: skip
 async def test_followers_of_a_job_are_bounded(start: Start) -> None:
     grid = await start()

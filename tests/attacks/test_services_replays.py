@@ -1,4 +1,4 @@
-"""Requests that are sent again, dated otherwise, for jobs of others, or that take much memory."""
+"""Requests that are replayed, have a wrong time, concern jobs of others, or take much memory."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ async def grid(start: Start) -> Grid:
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
 @pytest.mark.attack(
-    "a signed request is sent again by who saw it", attacker="somebody on the way", gain="nothing",
-    defence="each nonce is accepted once; refused ones are remembered in memory",
+    "sends a signed request again that it has seen", attacker="an attacker on the network path", gain="nothing",
+    defence="each nonce is accepted once; refused ones are kept in memory",
 )  # fmt: skip
-async def test_no_request_counts_twice(grid: Grid, request_name: str) -> None:
+async def test_no_request_is_accepted_twice(grid: Grid, request_name: str) -> None:
     signer = await _authorised(grid, request_name)
     method, path, body = REQUESTS[request_name]
     path = path.replace("wait=20", "wait=0")
@@ -58,7 +58,7 @@ async def test_no_request_counts_twice(grid: Grid, request_name: str) -> None:
 
 
 async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
-    """Who may send this request once."""
+    """Prepare the request. Returns the account that may send it."""
     grid.chain.put(1, DEFINITION_HASH.decode())
     if request_name in ("release", "releases"):
         async with person("127.0.0.1") as client:
@@ -69,17 +69,17 @@ async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
 @pytest.mark.attack(
-    "another customer's definition, log and remarks", attacker="a customer", gain="a refusal",
-    defence="each is given and taken as the chain names the job's customer and provider",
+    "requests another customer's definition, log and notices", attacker="a customer", gain="a refusal",
+    defence="access follows the customer and provider of the job on chain",
 )  # fmt: skip
-async def test_jobs_of_others_stay_theirs(grid: Grid, request_name: str) -> None:
+async def test_jobs_of_other_customers_are_out_of_reach(grid: Grid, request_name: str) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash)
     await grid.provider.push_log(1, 0, b"secret output")
     before = await rows(grid, *STORED)
     method, path, body = REQUESTS[request_name]
     if request_name == "upload":
-        path, body = f"/v1/definitions/{definition_hash}", UPLOAD_BODY  # under the name of another one's definition
+        path, body = f"/v1/definitions/{definition_hash}", UPLOAD_BODY  # with the hash of another customer's definition
     async with person("127.0.6.6") as client:
         answer = await ask(
             client, grid, ACCOUNTS["rival"], method, path, body.replace(DEFINITION_HASH, definition_hash.encode())
@@ -91,15 +91,15 @@ async def test_jobs_of_others_stay_theirs(grid: Grid, request_name: str) -> None
 
 @pytest.mark.parametrize("ahead_s", [301, 3600, -301, 10**11])
 @pytest.mark.attack(
-    "requests dated to the future, to be used later", attacker="a stranger with HTTP", gain="nothing",
-    defence="the time counts before the body is read; 300 s either way",
+    "requests with a future time, for later use", attacker="a stranger with HTTP", gain="nothing",
+    defence="the time is checked before the body is read: 300 s either way",
 )  # fmt: skip
-async def test_other_times_do_not_count(grid: Grid, ahead_s: int) -> None:
+async def test_a_wrong_time_is_refused(grid: Grid, ahead_s: int) -> None:
     raw = await connect(grid.url)
     path = "/v1/jobs/1/log?offset=0"
     signed = sign(ACCOUNTS["provider"], DOMAIN, "POST", path, b"x", int(grid.clock()) + ahead_s)
     lines = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: 1000000\r\n\r\n"  # the body never comes
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: 1000000\r\n\r\n"  # the body is never sent
     await raw.send(head.encode())
     assert (await raw.reader.readline()).startswith(b"HTTP/1.1 401")
     raw.writer.close()
@@ -107,8 +107,8 @@ async def test_other_times_do_not_count(grid: Grid, ahead_s: int) -> None:
 
 
 @pytest.mark.attack(
-    "bodies of a megabyte, sent but for the last byte, 40 at once", attacker="a stranger with HTTP",
-    gain="64 MiB of memory for 30 s", defence="bytes of bodies per address and in total",
+    "40 bodies of a megabyte at once, without their last byte", attacker="a stranger with HTTP",
+    gain="64 MiB of memory for 30 s", defence="bytes of bodies are limited per address and in total",
 )  # fmt: skip
 async def test_memory_for_bodies_is_bounded(start: Start) -> None:
     bound = 4 * 1024 * 1024
@@ -136,8 +136,8 @@ async def test_memory_for_bodies_is_bounded(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "requests that are never answered soon, as many as possible", attacker="a stranger with HTTP",
-    gain="128 requests at once", defence="running requests per address",
+    "as many slow requests as possible", attacker="a stranger with HTTP",
+    gain="128 requests at once", defence="running requests are limited per address",
 )  # fmt: skip
 async def test_running_requests_are_bounded(start: Start) -> None:
     grid = await start(limits=Limits(running_per_address=5, body_within_s=2))

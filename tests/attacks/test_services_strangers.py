@@ -1,4 +1,4 @@
-"""Strangers who make requests: fresh keys, floods, forged origins, replays, jobs of others."""
+"""Requests of strangers: new keys, floods, forged source addresses, claims that do not exist yet."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def grid(start: Start) -> Grid:
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))
 @pytest.mark.attack(
-    "any number of requests, each signed with a fresh key", attacker="a stranger with HTTP",
+    "any number of requests, each signed with a new key", attacker="a stranger with HTTP",
     gain="120 chain calls, then 2 per second; no row in the database",
-    defence="authorised before a nonce is stored; a rate of chain calls for unknown signers, and of refusals",
+    defence="requests are authorised before a nonce is stored; chain calls and refusals for strangers are limited",
 )  # fmt: skip
 async def test_fresh_keys_cost_neither_rows_nor_chain_calls(start: Start, request_name: str) -> None:
     grid = await start(limits=Limits(lookups_per_address=Rate(0.01, 10), refusals_per_address=Rate(0.01, 20)))
@@ -49,10 +49,10 @@ async def test_fresh_keys_cost_neither_rows_nor_chain_calls(start: Start, reques
 
 
 @pytest.mark.attack(
-    "claims of a job that waits, asked for with fresh keys", attacker="a stranger with HTTP",
-    gain="the answer that it is too early", defence="the rate of chain calls for unknown signers",
+    "requests for the claim of a waiting job, with new keys", attacker="a stranger with HTTP",
+    gain="the answer that it is too early", defence="chain calls for unknown signers have a rate limit",
 )  # fmt: skip
-async def test_asking_too_early_is_bounded_too(start: Start) -> None:
+async def test_requests_that_come_too_early_have_a_rate_too(start: Start) -> None:
     grid = await start(limits=Limits(lookups_per_address=Rate(0.01, 20)))
     grid.chain.put(1, "0" * 64, JobStatus.PENDING)
     method, path, body = REQUESTS["release"]
@@ -66,9 +66,9 @@ async def test_asking_too_early_is_bounded_too(start: Start) -> None:
 
 @pytest.mark.attack(
     "a flood of refused requests from a customer's own address", attacker="a stranger with HTTP",
-    gain="other strangers there have to wait", defence="signers who were accepted lately pass",
+    gain="other strangers at that address must wait", defence="recently accepted signers pass",
 )  # fmt: skip
-async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
+async def test_a_flood_delays_no_known_signer(start: Start) -> None:
     grid = await start(limits=Limits(refusals_per_address=Rate(0.01, 20)))
     definition_hash = await grid.customer.upload(a_job())
     async with person("127.0.0.1") as client:
@@ -78,7 +78,8 @@ async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
         assert (await ask(client, grid, stranger(), *REQUESTS["upload"])).status_code == 429
         answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{definition_hash}/releases")
         assert answer.status_code == 200
-        headers = {protocol.ADDRESS_HEADER: ACCOUNTS["customer"].address}  # pretending to be one gets to the signature
+        # A request that claims such a signer passes this limit, and fails at its signature.
+        headers = {protocol.ADDRESS_HEADER: ACCOUNTS["customer"].address}
         answer = await client.get(f"{grid.url}/v1/definitions/{definition_hash}/releases", headers=headers)
         assert answer.status_code == 401
     async with person("127.0.0.2") as client:
@@ -86,8 +87,8 @@ async def test_a_flood_locks_out_no_known_signer(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "a flood of right requests without a signature", attacker="a stranger with HTTP", gain="100 answers per second",
-    defence="a rate for each source address",
+    "a flood of valid requests without a signature", attacker="a stranger with HTTP", gain="100 answers per second",
+    defence="a rate limit per source address",
 )  # fmt: skip
 async def test_unsigned_requests_have_a_rate(start: Start) -> None:
     grid = await start(limits=Limits(requests_per_address=Rate(0.01, 20)))
@@ -101,8 +102,8 @@ async def test_unsigned_requests_have_a_rate(start: Start) -> None:
 
 
 @pytest.mark.attack(
-    "one customer who asks without a pause", attacker="a customer", gain="100 answers per second",
-    defence="a rate for each signer, whatever the address",
+    "one customer sends requests without a pause", attacker="a customer", gain="100 answers per second",
+    defence="a rate limit per signer, for all its addresses",
 )  # fmt: skip
 async def test_a_signer_has_a_rate(start: Start) -> None:
     grid = await start(limits=Limits(requests_per_signer=Rate(0.01, 10)))
@@ -118,10 +119,10 @@ async def test_a_signer_has_a_rate(start: Start) -> None:
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded"])
 @pytest.mark.attack(
-    "a new forged origin with each request", attacker="a stranger with HTTP", gain="nothing",
-    defence="X-Forwarded-For counts only from --trusted-proxy, which is nobody by default",
+    "a new forged source address with each request", attacker="a stranger with HTTP", gain="nothing",
+    defence="X-Forwarded-For counts only from a --trusted-proxy; by default there is none",
 )  # fmt: skip
-async def test_a_forged_origin_escapes_no_limit(start: Start, header: str) -> None:
+async def test_a_forged_source_address_escapes_no_limit(start: Start, header: str) -> None:
     grid = await start(limits=Limits(requests_per_address=Rate(0.01, 20)))
     async with person("127.0.0.1") as client:
         asked = [client.get(f"{grid.url}/v1/health", headers={header: f"10.0.0.{n}"}) for n in range(30)]
@@ -130,10 +131,10 @@ async def test_a_forged_origin_escapes_no_limit(start: Start, header: str) -> No
 
 
 @pytest.mark.attack(
-    "an origin forged before the proxy's own entry", attacker="a stranger with HTTP", gain="nothing",
-    defence="the last entry that no trusted proxy made is the source",
+    "a forged source address before the proxy's own entry", attacker="a stranger with HTTP", gain="nothing",
+    defence="the last entry that is not a trusted proxy is the source",
 )  # fmt: skip
-async def test_behind_a_proxy_the_last_foreign_entry_counts(start: Start) -> None:
+async def test_behind_a_proxy_the_last_untrusted_entry_counts(start: Start) -> None:
     limits = Limits(requests_per_address=Rate(0.01, 20), connections_per_address=4)
     grid = await start(limits=limits, trusted_proxies=("127.0.9.0/24",))
     async with person("127.0.9.1") as proxy:
@@ -145,16 +146,16 @@ async def test_behind_a_proxy_the_last_foreign_entry_counts(start: Start) -> Non
         assert forged.count(200) <= 21
         assert await status("203.0.113.8") == 200, "others behind the same proxy are served"
         sixes = [await status(f"2001:db8:0:1::{n:x}") for n in range(1, 31)]
-        assert sixes.count(200) <= 21, "one /64 is one party"
+        assert sixes.count(200) <= 21, "an IPv6 /64 counts as one address"
         assert await status("2001:db8:0:2::1") == 200
         assert set(await asyncio.gather(*(status(f"10.1.0.{n}") for n in range(20)))) == {200}
 
 
 @pytest.mark.attack(
     "an operator trusts every proxy, or a name", attacker="a stranger with HTTP", gain="nothing",
-    defence="only addresses and networks are taken",
+    defence="only addresses and networks are accepted",
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["*", "proxy.example.org", "", "10.0.0.5/8"])
-def test_proxies_are_addresses(name: str) -> None:
+def test_trusted_proxies_must_be_addresses(name: str) -> None:
     with pytest.raises(ConfigurationError, match="trusted proxy"):
         Proxies([name])

@@ -1,4 +1,4 @@
-"""A customer's account against its own claim: nothing about the job can be changed, so nothing about its bill."""
+"""A customer's account cannot change its own claim, and so it cannot change its bill."""
 
 from __future__ import annotations
 
@@ -13,15 +13,27 @@ from tests.slurm.support import WAIT_S, bash, new_key
 
 HOOK = "job_submit.lua refuses every change of a claim"
 UPDATES = {
-    "queue the job again (requeue=1, then requeue)": ["requeue=1"],
+    "requeue the job (requeue=1, then requeue)": ["requeue=1"],
     "give back a node shortly before the end": ["numnodes=1"],
     "shorten or lengthen the time limit": ["timelimit=1", "timelimit=9999", "timelimit=+30"],
     "hold the job, or change its priority": ["priority=0", "priority=99999", "nice=100", "nice=-100", "hold"],
     "take another name or comment": ["jobname=0xother", "comment=deepgrid:other", "comment=", "jobname=a\n7|RUNNING"],
     "start later, or after another job": ["starttime=now+1hour", "dependency=singleton", "deadline=now+2hour"],
-    "get more than was paid": ["numcpus=16", "minmemorycpu=1", "oversubscribe=yes", "numtasks=16", "minmemorynode=9"],
-    "go elsewhere": ["partition=main", "reqnodelist=attack-n1", "excnodelist=attack-n2", "features=x", "qos=normal"],
-    "book it on another account": ["account=root", "wckey=x", "admincomment=deepgrid:x", "userid=0"],
+    "get more resources than were paid": [
+        "numcpus=16",
+        "minmemorycpu=1",
+        "oversubscribe=yes",
+        "numtasks=16",
+        "minmemorynode=9",
+    ],
+    "run on another partition or node": [
+        "partition=main",
+        "reqnodelist=attack-n1",
+        "excnodelist=attack-n2",
+        "features=x",
+        "qos=normal",
+    ],
+    "charge it to another account": ["account=root", "wckey=x", "admincomment=deepgrid:x", "userid=0"],
     "write its output elsewhere": ["stdout=/tmp/x", "workdir=/tmp", "mailuser=root", "mailtype=ALL"],
 }
 
@@ -50,7 +62,7 @@ def test_its_own_claim_cannot_be_changed(site: Site, running: Claim, waiting: Cl
 @pytest.mark.parametrize("verb", ["hold", "uhold", "release", "requeue", "requeuehold", "suspend", "resume", "top"])
 @pytest.mark.attack(
     "scontrol hold, release, requeue, suspend, resume, top", attacker="a job's account", gain="nothing",
-    defence="the hook sees hold and release as changes; --no-requeue and Slurm's levels refuse the others",
+    defence="the hook handles hold and release as changes; --no-requeue and Slurm's privileges refuse the others",
 )  # fmt: skip
 def test_its_own_claim_cannot_be_stopped_or_moved(site: Site, running: Claim, waiting: Claim, verb: str) -> None:
     for claim in (running, waiting):
@@ -60,10 +72,10 @@ def test_its_own_claim_cannot_be_stopped_or_moved(site: Site, running: Claim, wa
 
 
 @pytest.mark.attack(
-    "allow a requeue, then queue the job again", attacker="a job's account", gain="nothing",
-    defence="the hook refuses the change, without which --no-requeue stands",
+    "allow a requeue, then requeue the job", attacker="a job's account", gain="nothing",
+    defence="the hook refuses the change, so --no-requeue stays in force",
 )  # fmt: skip
-def test_a_claim_is_not_queued_again(site: Site, running: Claim) -> None:
+def test_a_claim_is_not_requeued(site: Site, running: Claim) -> None:
     site.alice.run("scontrol", "update", f"jobid={running.slurm_id}", "requeue=1")
     said = site.alice.run("scontrol", "requeue", str(running.slurm_id))
     assert said.status != 0
@@ -73,9 +85,9 @@ def test_a_claim_is_not_queued_again(site: Site, running: Claim) -> None:
 
 @pytest.mark.attack(
     "change the comment of the claim in the accounting", attacker="a job's account", gain="nothing",
-    defence="slurmdbd lets operators change jobs only",
+    defence="slurmdbd lets only operators change jobs",
 )  # fmt: skip
-def test_the_accounting_keeps_the_claim(site: Site) -> None:
+def test_the_comment_in_accounting_cannot_be_changed(site: Site) -> None:
     key = new_key()
     slurm_id = site.submit(key, bash("exit 3"), ALICE)
     site.until(slurm_id, *ENDED)
@@ -95,7 +107,7 @@ def _accounted(site: Site, slurm_id: int) -> str:
 
 @pytest.mark.attack(
     "options in comments of the script (#SBATCH, #BSUB, #PBS)", attacker="a customer", gain="nothing",
-    defence="sbatch --ignore-pbs, and #SBATCH counts above the guard only",
+    defence="sbatch --ignore-pbs; #SBATCH counts only above the guard",
 )  # fmt: skip
 def test_a_script_gives_sbatch_no_options(site: Site) -> None:
     key = new_key()
@@ -114,8 +126,8 @@ def test_a_script_gives_sbatch_no_options(site: Site) -> None:
 
 
 @pytest.mark.attack(
-    "steps (srun) within the claim", attacker="a job's account", gain="what the claim pays for",
-    defence="steps are no submissions; they end with the job",
+    "steps (srun) within the claim", attacker="a job's account", gain="the resources that the claim pays for",
+    defence="steps are not submissions, and they end with the job",
 )  # fmt: skip
 def test_steps_within_the_claim_run(site: Site) -> None:
     key = new_key()
@@ -126,7 +138,7 @@ def test_steps_within_the_claim_run(site: Site) -> None:
 
 
 def _records(site: Site, key: JobKey) -> list[dict[str, str]]:
-    """The claim's completion records by restart count; each has a line per field."""
+    """The claim's completion records by restart count, each with one line per field."""
     found = []
     for file in Path(site.settings.grid_root, "spool").glob("[0-9]*"):
         lines = file.read_text().splitlines()
@@ -138,10 +150,10 @@ def _records(site: Site, key: JobKey) -> list[dict[str, str]]:
 
 
 @pytest.mark.attack(
-    "a job name that holds a completion record", attacker="who may submit as the grid", gain="nothing",
+    "a job name that contains a completion record", attacker="an account that may submit as the grid", gain="nothing",
     defence="jobcomp.lua writes one value per line",
 )  # fmt: skip
-def test_a_record_has_a_line_per_field(site: Site) -> None:
+def test_a_completion_record_has_one_line_per_field(site: Site) -> None:
     key = new_key()
     name = "a\ncomment=deepgrid:forged\nuser_id=0\x7f\r"
     submitted = site.box.slurm(
@@ -153,7 +165,7 @@ def test_a_record_has_a_line_per_field(site: Site) -> None:
 
 
 def test_each_segment_of_a_requeued_job_has_its_record(site: Site) -> None:
-    """An administrator queues a claim again: what ran before is on record."""
+    """An administrator requeues a claim, and the earlier run is recorded."""
     key = new_key()
     slurm_id = site.submit(key, bash("sleep 600"), ALICE)
     site.until(slurm_id, "RUNNING")

@@ -1,4 +1,4 @@
-"""A customer's account against other customers, the grid's folders and the cluster itself."""
+"""A customer's account attacks other customers, the grid's folders and the cluster itself."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from deepgrid.slurm.ssh.scripts import read_script
 from tests.attacks.on_slurm import Claim, Site, conf_folder
 
-SLURM = "Slurm's own levels"
-REFUSED = ".*(Invalid user id|No steps running|denied).*|"  # though the command ends with 0
+SLURM = "Slurm's own privileges"
+REFUSED = ".*(Invalid user id|No steps running|denied).*|"  # although the command exits with 0
 COMMANDS = {
     "cancel another customer's job": ["scancel {bob}", "scancel --user={name}", "scancel --signal=STOP {bob}"],
     "change another customer's job": ["scontrol update jobid={bob} timelimit=1", "scontrol requeue {bob}",
@@ -60,10 +60,12 @@ def test_others_and_the_cluster_are_out_of_reach(site: Site, running: Claim, bob
 
 
 FILES = {
-    "read what another customer's job wrote": ["cat {bobs}/output.log", "ls {bobs}", "ls {bobs}/run", "cat {bobs}/id"],
+    "read the output of another customer's job": [
+        "cat {bobs}/output.log", "ls {bobs}", "ls {bobs}/run", "cat {bobs}/id",
+    ],
     "list the claims of others": ["ls {root}/jobs", "find {root}/jobs -mindepth 1 -maxdepth 1"],
     "forge a completion record": ["touch {root}/spool/1.2.0", "ls {root}/spool", "mv {root}/spool /tmp/x"],
-    "forge what the supervisor keeps of a claim": [
+    "forge the supervisor's files of a claim": [
         "touch {mine}/record", "rm {mine}/tombstone", "rm -r {mine}/run", "mv {mine}/output.log {mine}/x",
         "ln -s /etc/passwd {mine}/account", "touch {mine}/limit", "mkdir {root}/jobs/evil", "cat {mine}/account",
     ],
@@ -79,7 +81,7 @@ FILES = {
     [
         pytest.param(
             commands, id=what,
-            marks=pytest.mark.attack(what, attacker="a job's account", gain="nothing", defence="owners and modes"),
+            marks=pytest.mark.attack(what, attacker="a job's account", gain="nothing", defence="owners and file modes"),
         )
         for what, commands in FILES.items()
     ],
@@ -96,11 +98,11 @@ def test_the_grids_files_are_out_of_reach(site: Site, running: Claim, bobs: Clai
 
 
 @pytest.mark.attack(
-    "have the root supervisor cancel somebody else's job", attacker="a customer", gain="nothing",
-    defence="root acts on a job with no more rights than the job's account has",
+    "make the root supervisor cancel another customer's job", attacker="a customer", gain="nothing",
+    defence="root acts on a job with only the rights of the job's account",
 )  # fmt: skip
-def test_root_acts_as_the_jobs_account_only(site: Site, running: Claim, bobs: Claim) -> None:
-    """As if a forged id of Bob's job had come through every check."""
+def test_root_acts_only_as_the_jobs_account(site: Site, running: Claim, bobs: Claim) -> None:
+    """As if a forged id of Bob's job had passed every check."""
     account = read_script("common.sh", "account.sh")
     script = (
         f'{account}\nuser=$1 uid=$2\nas_user id -un\nas_user id -Gn\nas_user scancel "$3" "--user=$4"\nas_user cat "$5"'

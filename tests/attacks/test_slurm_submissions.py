@@ -1,4 +1,4 @@
-"""A customer's account, or another user of the cluster, who submits to Slurm what nobody pays for."""
+"""A customer's account or another user of the cluster submits unpaid jobs to Slurm."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SUBMISSIONS = {
     "sbatch --wrap": ["sbatch", "--output=/dev/null", "--wrap=sleep 600"],
     "a job array": ["sbatch", "--output=/dev/null", "--array=1-10"],
     "a heterogeneous job": ["sbatch", "--output=/dev/null", "-n1", ":", "-n1", "--wrap=true"],
-    "a held job, or one for later": ["sbatch", "--hold", "--begin=now+1hour"],
+    "a held job, or one with a later begin time": ["sbatch", "--hold", "--begin=now+1hour"],
     "a job with the comment of a claim": ["sbatch", "--comment=deepgrid:31337:1"],
-    "a job in another name (--uid)": ["sbatch", "--uid=root", "--wrap=true"],
+    "a job as another user (--uid)": ["sbatch", "--uid=root", "--wrap=true"],
     "salloc": ["salloc", "--no-shell", "-n1"],
     "an allocation by srun": ["srun", "--immediate=5", "-n1", "sleep", "600"],
     "a job that depends on the claim": ["sbatch", "--dependency=afterany:1", "--wrap=true"],
     "sbatch without a name in its environment": ["env", "-i", "/usr/bin/sbatch", "--wrap=true"],
 }
-HOOK = "job_submit.lua refuses customers' accounts by who submits"
+HOOK = "job_submit.lua refuses submissions by accounts of customers"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ HOOK = "job_submit.lua refuses customers' accounts by who submits"
     ],
 )  # fmt: skip
 def test_a_customers_account_submits_nothing(site: Site, command: list[str]) -> None:
-    """By table and by pattern."""
+    """The account is known by table or by pattern."""
     for person in (site.alice, site.bob):
         before = person.jobs()
         said = person.run(*command, stdin=SCRIPT)
@@ -49,7 +49,7 @@ def test_a_customers_account_submits_nothing(site: Site, command: list[str]) -> 
 
 @pytest.mark.attack(
     "submit from inside the claim", attacker="a job's account", gain="nothing",
-    defence="the hook goes by the submitting user, wherever the command runs",
+    defence="the hook checks the submitting user, wherever the command runs",
 )  # fmt: skip
 def test_a_claim_submits_nothing(site: Site) -> None:
     key, before = new_key(), site.alice.jobs()
@@ -71,18 +71,18 @@ def test_a_claim_submits_nothing(site: Site) -> None:
 
 @pytest.fixture(scope="module")
 def stranger(site: Site) -> Iterator[Person]:
-    """A user of the cluster who is no customer of the grid."""
+    """A user of the cluster that is no customer of the grid."""
     with account() as name:
         yield Person(site.box, name)
 
 
 TEXTS = {
-    "job name": "--job-name=a\n7|RUNNING|0xclaim",
+    "name": "--job-name=a\n7|RUNNING|0xclaim",
     "comment": "--comment=x\n7|deepgrid:31337:1",
     "account": "--account=a\nb",
     "wckey": "--wckey=a\tb",
     "working folder": "--chdir=/tmp/a\nb",
-    "file of its output": "--output=/tmp/a\rb",
+    "output file": "--output=/tmp/a\rb",
     "mail address": "--mail-user=a\x1b[2Jb",
 }
 
@@ -108,10 +108,10 @@ def test_texts_with_control_characters_are_refused(site: Site, stranger: Person,
 
 
 @pytest.mark.attack(
-    "pass a job off as a claim: reserved comment at submission, or later", attacker="another user of the cluster",
+    "pass a job off as a claim, with a reserved comment at submission or later", attacker="another user of the cluster",
     gain="nothing", defence="job_submit.lua reserves comments that begin with 'deepgrid:'",
 )  # fmt: skip
-def test_a_user_who_is_no_customer_submits_jobs_but_no_claims(site: Site, stranger: Person, running: Claim) -> None:
+def test_a_user_of_the_cluster_can_submit_jobs_but_no_claims(site: Site, stranger: Person, running: Claim) -> None:
     comment = running.key.comment
     assert stranger.run("sbatch", "--hold", f"--comment={comment}", "--wrap=true").status != 0
     said = stranger.run("sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true")

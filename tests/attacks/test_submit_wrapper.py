@@ -1,4 +1,4 @@
-"""The submission wrapper: a login account that is taken over, and a customer's account, try to get more out of it."""
+"""A stolen login account and a customer's account try to misuse the submission wrapper."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.slurm.support import bash, new_key
 
 @dataclass(frozen=True)
 class Wrapped:
-    """The supervisor's login account, and what it may run as root."""
+    """The supervisor's login account, and the wrapper that it may run as root."""
 
     site: Site
     login: Person
@@ -26,7 +26,7 @@ class Wrapped:
     folder: Path
 
     def options(self) -> list[str]:
-        """What a claim of Alice is submitted with."""
+        """The options of a submission of Alice's claim."""
         return [
             "--parsable", "--no-requeue", "--job-name=0xa11ce", "--comment=deepgrid:31337:1", "--open-mode=append",
             f"--output={self.folder}/output.log", f"--chdir={self.folder}/run", "--ntasks=1", "--time=1",
@@ -82,8 +82,8 @@ OPTIONS = {
         pytest.param(
             options, id=what,
             marks=pytest.mark.attack(
-                f"pass the wrapper {what}", attacker="who stole the supervisor's login account", gain="nothing",
-                defence="deepgrid-sbatch takes known options with plain values only",
+                f"pass the wrapper {what}", attacker="an attacker with the supervisor's login account", gain="nothing",
+                defence="deepgrid-sbatch accepts only known options with plain values",
             ),
         )
         for what, options in OPTIONS.items()
@@ -98,7 +98,7 @@ def test_other_options_are_refused(wrapped: Wrapped, options: list[str]) -> None
 
 
 @pytest.mark.attack(
-    "submit as root, as another user, or by number", attacker="who stole the supervisor's login account",
+    "submit as root, as another user, or by number", attacker="an attacker with the supervisor's login account",
     gain="nothing",
     defence="deepgrid-sbatch knows the customers' accounts, by name and pattern",
 )  # fmt: skip
@@ -125,8 +125,8 @@ def test_other_accounts_are_refused(wrapped: Wrapped) -> None:
 
 
 @pytest.mark.attack(
-    "write output or start outside of the grid's folders", attacker="who stole the supervisor's login account",
-    gain="nothing", defence="deepgrid-sbatch takes paths of jobs' folders only",
+    "write output or start outside the grid's folders", attacker="an attacker with the supervisor's login account",
+    gain="nothing", defence="deepgrid-sbatch accepts only paths in folders of jobs",
 )  # fmt: skip
 def test_other_paths_are_refused(wrapped: Wrapped) -> None:
     root = wrapped.site.settings.grid_root
@@ -150,10 +150,10 @@ SCRIPTS = [
 
 
 @pytest.mark.attack(
-    "options in the script", attacker="who stole the supervisor's login account", gain="nothing",
-    defence="a command stands before the script's second line, and --ignore-pbs",
+    "options in the script", attacker="an attacker with the supervisor's login account", gain="nothing",
+    defence="a command precedes the script's second line, and --ignore-pbs is set",
 )  # fmt: skip
-def test_the_script_holds_no_options(wrapped: Wrapped) -> None:
+def test_options_in_the_script_have_no_effect(wrapped: Wrapped) -> None:
     for script in SCRIPTS:
         said = wrapped.run(wrapped.site.alice.name, *wrapped.options(), script=script)
         assert said.status == 0, said
@@ -168,9 +168,9 @@ def test_the_script_holds_no_options(wrapped: Wrapped) -> None:
 
 @pytest.mark.attack(
     "an environment for root's sbatch (SBATCH_*, SLURM_CONF, PATH, ENV)",
-    attacker="who stole the supervisor's login account", gain="nothing", defence="sudo and the wrapper clear it",
+    attacker="an attacker with the supervisor's login account", gain="nothing", defence="sudo and the wrapper clear it",
 )  # fmt: skip
-def test_the_environment_does_not_arrive(wrapped: Wrapped, tmp_path: Path) -> None:
+def test_the_environment_is_cleared(wrapped: Wrapped, tmp_path: Path) -> None:
     evil = tmp_path / "sbatch"
     evil.write_text(f"#!/bin/sh\nid > {tmp_path}/evil\n")
     evil.chmod(0o755)
@@ -190,7 +190,7 @@ def test_the_environment_does_not_arrive(wrapped: Wrapped, tmp_path: Path) -> No
     "run or change the wrapper", attacker="a job's account", gain="nothing",
     defence="sudoers names the supervisor's account only; root owns the file",
 )  # fmt: skip
-def test_a_customer_gets_nothing_out_of_it(wrapped: Wrapped) -> None:
+def test_a_customer_can_neither_run_nor_change_it(wrapped: Wrapped) -> None:
     alice = wrapped.site.alice
     before = alice.jobs()
     for command in (["sudo", "-n", wrapped.path], [wrapped.path], ["sh", wrapped.path]):

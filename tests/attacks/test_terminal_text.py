@@ -1,4 +1,4 @@
-"""Strangers put control sequences into whatever `dps` and the supervisor print of them."""
+"""Strangers put control sequences into texts that `dps` and the supervisor print."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ SEQUENCES = [
 ]  # fmt: skip
 HOSTILE = "harmless ".join(SEQUENCES)
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-DEFENCE = "control characters become spaces where text is printed, and in every error"
+DEFENCE = "control characters become spaces in printed text and in errors"
 
 
 def harmless(text: str) -> bool:
-    """Whether nothing but colours, line ends and tabs steers the terminal."""
+    """Whether a text holds no control characters but colours, line ends and tabs."""
     left = COLOUR.sub("", text)
     return not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") and c not in "\n\t" for c in left) and not (
         {*"\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"} & {*left}
@@ -50,7 +50,7 @@ def harmless(text: str) -> bool:
 
 @pytest.fixture
 def screen() -> Screen:
-    """A screen that takes itself for a terminal."""
+    """A screen that behaves as on a terminal."""
     screen = Screen()
     screen.console.file = io.StringIO()
     screen.console._force_terminal = True
@@ -71,9 +71,7 @@ def hostile_record() -> Record:
     job = replace(
         claimed, status=JobStatus.FAILED, name=HOSTILE, last_error=HOSTILE, provider="0x2", definition=definition
     )  # fmt: skip
-    notice = Notice.model_construct(
-        kind="waiting", text=HOSTILE, author="0x2", at=1
-    )  # of a service that checks nothing
+    notice = Notice.model_construct(kind="waiting", text=HOSTILE, author="0x2", at=1)  # from a service without checks
     history = [Transition(None, JobStatus.PENDING, 1, 1, HOSTILE)]
     return Record(job, HOSTILE, history, None, [notice], 2)
 
@@ -82,7 +80,7 @@ def hostile_record() -> Record:
     "control sequences in names, labels, conditions, errors, notices and names of clusters",
     attacker="a stranger on chain", gain="spaces on the screen", defence=DEFENCE,
 )  # fmt: skip
-def test_a_job_and_what_was_said_of_it(screen: Screen) -> None:
+def test_texts_of_a_job_are_harmless(screen: Screen) -> None:
     record = hostile_record()
     show_record(screen, record)
     show_jobs(screen, [record.job], [HOSTILE])
@@ -91,20 +89,20 @@ def test_a_job_and_what_was_said_of_it(screen: Screen) -> None:
 
 
 @pytest.mark.attack(
-    "the same where programs read JSON on a terminal",
+    "control sequences in JSON output, which may be shown on a terminal",
     attacker="a stranger on chain", gain="escaped text", defence="JSON is ASCII",
 )  # fmt: skip
-def test_json() -> None:
+def test_json_is_ascii() -> None:
     assert json.dumps(record_as_json(hostile_record()), indent=2).isascii()
 
 
 @pytest.mark.attack(
-    "control sequences in what a job prints, cut anywhere",
-    attacker="a job's account", gain="colours, which end with the line",
-    defence="of escape sequences only colours pass",
+    "control sequences in the output of a job, split anywhere",
+    attacker="a job's account", gain="colours, which end with their line",
+    defence="only colours pass, no other escape sequences",
 )  # fmt: skip
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
-def test_output(screen: Screen, cut: int) -> None:
+def test_output_of_a_job_is_harmless(screen: Screen, cut: int) -> None:
     text = ("\n".join(SEQUENCES) + "\x1b[1;31mred").encode("utf-8", "surrogatepass") + b"\x1b[31"
     lines = LogLines()
     for start in range(0, len(text), cut):
@@ -115,10 +113,10 @@ def test_output(screen: Screen, cut: int) -> None:
 
 
 @pytest.mark.attack(
-    "control sequences in Slurm's complaints, on their way to a supervisor's log and the doctor",
+    "control sequences in Slurm's error messages, for a supervisor's log and the doctor",
     attacker="a job's account", gain="spaces in a log", defence=DEFENCE,
 )  # fmt: skip
-def test_errors_and_logs(screen: Screen, caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_and_logs_are_harmless(screen: Screen, caplog: pytest.LogCaptureFixture) -> None:
     said = HOSTILE.replace("\ud800", "").replace("\x85", "").replace("\r", "").encode()
     said = re.sub(rb"[\n\x0b\x0c]|\xe2\x80\xa8", b"", said)
     with pytest.raises(SlurmError) as refusal:
@@ -132,16 +130,16 @@ def test_errors_and_logs(screen: Screen, caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.attack(
-    "a workflow file of a stranger, looked at with `dps validate` and `dps render`",
-    attacker="the author of a file or module", gain="escaped text", defence="scripts hold no control characters",
+    "a workflow file for readers who use `dps validate` and `dps render`",
+    attacker="the author of a file or module", gain="escaped text", defence="scripts contain no control characters",
 )  # fmt: skip
 @pytest.mark.parametrize("verb", ["validate", "render"])
-def test_a_workflow_file(tmp_path: Path, verb: str) -> None:
+def test_a_workflow_file_is_harmless(tmp_path: Path, verb: str) -> None:
     text = "".join(one for one in SEQUENCES if "\0" not in one and "\ud800" not in one)
     step = {"name": text, "run": {"command": text, "env": [{"key": "A", "value": text}], "workDir": f"/{text}"}}
     resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 1, "gpus": 0}
     file = tmp_path / "job.yaml"
-    more = {text: 1} if verb == "validate" else {}  # an unknown field, which is quoted
+    more = {text: 1} if verb == "validate" else {}  # an unknown field, which the error quotes
     file.write_text(json.dumps({"resources": resources, "steps": [step], **more}))
     dps = Path(sys.executable).with_name("dps")
     done = subprocess.run([dps, verb, file], capture_output=True, check=False, timeout=60)

@@ -1,4 +1,4 @@
-"""Work for which nobody would pay: starts that fail on purpose, and jobs beside the claim."""
+"""Work that would not be paid: launches that fail on purpose, and jobs beside the claim."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.mark.attack(
-    "jobs that end themselves as failed launches within a minute, again and again", attacker="a job's account",
-    gain="two minutes a day", defence="from the third within a day on, the started minute is billed",
+    "jobs that repeatedly end themselves as failed launches within a minute", attacker="a job's account",
+    gain="two minutes per day", defence="from the third one per day on, the started minute is billed",
 )  # fmt: skip
 async def test_only_two_launches_a_day_fail_for_free(scene: Scene) -> None:
     books, bills = Books(), []
@@ -70,8 +70,8 @@ async def test_only_two_launches_a_day_fail_for_free(scene: Scene) -> None:
 
 @pytest.mark.attack(
     "sbatch, arrays, heterogeneous jobs and salloc beside a claim, on a cluster without a guard",
-    attacker="a job's account", gain="what runs until the provider looks next",
-    defence="jobs of customers' accounts that no claim has are ended; the ledger says which",
+    attacker="a job's account", gain="the run time until the provider's next poll",
+    defence="jobs of customers' accounts without a claim are ended; the ledger decides which",
 )  # fmt: skip
 async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
     books = Books()
@@ -98,7 +98,7 @@ async def test_jobs_beside_a_claim_are_found_and_ended(scene: Scene) -> None:
 
 
 def _queued(scene: Scene, who: Attacker) -> list[str]:
-    """The jobs of an account that still wait or run, a heterogeneous or array one by each of its parts."""
+    """The jobs of an account that wait or run, with each part of heterogeneous and array jobs."""
     states = "pending,running,suspended,configuring"
     return scene.box.slurm("squeue", "-h", "-a", "-r", "-t", states, "-u", who.name, "-o", "%A").split()
 
