@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ModuleLimits:
-    """Bounds on the modules of one workflow; the defaults are those of `docs/modules.md`.
+    """Bounds on the modules of one workflow; the defaults are those of `docs/reference/modules.md`.
 
     uses: modules in all, those in modules included.
     depth: how deep modules may use modules.

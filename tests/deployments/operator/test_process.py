@@ -1,4 +1,4 @@
-"""`dps operator serve`, set up as docs/operator.md says: it approves proposals, assigns jobs and takes jobs back."""
+"""`dps operator serve`, set up as docs/how-to/operator.md says: it approves proposals, assigns jobs and takes jobs back."""
 
 from __future__ import annotations
 
