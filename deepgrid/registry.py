@@ -57,7 +57,7 @@ class Registries:
                 try:
                     folder = await self.working_folder(image.container)
                 except ServiceError as error:
-                    logger.warning("%s", error)
+                    logger.warning("cannot read the working folder of an image, going on without: %s", error)
                 else:
                     found.update({image.name: folder} if folder else {})
         return found

@@ -221,7 +221,7 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                     self._executing[flow_run.id] = scope
                     await self.run(flow_run)
         except Exception as error:
-            self._logger.exception("Flow run '%s' could not be run", flow_run.id)
+            self._logger.exception("run %s did not start: unexpected error", flow_run.id)
             await self._propose_crashed_state(flow_run, f"The run could not be started: {error}")
         finally:
             self._executing.pop(flow_run.id, None)

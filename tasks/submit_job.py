@@ -46,7 +46,7 @@ async def validate(
         delegate_spending=delegate_spending,
     )
     for warning in order.warnings:
-        get_run_logger().warning(warning)
+        get_run_logger().warning("workflow file: %s", warning)
     await session.check(order)
     return order
 

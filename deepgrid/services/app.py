@@ -134,7 +134,7 @@ async def _of_the_grid(_request: Request, error: Exception) -> JSONResponse:
         return _answer(422, error.message)
     if error.transient:
         return _answer(503, error.message)
-    logger.error("%s", error.message)
+    logger.error("a request failed: %s", error.message)
     return _answer(500, "the service is not set up properly")
 
 

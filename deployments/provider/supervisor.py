@@ -115,7 +115,7 @@ async def _register(session: ProviderSession) -> None:
     """
     while not await _run_registers(session.settings.cluster):
         try:
-            logger.info((await register(session)).words)
+            logger.info("registration: %s", (await register(session)).words)
             return
         except GridError as error:
             logger.warning("cannot register the cluster, trying again: %s", error)

@@ -78,7 +78,7 @@ class Leader:
                 if await self.attempt():
                     return
             except GridError as error:
-                self._log(logging.WARNING, f"cannot read the leader lock of {self._provider}, retrying: {error}")
+                self._log(logging.WARNING, f"cannot read the leader lock of {self._provider}, trying again: {error}")
             await asyncio.sleep(self._settings.retry_s)
 
     async def attempt(self) -> bool:
@@ -100,7 +100,7 @@ class Leader:
                 self.close()
                 raise
             except GridError as error:
-                self._log(logging.WARNING, f"lost the leader lock of {self._provider}, retrying: {error}")
+                self._log(logging.WARNING, f"lost the leader lock of {self._provider}, trying again: {error}")
                 self.close()
             await self._pause(self._settings.retry_s)
 
@@ -158,7 +158,7 @@ class Leader:
     def _log(self, level: int, text: str) -> None:
         """Log the text unless it was the last one logged."""
         if text != self._last_logged:
-            logger.log(level, "%s", text)
+            logger.log(level, "leadership: %s", text)
         self._last_logged = text
 
 

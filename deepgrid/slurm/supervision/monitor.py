@@ -133,7 +133,7 @@ class SlurmMonitor:
             self.last_error = _log_if_new(error, self.last_error)
             found = dict.fromkeys(keys, UNKNOWN)
         except Exception:
-            log.exception("Slurm monitor: unexpected error in a poll, polling again")
+            log.exception("Slurm monitor: a poll failed, polling again: unexpected error")
             found = dict.fromkeys(keys, UNKNOWN)
         self._publish(found)
 
@@ -165,5 +165,5 @@ class SlurmMonitor:
 def _log_if_new(error: GridError | None, before: GridError | None) -> GridError | None:
     """Log `error` unless it repeats the previous one, so that an outage is logged once. Returns `error`."""
     if error is not None and (before is None or before.message != error.message):
-        log.warning("Slurm monitor: %s", error)
+        log.warning("Slurm monitor: a poll failed, polling again: %s", error)
     return error
