@@ -231,7 +231,7 @@ def process(box: Box) -> Iterator[Start]:
 
     def start(provider: str, timing: LeaderSettings) -> subprocess.Popen[str]:
         settings = json.dumps(asdict(box.settings), default=str)
-        argv = [sys.executable, "-m", "tests.slurm.candidate", provider, json.dumps(asdict(timing)), settings]
+        argv = [sys.executable, "-m", "tests.slurm.leader_process", provider, json.dumps(asdict(timing)), settings]
         started.append(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
         return started[-1]
 
