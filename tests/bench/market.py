@@ -19,7 +19,7 @@ from deepgrid.customer.session import CustomerSession, CustomerSettings, Order, 
 from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.hands import acting
+from tests.grid.writers import writer_of
 
 CREDIT_WEI = 10**18
 PATIENCE_S = 900.0
@@ -135,7 +135,7 @@ async def market(cluster: str) -> AsyncIterator[Market]:
         try:
             await asyncio.to_thread(grid.up, lambda *_: None)
             settings = CustomerSettings(grid.keys.file("customer"), grid.book)
-            async with acting(grid, "admin") as admin, customer_session(settings) as session:
+            async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
                 await admin.mint(session.address, MINTED_WEI)
                 yield Market(grid, session, cluster)
         finally:

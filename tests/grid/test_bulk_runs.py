@@ -11,7 +11,7 @@ from prefect.client.schemas.actions import WorkPoolUpdate
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 
-from runtime import bulk_runs as beginning
+from runtime import bulk_runs
 from runtime.bulk_runs import NewRun, find_or_begin_runs
 from runtime.runs import some_at_once
 from runtime.worker import InProcessWorker
@@ -23,7 +23,7 @@ COUNTS = f"counts/{POOL}"
 
 @pytest.fixture(autouse=True)
 def terms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beginning, "TERMS_STAND_S", -1.0)
+    monkeypatch.setattr(bulk_runs, "TERMS_STAND_S", -1.0)
 
 
 def some_runs(count: int) -> list[NewRun]:
@@ -36,7 +36,7 @@ async def states_of(client: PrefectClient, run: FlowRun) -> list[str]:
 
 async def test_runs_begin_here_at_once(client: PrefectClient, worker: InProcessWorker) -> None:
     parents.clear()
-    wanted = some_runs(2 * beginning.AT_ONCE + 1)
+    wanted = some_runs(2 * bulk_runs.AT_ONCE + 1)
     runs = await find_or_begin_runs(COUNTS, wanted)
     assert [(run.idempotency_key, run.name, run.parameters) for run in sorted(runs, key=lambda run: run.name)] == [
         (one.key, one.name, one.parameters) for one in sorted(wanted, key=lambda one: one.name)
@@ -66,7 +66,7 @@ async def test_a_run_that_another_process_created_is_left_to_that_process(
     client: PrefectClient, worker: InProcessWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as another:
-        another.setattr(beginning, "THIS_PROCESS", uuid4())
+        another.setattr(bulk_runs, "THIS_PROCESS", uuid4())
         another.setattr(worker, "_begin", lambda run: None)  # the other process died before that
         wanted = some_runs(1)
         [left] = await find_or_begin_runs(COUNTS, wanted)
