@@ -1,6 +1,6 @@
-"""Saves the Prefect blocks of one provider, with what the environment says; run it again after every change.
+"""Saves the Prefect blocks of one provider with values from the environment. Run it again after every change.
 
-The prices are wei of credit a minute (1 credit = 10**18 wei); edit them, and the labels that customers can ask for.
+Edit the prices, in wei of credit per minute (1 credit = 10**18 wei), and the labels that customers can use.
 """
 
 from __future__ import annotations

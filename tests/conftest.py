@@ -63,7 +63,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(report.table(attacks))
     if rounds := _recorded(terminalreporter, PROPERTY):
         terminalreporter.section("points x outcomes")
-        terminalreporter.write_line(Table(map(Row.heard, rounds)).text())
+        terminalreporter.write_line(Table(map(Row.from_report, rounds)).text())
 
 
 def _recorded(terminalreporter: pytest.TerminalReporter, wanted: str) -> list[Any]:

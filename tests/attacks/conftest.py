@@ -19,7 +19,7 @@ __all__ = ["box", "bucket", "cluster", "key", "login", "monitor", "s3_server", "
 
 
 @pytest.fixture(autouse=True)
-def told(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+def attack_row(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
     """Record the attack's row for the table at the end."""
     if row := attack_of(request.node):
-        record_property(PROPERTY, row.told())
+        record_property(PROPERTY, row.to_report())

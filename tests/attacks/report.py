@@ -21,7 +21,7 @@ class Attack:
     gain: str
     defence: str
 
-    def told(self) -> str:
+    def to_report(self) -> str:
         """The row as text for a test report, which may come from another process."""
         return json.dumps(asdict(self))
 
@@ -32,9 +32,9 @@ def attack_of(item: pytest.Item) -> Attack | None:
     return Attack(*marker.args, **marker.kwargs) if marker else None
 
 
-def table(told: Iterable[str]) -> str:
+def table(reports: Iterable[str]) -> str:
     """The rows of all tests that ran, without duplicates, ordered by attacker."""
-    rows = sorted({Attack(**json.loads(text)) for text in told}, key=lambda row: (row.attacker, row.attack))
+    rows = sorted({Attack(**json.loads(text)) for text in reports}, key=lambda row: (row.attacker, row.attack))
     lines = [f"{len(rows)} attacks", ""]
     for attacker in dict.fromkeys(row.attacker for row in rows):
         lines.append(f"{attacker}:")

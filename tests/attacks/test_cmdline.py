@@ -20,7 +20,7 @@ from deepgrid.services.script_check import check_script
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deepgrid.workflow import Definition
-from tests.attacks.watching import Watcher, mark, told, watched
+from tests.attacks.watching import Watcher, found_in, mark, watched
 from tests.sbatch.bucket import Bucket, with_s5cmd
 from tests.sbatch.room import Room
 from tests.sbatch.sandbox import NO_TUN, Sandbox, has_tun
@@ -82,8 +82,8 @@ def env(name: str, value: str) -> list[dict[str, str]]:
 
 def only_the_name(watcher: Watcher, name: str, secret: str) -> None:
     """Check that the reader saw the step's name and never the secret."""
-    assert told(watcher.seen, name)
-    assert told(watcher.seen, secret) == []
+    assert found_in(watcher.seen, name)
+    assert found_in(watcher.seen, secret) == []
 
 
 def control_flow(name: str, secret: str, folder: Path) -> tuple[dict[str, Any], ...]:
@@ -209,7 +209,7 @@ def test_networks_show_only_addresses(sandbox: Sandbox) -> None:
         outcome = in_a_network(sandbox, name, secret, keys)
     assert outcome.status == (0 if has_tun() else 69), outcome.output
     assert has_tun() or NO_TUN in outcome.output
-    assert all(told(watcher.seen, one) == [] for one in keys)
+    assert all(found_in(watcher.seen, one) == [] for one in keys)
     only_the_name(watcher, name, secret)
 
 
@@ -251,5 +251,5 @@ async def test_a_claim_shows_only_names_from_its_submission_to_its_end(
         await cluster.cancel(key)
         await cluster.acknowledge(key)
     assert state.exit_status == 0, (box.folder(key) / "output.log").read_text()
-    assert told(watcher.seen, key.name)
+    assert found_in(watcher.seen, key.name)
     only_the_name(watcher, name, secret)

@@ -92,7 +92,7 @@ def test_the_comment_in_accounting_cannot_be_changed(site: Site) -> None:
     slurm_id = site.submit(key, bash("exit 3"), ALICE)
     site.until(slurm_id, *ENDED)
     deadline = time.monotonic() + WAIT_S
-    while key.comment not in (row := _accounted(site, slurm_id)):
+    while not all(text in (row := _accounted(site, slurm_id)) for text in (key.name, key.comment)):
         assert time.monotonic() < deadline, row
         time.sleep(0.5)
     for change in ("comment=other", "derivedexitcode=7", "extra=x", "wckey=x", "newjobid=99"):

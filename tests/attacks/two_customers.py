@@ -48,10 +48,10 @@ class Scene:
         eventually(lambda: self.state(cluster, job) in states, lambda: f"job {job} is {self.state(cluster, job)}")
 
 
-def eventually(holds: Callable[[], bool], told: Callable[[], object]) -> None:
+def eventually(holds: Callable[[], bool], report: Callable[[], object]) -> None:
     deadline = time.monotonic() + WITHIN_S
     while not holds():
-        assert time.monotonic() < deadline, told()
+        assert time.monotonic() < deadline, report()
         time.sleep(0.1)
 
 

@@ -82,6 +82,6 @@ def watched(*marks: str, flag: Path) -> Iterator[Watcher]:
         watcher.end()
 
 
-def told(lines: Sequence[str], mark: str) -> list[str]:
+def found_in(lines: Sequence[str], mark: str) -> list[str]:
     """The lines that have this mark."""
     return [line for line in lines if mark in line]

@@ -1,9 +1,9 @@
-"""`./run bench chain`: life cycles of jobs a second on a chain with a block a second, against a naive client.
+"""`./run bench chain`: life cycles of jobs per second on a chain with one block per second, against a naive client.
 
-A life is request, assignment, claim, RUNNING, settled. Three clients live through them on the same chain, one after
-the other: the naive one as a plain web3.py user writes it (estimate, nonce from the node, wait for the receipt), its
-customer, operator and provider side by side; deepgrid's with a transaction for each step of each job; and deepgrid's
-in batches. Beside the rate stands where the time went: blocks waited for, and CPU of the client and of the node.
+A life is request, assignment, claim, RUNNING, settled. Three clients run them on the same chain, one after another.
+The naive client is plain web3.py: estimate, nonce from the node, wait for the receipt. Its customer, operator and
+provider run in parallel. The second is deepgrid's client with one transaction per step of a job, the third deepgrid's
+client with batches. The table also shows where the time went: blocks waited for, and CPU of client and node.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ REPORTS = ((JobStatus.RUNNING, 0), (JobStatus.FINISHED, 1))
 
 @dataclass(frozen=True)
 class Run:
-    """What one client did: jobs, seconds, and where they went."""
+    """The result of one client: jobs, seconds, and where the time went."""
 
     jobs: int
     seconds: float
     blocks: int
     transactions: int
-    fullest_block: float  # share of the block's gas
+    fullest_block: float  # share of the block's gas limit
     client_cpu_s: float
     node_cpu_s: float
 
@@ -61,7 +61,7 @@ class Run:
 
 
 async def single(people: People, jobs: int) -> None:
-    """Each step of each job is a transaction; the lives run side by side."""
+    """Each step of each job is one transaction. The lives run in parallel."""
     await asyncio.gather(*(_one_life(people) for _ in range(jobs)))
 
 
@@ -69,13 +69,13 @@ async def _one_life(people: People) -> None:
     job_id = await people.customer.request_job(DEFINITION, LOCKED_WEI, "a job")
     await people.operator.meta_schedule(job_id, people.provider.address)
     claimed = await people.provider.claim_next()
-    assert claimed is not None, "as many jobs are assigned as are claimed"
+    assert claimed is not None, "the numbers of assigned and claimed jobs differ"
     await people.provider.set_running(claimed.job_id, 0)
     await people.provider.settle(claimed.job_id, JobStatus.FINISHED, 1)
 
 
 async def batched(people: People, jobs: int) -> None:
-    """Each step of BATCH jobs is a transaction; the batches run side by side."""
+    """Each step of BATCH jobs is one transaction. The batches run in parallel."""
     await asyncio.gather(*(_one_batch(people) for _ in range(jobs // BATCH)))
 
 
@@ -83,7 +83,7 @@ async def _one_batch(people: People) -> None:
     ids = await people.customer.request_jobs([Request(DEFINITION, LOCKED_WEI, "a job")] * BATCH)
     skipped = await people.operator.meta_schedule_jobs([(job_id, people.provider.address) for job_id in ids])
     claimed = await people.provider.claim_next_jobs(BATCH)
-    assert len(claimed) == BATCH, "as many jobs are assigned as are claimed"
+    assert len(claimed) == BATCH, "the numbers of assigned and claimed jobs differ"
     for status, minutes in REPORTS:
         skipped += await people.provider.report_jobs([Report(one.job_id, status, minutes) for one in claimed])
     assert not skipped
@@ -93,7 +93,7 @@ async def _one_batch(people: People) -> None:
 
 
 class Naive:
-    """One key and one contract, as the first page of web3.py's documentation shows it."""
+    """One key and one contract, used as on the first page of web3.py's documentation."""
 
     def __init__(self, grid: Grid, account: LocalAccount) -> None:
         self.w3 = Web3(HTTPProvider(grid.anvil.url))
@@ -106,7 +106,7 @@ class Naive:
         """The receipt of a call that must succeed."""
         call = self.contract.functions[function](*args)
         sender = self.account.address
-        gas = call.estimate_gas({"from": sender}) * 13 // 10  # without a margin one in ten runs out of gas
+        gas = call.estimate_gas({"from": sender}) * 13 // 10  # without a margin one call in ten runs out of gas
         nonce = self.w3.eth.get_transaction_count(sender)
         transaction = call.build_transaction({"from": sender, "nonce": nonce, "gas": gas})
         signed = self.account.sign_transaction(dict(transaction))
@@ -116,7 +116,7 @@ class Naive:
 
 
 async def naive(grid: Grid, people: People, jobs: int) -> None:
-    """Customer, operator and provider are a program each; each does one thing after the other."""
+    """Customer, operator and provider are three programs. Each sends one transaction after another."""
     customer, operator, provider = (Naive(grid, one.sender.wallet.account) for one in _parties(people))
     requested: Queue[bytes] = Queue()
     assigned: Queue[bytes] = Queue()
@@ -154,7 +154,7 @@ def _parties(people: People) -> tuple[Writer, Writer, Writer]:
 
 
 async def measure(grid: Grid, people: People, jobs: int, live: Callable[[], Awaitable[None]]) -> Run:
-    """Run `jobs` lives by `live` and check that each of them ended."""
+    """Run `jobs` lives with `live` and check that each one ended."""
     chain = people.chain
     first, last_job = (await chain.head()).number, await chain.job_count()
     client_cpu, node_cpu, started = time.process_time(), grid.anvil.cpu_seconds(), time.monotonic()
@@ -188,7 +188,7 @@ async def compare(grid: Grid) -> dict[str, Run]:
 
 def show(console: Console, runs: dict[str, Run]) -> None:
     slowest = runs["naive"].rate
-    rates = Table("client", "lives", "seconds", "lives/s", "ratio", title="Life cycles with a block a second")
+    rates = Table("client", "lives", "seconds", "lives/s", "ratio", title="Life cycles with one block per second")
     costs = Table("client", "blocks", "transactions", "fullest block", "client CPU/life", "node CPU/life",
                   title="Where the time went")  # fmt: skip
     for name, run in runs.items():

@@ -1,8 +1,8 @@
-"""`./run bench gas`: what a job costs on chain in gas, against a plain design with everything in storage.
+"""`./run bench gas`: gas of a job on chain, against a plain design that keeps everything in storage.
 
-Both are compiled with the settings of `contracts/foundry.toml` and run on a development chain: the
-figures are those of receipts. Each call is the mean of eight jobs after a first one, since a job is
-cheaper or dearer by the place that its id takes in its customer's list.
+Both are compiled with the settings of `contracts/foundry.toml` and run on a development chain. The figures are
+those of receipts. Each figure is the mean of eight jobs after a first one, because the gas of a job depends on the
+position of its id in its customer's list.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOME = Path(contracts.__file__).parent
 CREDIT = 10**18
 LOCKED_WEI = 200 * CREDIT
 MINUTES = 5
-MEASURED = 8  # as many ids as lie in one slot of a customer's list
+MEASURED = 8  # the number of ids in one slot of a customer's list
 BATCH = 100
 BATCH_GAS = 29_000_000
 
@@ -49,7 +49,7 @@ Definition = tuple[Any, ...]
 
 
 class Node:
-    """A development chain that lets everybody send."""
+    """A development chain that accepts transactions of any account."""
 
     def __init__(self, anvil: Anvil) -> None:
         self.anvil = anvil
@@ -62,7 +62,7 @@ class Node:
         wanted = {"from": sender, "data": data, "gas": hex(BATCH_GAS), **({"to": to} if to else {})}
         transaction = self.anvil.call("eth_sendTransaction", wanted)
         receipt: dict[str, Any] | None = None
-        while receipt is None:  # the chain mines each transaction at once, in a thread of its own
+        while receipt is None:  # the chain mines each transaction at once, in its own thread
             receipt = self.anvil.call("eth_getTransactionReceipt", transaction)
         assert receipt["status"] == "0x1", f"a call of {to} failed"
         return receipt
@@ -84,7 +84,7 @@ class Contract:
         return cls(node, interface, receipt["contractAddress"])
 
     def send(self, sender: str, function: str, *args: Any) -> int:
-        """Gas used by the call."""
+        """The gas used by the call."""
         receipt = self.node.send(sender, self.address, self.interface.encode(function, *args))
         return int(receipt["gasUsed"], 16)
 
@@ -95,7 +95,7 @@ class Contract:
 
 
 class Life(Protocol):
-    """One design: runs jobs from request to settlement and tells the gas of each call."""
+    """One design. It runs jobs from request to settlement and returns the gas of each call."""
 
     def run(self, definition: Definition) -> Costs: ...
 
@@ -126,7 +126,7 @@ class Baseline:
 
 
 class Deepgrid:
-    """The contracts of this project, as they are deployed."""
+    """The contracts of this project, as deployed."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -154,7 +154,7 @@ class Deepgrid:
 
 
 class Batched(Deepgrid):
-    """The same, BATCH jobs a call; gas per job."""
+    """The same contracts with BATCH jobs per call. Figures are gas per job."""
 
     def run(self, definition: Definition) -> Costs:
         request = (definition, LOCKED_WEI, b"job", False)
@@ -180,7 +180,7 @@ def _endow(credit: Contract, grid: Contract) -> None:
 
 
 def mean(life: Life, definition: Definition) -> Costs:
-    """Gas of each call, after a first job that finds everything empty."""
+    """The gas of each call, after a first job that finds empty storage."""
     life.run(definition)
     runs = [life.run(definition) for _ in range(MEASURED)]
     return {call: sum(run[call] for run in runs) / MEASURED for call in CALLS}
@@ -193,7 +193,7 @@ def build() -> None:
 
 
 def measure() -> dict[str, dict[str, Costs]]:
-    """Gas per job of each call, by definition and design."""
+    """The gas of each call per job, by definition and design."""
     with tempfile.TemporaryDirectory() as folder:
         anvil = Anvil(Path(folder))
         anvil.start()

@@ -1,11 +1,11 @@
-"""A flow of the shape of `run_job`: the same number of tasks, with empty bodies."""
+"""A flow like `run_job`, with the same number of tasks and empty bodies."""
 
 from prefect import flow, task
 
 
 @task
 async def step(number: int) -> None:
-    """Stands for one side effect."""
+    """Stands in for one side effect."""
 
 
 @flow(name="job_shaped", persist_result=False)

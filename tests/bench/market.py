@@ -1,4 +1,4 @@
-"""One whole grid for a measurement, its customer in this process, and what its processes cost."""
+"""One whole grid for a measurement, its customer in this process, and the costs of its processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deepgrid.customer.session import CustomerSession, CustomerSettings, custome
 from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
 from deployments.onemachine.grid import LocalGrid
-from tests.grid.hands import acting
+from tests.grid.writers import writer_of
 
 CREDIT_WEI = 10**18
 PATIENCE_S = 900.0
@@ -37,7 +37,7 @@ class Market:
     cluster: str
 
     async def order(self, command: str, count: int) -> list[int]:
-        """Request `count` jobs of one CPU that do `command`; returns their ids."""
+        """Request `count` jobs of one CPU that run `command`. Returns their ids."""
         definition = Definition.model_validate(
             {
                 "resources": {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 50, "gpus": 0},
@@ -59,7 +59,7 @@ class Market:
         return [job_id for batch in some for job_id in await self.customer.writer.request_jobs(batch)]
 
     async def until(self, job_ids: list[int], reached: Callable[[Job], bool], pause_s: float = 0.5) -> list[Job]:
-        """Wait until all these jobs are as wanted."""
+        """Wait until `reached` is true for all these jobs."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             jobs = await self.customer.chain.jobs(job_ids)
@@ -75,7 +75,7 @@ class Market:
         return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
 
     async def until_slurm(self, holds: Callable[[int], bool], *filters: str) -> None:
-        """Wait until the queue, with these filters of squeue, has as many jobs as wanted."""
+        """Wait until the queue has the wanted number of jobs with these filters of squeue."""
         deadline = time.monotonic() + PATIENCE_S
         while not holds(len((await asyncio.to_thread(self.slurm, "squeue", "-h", "-a", *filters)).splitlines())):
             if time.monotonic() > deadline:
@@ -84,7 +84,7 @@ class Market:
 
     @contextmanager
     def no_nodes(self) -> Iterator[None]:
-        """Nothing starts at the cluster meanwhile."""
+        """No job starts on the cluster during the context."""
         self.slurm("scontrol", "update", "nodename=ALL", "state=drain", "reason=bench")
         try:
             yield
@@ -92,7 +92,7 @@ class Market:
             self.slurm("scontrol", "update", "nodename=ALL", "state=resume")
 
     async def claiming(self, *, active: bool) -> None:
-        """Switch the schedules of `claim_jobs`, which is what keeps a supervisor from claiming."""
+        """Pause or resume the schedules of `claim_jobs`. Without them a supervisor claims nothing."""
         prefect = self.grid.prefect
         url = f"{prefect.ui_url}/api/"
         async with httpx.AsyncClient(base_url=url, auth=prefect.credentials, trust_env=False) as api:
@@ -102,7 +102,7 @@ class Market:
                 (await api.patch(path, json={"active": active})).raise_for_status()
 
     def cpu_s(self) -> dict[str, float]:
-        """CPU seconds so far of each process of the grid, with all that it started."""
+        """CPU seconds so far of each process of the grid and of its children."""
         return {name: cpu_s(pid) for name in self.grid.table.names() if (pid := self.grid.table.pid(name))}
 
     def memory_mb(self, name: str) -> float:
@@ -112,11 +112,11 @@ class Market:
 
 
 def cpu_s(root: int) -> float:
-    """CPU seconds so far of a process and of all that it started, alive (as PostgreSQL's backends are) or not."""
+    """CPU seconds so far of a process and its children, alive (such as PostgreSQL's backends) or not."""
     spent: dict[int, int] = {}
     parents: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended just now
+        with suppress(OSError):  # the process has just ended
             fields = stat.read_text().rpartition(") ")[2].split()
             pid = int(stat.parent.name)
             spent[pid], parents[pid] = sum(map(int, fields[11:15])), int(fields[1])
@@ -129,14 +129,14 @@ def cpu_s(root: int) -> float:
 
 @asynccontextmanager
 async def market(cluster: str) -> AsyncIterator[Market]:
-    """A grid of its own, gone afterwards."""
+    """A grid for this measurement, removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="dg-bench-") as folder:
-        Path(folder).chmod(0o755)  # jobs run under an account of their own
+        Path(folder).chmod(0o755)  # jobs run under their own account
         grid = LocalGrid(Path(folder))
         try:
             await asyncio.to_thread(grid.up, lambda *_: None)
             settings = CustomerSettings(grid.keys.file("customer"), grid.book)
-            async with acting(grid, "admin") as admin, customer_session(settings) as session:
+            async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
                 await admin.mint(session.address, MINTED_WEI)
                 yield Market(grid, session, cluster)
         finally:

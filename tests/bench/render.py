@@ -1,7 +1,7 @@
 """`./run bench render`: milliseconds to render jobs of 1 to 1,000 steps, without shellcheck.
 
 The steps are commands with variables, conditions and loops in turn. A figure is the least CPU time of several
-renderings, since other processes only add to it. Status 1 says that a limit is broken, or that cost is not linear.
+renderings, because other processes only add to it. Exit status 1: a limit is exceeded, or the cost is not linear.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_MS_10, MOST_RATIO = 5.0, 120.0
 
 
 def job_of(steps: int) -> Job:
-    """A job of so many steps in all."""
+    """A job with this total number of steps."""
     resources = JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0)
     return Job(resources=resources, steps=tuple(_step(number) for number in range(steps)))
 
@@ -36,9 +36,9 @@ def _step(number: int) -> Step:
 
 
 def milliseconds(steps: int) -> float:
-    """CPU time of one rendering, the least of several."""
+    """The CPU time of one rendering, the least of several."""
     job, times = job_of(steps), []
-    gc.disable()  # as timeit does
+    gc.disable()  # like timeit
     for _ in range(ROUNDS):
         started = time.process_time()
         render(job, StoragePaths())
@@ -48,7 +48,7 @@ def milliseconds(steps: int) -> float:
 
 
 def main() -> int:
-    render(job_of(1), StoragePaths())  # compiles the templates
+    render(job_of(1), StoragePaths())  # this compiles the templates
     figures = {f"ms_{steps}_steps": round(milliseconds(steps), 3) for steps in SIZES}
     ratio = figures["ms_1000_steps"] / figures["ms_10_steps"]
     table = Table("steps", "ms", title="Rendering a job")

@@ -1,10 +1,10 @@
-"""`./run bench services-abuse`: how long an honest customer's uploads take while others abuse the services.
+"""`./run bench services-abuse`: duration of an honest customer's uploads while others abuse the services.
 
-`dps services serve` runs as a process of its own with its default limits, on a development chain. The abuse comes from
-another process: 500 slow connections, 100 requests per second of strangers, and one customer who uploads the most
-expensive definitions that are taken, eight at once. Each party has source addresses of its own within 127.0.0.0/8. The
-honest customer uploads a new definition once a second, first alone and then under abuse; the ratio compares the two.
-Status 1 says that the honest p99 under abuse is 2 s or more, or that an honest upload failed.
+`dps services serve` runs as its own process with default limits, on a development chain. The abuse comes from another
+process: 500 slow connections, 100 requests per second of strangers, and one customer who uploads the most expensive
+accepted definitions, eight at once. Each party has its own source addresses in 127.0.0.0/8. The honest customer
+uploads one new definition per second, first alone and then under abuse. The ratio compares the two.
+Exit status 1: the honest p99 under abuse is 2 s or more, or an honest upload failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.cli.live import services_of
 
 ALONE_S, ABUSED_S = 20, 60
 SLOW, STRANGERS_PER_S, EXPENSIVE_AT_ONCE = 500, 100, 8
-EXPENSIVE_STEPS = 270  # close to what is taken of steps in containers
+EXPENSIVE_STEPS = 270  # close to the limit for steps in containers
 MOST_P99_S = 2.0
 STRANGE_CONNECTIONS = 40
 HONEST, CUSTOMER = "127.0.1.1", "127.0.2.1"
@@ -53,7 +53,7 @@ HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n"
 
 @dataclass
 class Party:
-    """Somebody with a key and a source address, who sends signed requests."""
+    """A client with a key and a source address that sends signed requests."""
 
     url: str
     domain: Domain
@@ -61,7 +61,7 @@ class Party:
     client: httpx.AsyncClient
 
     async def send(self, method: str, path: str, body: bytes = b"") -> int:
-        """The answer's status; 0 for none."""
+        """The status of the answer; 0 without an answer."""
         headers = sign(self.account, self.domain, method, path, body, int(time.time()))
         try:
             return (await self.client.request(method, self.url + path, content=body, headers=headers)).status_code
@@ -69,7 +69,7 @@ class Party:
             return 0
 
     async def upload(self, steps: list[dict[str, object]]) -> int:
-        """The status of the upload of a definition of these steps."""
+        """Upload a definition with these steps. Returns the status of the answer."""
         resources = {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 50, "gpus": 0}
         content = canonical(Definition.model_validate({"resources": resources, "steps": steps}))
         salt = secrets.token_bytes(32)
@@ -84,7 +84,7 @@ def client_at(source: str) -> httpx.AsyncClient:
 
 @dataclass
 class Honest:
-    """How long each of the honest customer's uploads took, and which were refused."""
+    """The durations of the honest customer's uploads, and the refused ones."""
 
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
@@ -95,7 +95,7 @@ class Honest:
 
 
 async def upload_once_a_second(party: Party, for_s: int) -> Honest:
-    """Each upload begins on its second, however long the others take."""
+    """Start one upload per second, however long the others take."""
     found = Honest()
 
     async def one() -> None:
@@ -111,11 +111,11 @@ async def upload_once_a_second(party: Party, for_s: int) -> Honest:
     return found
 
 
-# -- the abuse, in a process of its own --------------------------------------------------------
+# -- the abuse, in its own process --------------------------------------------------------
 
 
 async def abuse(url: str, book: AddressBook, key: Path) -> None:
-    """Abuse the services until standard input ends; tells on standard output when it has begun, and what it met."""
+    """Abuse the services until standard input ends. Prints when it has begun, and what it met."""
     met: Counter[str] = Counter()
     domain = Domain(book.chain_id, book.meta_scheduler)
     where = urlsplit(url)
@@ -142,7 +142,7 @@ async def abuse(url: str, book: AddressBook, key: Path) -> None:
 
 
 async def _slow(host: str, port: int, source: str, begun: asyncio.Semaphore, met: Counter[str]) -> None:
-    """A connection that sends a byte of its head each second, and comes back whenever it is closed."""
+    """A connection that sends one byte of its head per second, and is opened again whenever it is closed."""
     first = True
     while True:
         with contextlib.suppress(OSError):
@@ -166,11 +166,11 @@ async def _expensive(customer: Party, met: Counter[str]) -> None:
         status = await customer.upload([step] * EXPENSIVE_STEPS)
         met[f"expensive {status}"] += 1
         if status != 204:
-            await asyncio.sleep(0.2)  # it does not wait as long as it is told
+            await asyncio.sleep(0.2)  # it ignores the time to retry
 
 
 def _of_strangers(url: str, domain: Domain) -> list[bytes]:
-    """Requests of all kinds, each signed with a fresh key. They are made before, as signing costs this process."""
+    """Requests of all kinds, each signed with a new key. They are signed in advance, because signing costs CPU."""
     body = Upload(salt="00" * 32, definition="{}").model_dump_json().encode()
     definition_hash = hash_definition(bytes(32), b"{}")
     kinds = [("PUT", f"/v1/definitions/{definition_hash}", body), ("POST", "/v1/jobs/1/log?offset=0", b"x" * 10_000),
@@ -185,7 +185,7 @@ def _of_strangers(url: str, domain: Domain) -> list[bytes]:
 
 
 async def _strange(host: str, port: int, source: str, requests: Iterator[bytes], met: Counter[str]) -> None:
-    """Its part of the strangers' requests, at a steady rate, on a connection that is made anew when it is closed."""
+    """Send this sender's share of the strangers' requests at a steady rate, reconnecting when necessary."""
     started = time.monotonic()
     numbers = itertools.count()
     pause_s = STRANGE_CONNECTIONS / STRANGERS_PER_S
@@ -207,7 +207,7 @@ async def _strange(host: str, port: int, source: str, requests: Iterator[bytes],
 
 @contextlib.asynccontextmanager
 async def abused(url: str, book: Path, key: Path) -> AsyncIterator[Callable[[], Awaitable[Counter[str]]]]:
-    """Under abuse while the context lasts; gives what ends it and tells what it met."""
+    """Abuse the services for the duration of the context. Yields a function that ends it and returns what it met."""
     argv = [sys.executable, "-m", "tests.bench.services_abuse", "--abuse", url, str(book), str(key)]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe)
@@ -232,7 +232,7 @@ async def abused(url: str, book: Path, key: Path) -> AsyncIterator[Callable[[], 
 async def measure(
     folder: Path, book: AddressBook, url: str, honest_key: Path, abuser_key: Path
 ) -> tuple[Honest, Honest, Counter[str]]:
-    """The honest customer's uploads alone and under abuse, and what the abuse met."""
+    """Measure the honest customer's uploads alone and under abuse. Also returns what the abuse met."""
     file = book.save(folder / "book.json")
     async with client_at(HONEST) as client:
         party = Party(url, Domain(book.chain_id, book.meta_scheduler), Wallet.load(honest_key).account, client)
@@ -270,7 +270,7 @@ async def _fund(grid: Grid, label: str) -> None:
 
 
 def report(alone: Honest, under_abuse: Honest, met: Counter[str]) -> int:
-    """Print the table, what the abuse met, and the figures in JSON; gives the exit status."""
+    """Print the table, what the abuse met, and the figures as JSON. Returns the exit status."""
     console = Console(stderr=True)
     table = Table("honest uploads", "p50 s", "p99 s", "longest s", "failed", title="The services under abuse")
     for name, found in (("alone", alone), ("under abuse", under_abuse)):

@@ -1,8 +1,8 @@
-"""`./run bench supervisor`: what one supervisor does, against a bare loop of `sbatch` on the same cluster.
+"""`./run bench supervisor`: the rate of one supervisor, against a bare loop of `sbatch` on the same cluster.
 
-First, trivial jobs from their claim to their settlement, each with its Prefect run, a second; beside the rate
-stands whose CPU it took. Then many jobs that wait in Slurm: what the supervisor costs meanwhile, compared with a
-tenth of them, and how soon a job that ends is settled on a chain with a block a second.
+First, trivial jobs per second from claim to settlement, each with its Prefect run, and the CPU of each process.
+Then many jobs wait in Slurm: the cost of the supervisor meanwhile, compared with a tenth of the jobs, and the time
+from the end of a job to its settlement, on a chain with one block per second.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JOB_S = 2
 
 @dataclass(frozen=True)
 class Idle:
-    """What a supervisor costs while jobs wait: share of a CPU, resident MB, SSH commands a minute."""
+    """The cost of a supervisor while jobs wait: share of one CPU, resident MB, SSH commands per minute."""
 
     jobs: int
     cpu_share: float
@@ -47,7 +47,7 @@ def assigned(job: Job) -> bool:
 
 
 async def bare_loop(here: Market) -> tuple[float, float]:
-    """Jobs a second that a loop of `sbatch` submits, and until the last of them has ended."""
+    """Jobs per second that a loop of `sbatch` submits, and jobs per second until the last one has ended."""
 
     def submit() -> None:
         for _ in range(TRIVIAL):
@@ -61,7 +61,7 @@ async def bare_loop(here: Market) -> tuple[float, float]:
 
 
 async def claimed_to_settled(here: Market) -> tuple[float, dict[str, float]]:
-    """Jobs a second from the first claim to the last settlement, and the CPU ms a job of each process meanwhile."""
+    """Jobs per second from the first claim to the last settlement, and CPU ms per job of each process."""
     await here.claiming(active=False)
     jobs = await here.order("true", TRIVIAL)
     await here.until(jobs, assigned)
@@ -76,7 +76,7 @@ async def claimed_to_settled(here: Market) -> tuple[float, dict[str, float]]:
 
 
 async def waiting(here: Market, jobs: int) -> Idle:
-    """What the supervisor costs over a minute while `jobs` jobs wait in Slurm."""
+    """The cost of the supervisor over one minute while `jobs` jobs wait in Slurm."""
     await here.until_slurm(lambda count: count >= jobs, "-t", "PD")
     name = f"supervisor-{CLUSTER}"
     commands, cpu_s, began = await ssh_commands(here), here.cpu_s()[name], time.monotonic()
@@ -91,7 +91,7 @@ async def waiting(here: Market, jobs: int) -> Idle:
 
 
 async def ssh_commands(here: Market) -> float:
-    """SSH commands of the supervisor so far, by its own metrics."""
+    """The number of SSH commands of the supervisor so far, from its metrics."""
     port = here.grid.ports.port(f"supervisor-{CLUSTER}")
     async with httpx.AsyncClient(trust_env=False) as http:
         text = (await http.get(f"http://127.0.0.1:{port}/metrics")).raise_for_status().text
@@ -104,7 +104,10 @@ async def ssh_commands(here: Market) -> float:
 
 
 async def end_to_settled(here: Market, jobs: list[int]) -> list[float]:
-    """Seconds from a job's end in Slurm to its settlement's block (whole seconds both), of the first that end."""
+    """Seconds from a job's end in Slurm to the block of its settlement, for the first jobs that end.
+
+    Both times are in whole seconds.
+    """
     done: list[Job] = []
     while len(done) < ENDS:
         await asyncio.sleep(1)
@@ -121,15 +124,18 @@ def quantile(values: list[float], share: float) -> float:
 
 def show_rates(console: Console, rate: float, loop_rate: float, through_rate: float) -> None:
     table = Table("", "jobs/s", "ratio", title=f"{TRIVIAL} trivial jobs")
-    table.add_row("supervisor, claimed to settled", f"{rate:.2f}", f"{rate / loop_rate:.3f}")
-    table.add_row("bare loop of sbatch, submitted", f"{loop_rate:.2f}", "1")
-    table.add_row("the same until all have ended", f"{through_rate:.2f}", f"{through_rate / loop_rate:.3f}")
+    table.add_row("supervisor, claim to settlement", f"{rate:.2f}", f"{rate / loop_rate:.3f}")
+    table.add_row("bare loop of sbatch, submission", f"{loop_rate:.2f}", "1")
+    table.add_row("bare loop of sbatch, until all have ended", f"{through_rate:.2f}", f"{through_rate / loop_rate:.3f}")
     console.print(table)
 
 
 def show_costs(console: Console, rate: float, cpu_ms: dict[str, float]) -> None:
-    """Whose CPU a job took. Prefect's server and a supervisor compute in one thread each, so theirs bounds the rate."""
-    table = Table("process", "CPU ms a job", "jobs/s it allows", title="Where the time goes")
+    """Show the CPU time per job of each process.
+
+    Prefect's server and a supervisor compute in one thread each, so their times bound the rate.
+    """
+    table = Table("process", "CPU ms per job", "jobs/s it allows", title="Where the time goes")
     for name, spent_ms in sorted(cpu_ms.items(), key=lambda item: -item[1])[:10]:
         table.add_row(name, f"{spent_ms:.0f}", f"{1000 / spent_ms:.1f}" if name in ONE_THREAD else "")
     total_ms = sum(cpu_ms.values())
@@ -150,7 +156,7 @@ def show_waiting(console: Console, *costs: Idle) -> None:
 
 
 async def settling(here: Market) -> tuple[Idle, Idle, list[float]]:
-    """Costs while few and while many jobs wait in Slurm, and seconds from the ends of jobs to their settlements."""
+    """The costs while few and many jobs wait in Slurm, and the seconds from ends of jobs to their settlements."""
     with here.no_nodes():
         few = await here.order(f"sleep {JOB_S}", FEW)
         costs_few = await waiting(here, FEW)

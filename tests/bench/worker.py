@@ -1,7 +1,7 @@
 """`./run bench worker`: job-shaped flow runs per second, in-process worker against Prefect's process worker.
 
-Both poll the same private Prefect server on PostgreSQL, once a second; a run counts from the creation of the
-first to the last one's final state. The stock worker gets fewer runs, since it needs seconds for each.
+Both poll the same private Prefect server on PostgreSQL every second. The time counts from the creation of the first
+run to the final state of the last one. Prefect's worker gets fewer runs, because it needs seconds per run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.processes import Daemon, ProcessTable
 
-if TYPE_CHECKING:  # Prefect reads its settings when it is imported, so only once the server is there
+if TYPE_CHECKING:  # Prefect reads its settings on import, so it is imported after the server has started
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import StateType
 
@@ -38,7 +38,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody uses at this moment."""
+    """Loopback ports that are free at this moment."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -48,7 +48,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def prefect_server(folder: Path) -> Iterator[ProcessTable]:
-    """A private Prefect server on PostgreSQL; the environment of this process points to it."""
+    """A private Prefect server on PostgreSQL. The environment of this process points to it."""
     postgres_port, prefect_port = free_ports(2)
     postgres, server = Postgres(folder / "postgres", postgres_port), PrefectServer(folder / "prefect", prefect_port)
     table = ProcessTable(folder)
@@ -97,7 +97,7 @@ async def measure(pool_type: str, start_worker: Callable[[str], Awaitable[Callab
 
 
 async def _all_completed(client: PrefectClient, deployment: UUID, runs: int) -> None:
-    """Ask for counts only: reading whole runs would measure the asking."""
+    """Query counts only. Reading whole runs would distort the measurement."""
     from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId, FlowRunFilter
     from prefect.client.schemas.objects import StateType
 
@@ -115,7 +115,7 @@ async def _all_completed(client: PrefectClient, deployment: UUID, runs: int) -> 
 
 
 async def in_process(pool: str) -> Callable[[], Awaitable[None]]:
-    """Serve the pool from a thread of this process, as the supervisor does."""
+    """Serve the pool in a thread of this process, as the supervisor does."""
     from runtime.worker import InProcessWorker
 
     loop = asyncio.new_event_loop()
@@ -138,7 +138,7 @@ async def in_process(pool: str) -> Callable[[], Awaitable[None]]:
 
 
 def stock(table: ProcessTable) -> Callable[[str], Awaitable[Callable[[], Awaitable[None]]]]:
-    """Prefect's own process worker, in a process of its own."""
+    """Prefect's own process worker in a separate process."""
 
     async def start(pool: str) -> Callable[[], Awaitable[None]]:
         argv = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]

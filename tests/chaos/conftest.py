@@ -23,7 +23,7 @@ def seed() -> int:
 @pytest.fixture
 def record(record_property: Callable[[str, object], None]) -> Callable[[Row], None]:
     """Records rows for the table at the end of the session."""
-    return lambda row: record_property(PROPERTY, row.told())
+    return lambda row: record_property(PROPERTY, row.to_report())
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")

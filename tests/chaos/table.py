@@ -22,13 +22,13 @@ class Row:
     seconds: float
     wrong: int
 
-    def told(self) -> dict[str, Any]:
+    def to_report(self) -> dict[str, Any]:
         """The row as plain values for a test report."""
         return {**asdict(self), "ends": dict(self.ends)}
 
     @classmethod
-    def heard(cls, told: dict[str, Any]) -> Row:
-        return cls(**{**told, "ends": Counter(told["ends"])})
+    def from_report(cls, values: dict[str, Any]) -> Row:
+        return cls(**{**values, "ends": Counter(values["ends"])})
 
 
 class Table:

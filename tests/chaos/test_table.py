@@ -19,9 +19,9 @@ ROWS = [
 
 
 def test_rows_from_test_reports_add_up() -> None:
-    heard = [Row.heard(json.loads(json.dumps(row.told()))) for row in ROWS]
-    assert heard == ROWS
-    lines = [line.split("  ") for line in Table(heard).text().splitlines()]
+    rows = [Row.from_report(json.loads(json.dumps(row.to_report()))) for row in ROWS]
+    assert rows == ROWS
+    lines = [line.split("  ") for line in Table(rows).text().splitlines()]
     cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     assert cells[1:] == [
         ["sshd down", "2", "6", "2", "3", "1", "3.0", "right"],

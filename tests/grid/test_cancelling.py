@@ -16,9 +16,9 @@ from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
-from tests.grid.hands import acting
 from tests.grid.runs import run_now, unscheduled
 from tests.grid.support import cold, in_slurm, steps
+from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -94,7 +94,7 @@ async def test_a_running_job_is_cancelled(customer: Customer) -> None:
     customer.dps("job", "cancel", str(job_id), check=0)
     job = await customer.until(job_id, cold)
     assert job.status is JobStatus.CANCELLED
-    async with acting(customer.grid, "alpha") as alpha:
+    async with writer_of(customer.grid, "alpha") as alpha:
         fee_minutes = (await alpha.chain.constants()).cancellation_fee_minutes
         assert await alpha.chain.queues(alpha.address) == Queues(0, 0, 0)
     assert (await customer.settlement(job_id)).billed_minutes == fee_minutes
@@ -104,7 +104,7 @@ async def test_a_running_job_is_cancelled(customer: Customer) -> None:
 async def test_a_request_in_the_second_of_the_end_has_one_of_two_outcomes(customer: Customer) -> None:
     """The end or the request comes first. The state and the bill both follow the one that came first."""
     job_ids = [customer.submit(steps(f"sleep {seconds}"), ON_ALPHA) for seconds in (1, 2, 3, 4)]
-    async with acting(customer.grid, "customer") as writer:
+    async with writer_of(customer.grid, "customer") as writer:
         await asyncio.gather(*(_cancel_when_it_runs(customer, writer.cancel_job, job_id) for job_id in job_ids))
         fee_minutes = (await writer.chain.constants()).cancellation_fee_minutes
     for job_id in job_ids:

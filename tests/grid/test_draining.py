@@ -17,9 +17,9 @@ from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import DPS, PATIENCE_S, Customer
 from tests.grid.gates import Gate
-from tests.grid.hands import acting
 from tests.grid.runs import api, deployment, run_now
 from tests.grid.support import cold, steps
+from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -108,7 +108,7 @@ async def test_a_closed_grid_claims_nothing_and_finishes_running_jobs(customer: 
     assert "was paused already" in await provider.says("drain", "alpha")
     waiting = customer.submit(steps("echo waited"), ALPHA)
     await customer.until(waiting, lambda job: job.status is JobStatus.META_SCHEDULED)
-    async with acting(grid, "admin") as admin:
+    async with writer_of(grid, "admin") as admin:
         await admin.accept_requests(False)
         try:
             assert "is resumed" in await provider.says("resume", "alpha")
@@ -124,7 +124,7 @@ async def test_a_closed_grid_claims_nothing_and_finishes_running_jobs(customer: 
 
 
 async def _claimed(grid: LocalGrid) -> list[int]:
-    async with await Chain.connect(AddressBook.load(grid.book)) as chain, acting(grid, "alpha") as alpha:
+    async with await Chain.connect(AddressBook.load(grid.book)) as chain, writer_of(grid, "alpha") as alpha:
         return await chain.claimed_jobs(alpha.address)
 
 

@@ -9,9 +9,9 @@ import pytest
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import Customer
-from tests.grid.hands import constants
 from tests.grid.runs import runs_of
 from tests.grid.support import cold, steps
+from tests.grid.writers import changed_constants
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -21,7 +21,7 @@ async def test_an_unclaimed_job_runs_on_another_cluster(customer: Customer) -> N
     alpha, beta = (Wallet.load(grid.keys.file(name)).address for name in ("alpha", "beta"))
     grid.table.stop("supervisor-alpha")
     try:
-        async with constants(grid, claim_timeout=1):
+        async with changed_constants(grid, claim_timeout=1):
             job_id = customer.submit(steps("echo elsewhere"))
             await customer.until(job_id, lambda job: job.provider == alpha)  # the cheapest
             await customer.until(job_id, lambda job: job.last_refuser == alpha)

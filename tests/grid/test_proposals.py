@@ -12,15 +12,15 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import Label, Provider
 from tests.grid.conftest import PATIENCE_S, Customer
-from tests.grid.hands import acting
 from tests.grid.runs import run_now, unscheduled
+from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 async def test_measurements_are_approved_and_prices_wait(customer: Customer) -> None:
     grid = customer.grid
-    async with acting(grid, "alpha") as alpha:
+    async with writer_of(grid, "alpha") as alpha:
         standing = await alpha.chain.provider(alpha.address)
         dearer = replace(standing.prices, cpu_wei_per_minute=2 * standing.prices.cpu_wei_per_minute)
         others = tuple(label for label in standing.labels if label.key != "compute.gflops")

@@ -26,9 +26,9 @@ from deepgrid.slurm.submit.protocol import SubmitRequest
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
-from tests.grid.hands import acting
 from tests.grid.runs import Json, api, run_now, unscheduled
 from tests.grid.support import cold, steps
+from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -81,7 +81,7 @@ async def supervised_by_nobody(grid: LocalGrid, cluster: str) -> AsyncIterator[N
 async def bill_too_much(customer: Customer, job_id: int) -> Job:
     """Bill two minutes for a job that ran for one second on beta, while its supervisor is stopped."""
     await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
-    async with acting(customer.grid, "beta") as beta:
+    async with writer_of(customer.grid, "beta") as beta:
         claimed = await beta.claim_next()
         assert claimed is not None
         assert claimed.job_id == job_id
@@ -126,7 +126,7 @@ async def submit_many(customer: Customer, count: int, cluster: str = "alpha") ->
     order = Order(order.job, order.name, order.locked_wei, uses=(parse_use(f"name={cluster}"),))
     settings = CustomerSettings(customer.grid.keys.file("customer"), customer.grid.book)
     async with customer_session(settings) as session:
-        async with acting(customer.grid, "admin") as admin:
+        async with writer_of(customer.grid, "admin") as admin:
             await admin.mint(session.address, count * LOCKED_WEI)
         places = await asyncio.gather(*(session.store(order) for _ in range(count)))
         return list(await asyncio.gather(*(_request(session, order, place) for place in places)))

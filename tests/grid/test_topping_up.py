@@ -18,9 +18,9 @@ from deepgrid.chain.client import Queues
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import limit_minutes
 from tests.grid.conftest import PATIENCE_S, Customer
-from tests.grid.hands import acting, constants
 from tests.grid.runs import run_now, runs_of, unscheduled
 from tests.grid.support import cold, steps
+from tests.grid.writers import changed_constants, writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -59,7 +59,7 @@ async def limit_at_slurm_becomes(customer: Customer, cluster: str, job_id: int, 
 async def queue_is_emptied(customer: Customer, cluster: str, job_id: int) -> None:
     """Wait until a run has taken the top-up off the queue and has named its job."""
     deadline = time.monotonic() + PATIENCE_S
-    async with acting(customer.grid, cluster) as provider:
+    async with writer_of(customer.grid, cluster) as provider:
         while await provider.chain.queues(provider.address) != Queues(0, 0, 0):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.5)
@@ -105,7 +105,7 @@ def sliced_job(customer: Customer, saved_job: int) -> int:
 
 async def test_a_job_gets_slices_while_its_allowance_lasts(customer: Customer, sliced_job: int) -> None:
     grid = customer.grid
-    async with constants(grid, top_up_slice=1), unscheduled(grid, AUTO), acting(grid, "customer") as purse:
+    async with changed_constants(grid, top_up_slice=1), unscheduled(grid, AUTO), writer_of(grid, "customer") as purse:
         job = await customer.until(sliced_job, lambda job: job.status is JobStatus.RUNNING)
         assert job.granted_minutes == 1
         try:

@@ -15,10 +15,10 @@ from deployments.onemachine.clusters import OFFERS
 from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.gates import Gate
-from tests.grid.hands import acting
 from tests.grid.runs import Json, api, runs_of
 from tests.grid.support import cold, steps
-from tests.outages.ways import WAYS, prefect_away
+from tests.grid.writers import writer_of
+from tests.outages.prefect_outages import WAYS, prefect_away
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -67,7 +67,7 @@ async def test_a_claim_without_a_run_is_carried_and_gets_its_run(customer: Custo
         grid.table.stop(f"supervisor-{offer.name}")
     job_id = customer.submit(steps("echo carried from the start"))
     job = await customer.until(job_id, lambda job: job.status is JobStatus.META_SCHEDULED)
-    async with acting(grid, cluster_of(grid, job)) as provider:
+    async with writer_of(grid, cluster_of(grid, job)) as provider:
         assert [claim.job_id for claim in await provider.claim_next_jobs(50)] == [job_id]
 
     async with prefect_away(grid, "refusing"):

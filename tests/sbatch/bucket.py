@@ -1,4 +1,4 @@
-"""A bucket of a real S3 server, for `s5cmd` itself to talk to; a user's keys are taken as they are, none is checked."""
+"""A bucket of a real S3 server for the real `s5cmd`. The server does not check keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = {"accessKeyId": "id", "secretAccessKey": "a b/+'c"}
 
 
 class Bucket:
-    """What lies in the bucket, by key."""
+    """The objects in the bucket, by key."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -42,7 +42,7 @@ class Bucket:
             self._client.delete_object(Bucket=NAME, Key=key)
 
     def at(self, path: str, **options: Any) -> dict[str, Any]:
-        """The `input` or `output` of a workflow file that means this path."""
+        """The `input` or `output` of a workflow file for this path."""
         s3 = {"region": "us-east-1", "bucketUrl": f"s3://{NAME}", "path": path, "endpointUrl": self.url, **KEYS}
         return {"s3": {**s3, **options}}
 
@@ -59,13 +59,13 @@ def s3_server() -> Iterator[Bucket]:
 
 @pytest.fixture
 def bucket(s3_server: Bucket) -> Bucket:
-    """The bucket, empty."""
+    """The empty bucket."""
     s3_server.empty()
     return s3_server
 
 
 def with_s5cmd(bench: Bench) -> None:
-    """The real program, noting its arguments in the file `s5cmd` of the bench."""
+    """Install the real program, which also records its arguments in the file `s5cmd` of the bench."""
     program = bench.root / "bin" / "s5cmd"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{bench.root}/s5cmd\nexec {S5CMD} "$@"\n')
     program.chmod(0o755)

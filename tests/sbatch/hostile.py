@@ -1,7 +1,7 @@
-"""Definitions with hostile text in every field that takes text, and what a recorder must have seen of each.
+"""Definitions with hostile text in every text field, and the calls that a recorder must see for each of them.
 
-`command` and `if` are code by design: a command is still only an argument here, since the recorder runs
-nothing; `if` is left out.
+`command` and `if` are code by design. A command is only an argument here, because the recorder runs nothing;
+`if` is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMES = [
     "OPTARG", "REPLY", "MAPFILE", "COLUMNS", "TERM", "HISTFILE", "LC_CTYPE", "LINES", "PROMPT_COMMAND", "srun",
 ]  # fmt: skip
 FIGURES = JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0)
-CANARY = "canary"  # in the folder in which scripts are run
+CANARY = "canary"  # in the folder in which scripts run
 
 S5CMD = """#!/bin/sh
 cat /proc/$$/environ >{root}/s5cmd.env
@@ -53,7 +53,7 @@ def hostile() -> st.SearchStrategy[str]:
 
 @dataclass(frozen=True)
 class Expected:
-    """One call of srun that a definition asks for."""
+    """One call of srun that a definition requires."""
 
     command: str
     name: str | None
@@ -61,7 +61,7 @@ class Expected:
     variables: dict[str, str]
 
     def is_met_by(self, call: Call) -> bool:
-        """Whether the recorder saw this, byte for byte."""
+        """Whether the recorder saw this call, byte for byte."""
         folder = call.env.get(b"__dg_work_dir")
         return (
             call.command == self.command.encode()
@@ -74,7 +74,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Case:
-    """A definition and all calls that it asks for, in no order."""
+    """A definition and all calls that it requires, in any order."""
 
     job: Definition
     expected: tuple[Expected, ...]
@@ -97,7 +97,7 @@ def runs(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
 
 
 def steps(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
-    """Steps of every kind that calls srun exactly once an item, whatever the texts are."""
+    """Steps of every kind that call srun exactly once per item, for any text."""
     names, run = st.none() | texts, runs(texts)
     bodies = st.lists(run, min_size=1, max_size=2).map(tuple)
     kept = st.builds(StepAsyncLaunch, signal_on_parent_step_exit=st.just(0), steps=bodies)
@@ -171,20 +171,22 @@ def expected(steps: tuple[Step, ...], variables: dict[str, str]) -> list[Expecte
 
 
 def _secrets(run: StepRun) -> Iterator[tuple[int, str]]:
-    """What only the start of a task knows, by interface."""
+    """The variables of interfaces, which exist only at the start of a task."""
     for number, interface in enumerate(run.custom_network_interfaces):
         if interface.bore and interface.bore.secret is not None:
             yield number, interface.bore.secret
 
 
 def check(bench: Bench, case: Case) -> None:
-    """Run the script; everything arrived, nothing else was executed, nothing is left."""
+    """Run the script. Check that all text arrived, nothing else was executed, and nothing is left."""
     outcome = bench.run(from_canonical(canonical(case.job)))
     assert outcome.status == 0, outcome.output
     assert not (bench.root / CANARY).exists()
     assert bench.left_behind() == []
     calls = list(outcome.calls)
-    for wanted in sorted(case.expected, key=lambda one: -len(one.variables)):  # or the choosy find theirs taken
+    for wanted in sorted(
+        case.expected, key=lambda one: -len(one.variables)
+    ):  # otherwise the calls with more conditions find their matches taken
         met = next((call for call in calls if wanted.is_met_by(call)), None)
         assert met, f"{wanted} is not among {calls}"
         calls.remove(met)

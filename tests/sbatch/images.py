@@ -1,6 +1,6 @@
-"""Container images for tests: Apptainer, and a registry of the test's own on this machine, with one small image.
+"""Container images for tests: Apptainer, and a private registry on this machine with one small image.
 
-The image is made of busybox; its entry point prints where it is and what it was given, a line each.
+The image consists of busybox. Its entry point prints its folder and its arguments, one per line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AUTH = "auth: {{htpasswd: {{realm: test, path: {root}/htpasswd}}}}\n"
 
 
 def apptainer_in(folder: Path) -> Path:
-    """A program that any account may run; skips the test where there is none."""
+    """Apptainer as any account may run it. Skips the test if it is not available."""
     if found := shutil.which("apptainer"):
         return Path(found)
     if not (ROOT / ".grid" / "apptainer" / "debs" / "complete").exists():
@@ -74,14 +74,14 @@ def umoci(*argv: object) -> None:
 
 @dataclass(frozen=True)
 class Registry:
-    """A registry that serves the image under any name it is put to."""
+    """A registry that serves the image under the names given to `put`."""
 
     address: str
     layout: Path
     account: tuple[str, ...] = ()
 
     def put(self, name: str) -> None:
-        """Name the image, as `owner/name:tag`."""
+        """Push the image as `owner/name:tag`."""
         subprocess.run(
             ["skopeo", "copy", "--quiet", "--format", "v2s2", "--dest-tls-verify=false", *self.account,
              f"oci:{self.layout}:v1", f"docker://{self.address}/{name}"],
@@ -91,7 +91,7 @@ class Registry:
 
 @contextmanager
 def registry(folder: Path, layout: Path, *, private: bool = False) -> Iterator[Registry]:
-    """A running registry; a private one knows one account."""
+    """A running registry. A private one has one account."""
     kind = "private" if private else "open"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -20,7 +20,10 @@ def sandbox() -> Iterator[Sandbox]:
 def does(
     sandbox: Sandbox, made: Definition, status: int, says: list[str], *, prepare: str = "", meanwhile: str = ""
 ) -> bool:
-    """Checks exit status and output; on a machine without the device, that the script says so, and is False then."""
+    """Check exit status and output.
+
+    On a machine without /dev/net/tun check the error of the script instead, and return False.
+    """
     if not has_tun():
         outcome = sandbox.run(made, hide_tun=True)
         assert (outcome.status, outcome.output.splitlines()[-1]) == (UNAVAILABLE, NO_TUN)

@@ -1,4 +1,4 @@
-"""Stand-ins for the programs that run containers, which note what they are told."""
+"""Stand-ins for the programs that run containers. They record their arguments and environments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, parse
 from tests.sbatch.support import Bench, Outcome
 
-# Notes a call as JSON lines of what was said, then does what the program would.
+# Records environment, arguments and files of a call, then does what the real program would do.
 ENROOT = """#!/bin/bash
 n=$(date +%s%N)-$$
 cat /proc/$$/environ >{root}/calls/$n.env
@@ -63,8 +63,8 @@ class Room(Bench):
         self.containers = containers
         return self.run(made, SLURM_STEP_ID="3", SLURM_PROCID="0", HOME=str(self.root))
 
-    def told(self, name: str, verb: str) -> list[list[str]]:
-        """Arguments of each call with this verb."""
+    def calls(self, name: str, verb: str) -> list[list[str]]:
+        """The arguments of each call with this verb."""
         calls = [path.read_bytes().decode().split("\0")[:-1] for path in sorted((self.root / "calls").glob("*.argv"))]
         return [call for call in calls if verb in call[:2]]
 

@@ -1,7 +1,7 @@
-"""A bench whose scripts run in a sandbox: an ordinary account, a usable /dev/net/tun, a small world beyond it.
+"""A bench whose scripts run in a sandbox: an ordinary account, a usable /dev/net/tun, and a small network outside.
 
-Where this machine's kernel has no /dev/net/tun, or this account may not open it, `has_tun` says so: then a script
-must print `NO_TUN` and fail with 69, and the tests check that instead.
+`has_tun` is False if the kernel has no /dev/net/tun or this account may not open it. Then a script must print `NO_TUN`
+and fail with 69, and the tests check that instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CANNOT = "deepgrid: the network of a step cannot be set up: "
 NO_TUN = CANNOT + "this node has no /dev/net/tun that this account may open"
 UNAVAILABLE = 69
 
-# Like Slurm: each signal goes to every process of the step.
+# Like Slurm, sends each signal to every process of the step.
 EXECUTE = """
 while case $1 in --*) ;; *) false ;; esac; do shift; done
 setsid -- "$@" &
@@ -51,7 +51,7 @@ class Sandbox(Bench):
     def run(
         self, job: Definition, *, prepare: str = "", meanwhile: str = "", hide_tun: bool = False, **env: str
     ) -> Outcome:
-        """Runs the script; `prepare` and `meanwhile` as in sandbox.sh. Nothing may be left behind."""
+        """Run the script with `prepare` and `meanwhile` as in sandbox.sh. It must leave nothing behind."""
         script = render(job, self.storage)
         for name, text in (("script", script), ("prepare", prepare), ("meanwhile", meanwhile)):
             (self.root / name).write_text(text)
@@ -81,7 +81,7 @@ def _unshare() -> list[str]:
 
 @cache
 def has_tun() -> bool:
-    """Whether an ordinary account of a sandbox can have a tap device: root can give it one."""
+    """Whether an ordinary account of a sandbox can have a tap device. Root can create one for it."""
     if os.getuid() != 0:
         return os.access("/dev/net/tun", os.R_OK | os.W_OK)
     make = "mount -t tmpfs tmpfs /mnt && mknod /mnt/tun c 10 200 && : <>/mnt/tun"

@@ -1,9 +1,9 @@
 #!/bin/bash
-# sandbox.sh ROOT PYTHON: runs ROOT/script as an ordinary account on a machine with a network of its own. The caller
-# gave this shell private net, mount and pid namespaces; the world is one tap device, and tests/sbatch/world.py.
-#   ROOT/prepare   bash that runs before it, as root; where it fails so does all
-#   ROOT/meanwhile bash that runs beside it, with the script's pid in $SCRIPT
-#   ROOT/left      the processes that were left when it had ended
+# sandbox.sh ROOT PYTHON: runs ROOT/script as an ordinary account on a machine with its own network. The caller
+# gave this shell private net, mount and pid namespaces. The outside is one tap device and tests/sbatch/world.py.
+#   ROOT/prepare   bash that runs before it as root; if it fails, everything fails
+#   ROOT/meanwhile bash that runs in parallel, with the script's pid in $SCRIPT
+#   ROOT/left      the processes left after its end
 set -eu
 root=$1 python=$2
 export SYSTEM_PATH=$PATH:/usr/sbin:/sbin
@@ -17,7 +17,7 @@ call ip link set up0 up
 call ip route add default via 198.51.100.254
 
 mount -t tmpfs tmpfs /dev/net
-[[ -v HIDE_TUN ]] || mknod -m 666 /dev/net/tun c 10 200 2>/dev/null || umount /dev/net # in a user namespace nobody may
+[[ -v HIDE_TUN ]] || mknod -m 666 /dev/net/tun c 10 200 2>/dev/null || umount /dev/net # not allowed in a user namespace
 servers=$(readlink -f /etc/resolv.conf)
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/wireguard "${servers%/*}"
@@ -26,7 +26,7 @@ echo "nameserver 198.51.100.1" >"$root/resolv.conf"
 mount --bind "$root/resolv.conf" "$servers"
 
 exec 3< <(exec "$python" "${0%/*}/world.py")
-read -r _ <&3 # it answers now
+read -r _ <&3 # wait until it answers
 call bash -eu "$root/prepare"
 
 before=$(ps -eo pid=)
@@ -39,8 +39,8 @@ bash -eu "$root/meanwhile" 3<&- &
 status=0
 wait "$SCRIPT" || status=$?
 wait "$!"
-# shellcheck disable=SC2009 # pgrep cannot tell which are old
-for _ in {1..100}; do # the kernel may still be ending what was killed
+# shellcheck disable=SC2009 # pgrep cannot exclude the earlier processes
+for _ in {1..100}; do # the kernel may still be ending killed processes
   ps -eo pid=,args= | grep -vwF -e "$before" -e "ps -eo" -e grep >"$root/left" || break
   sleep 0.1
 done

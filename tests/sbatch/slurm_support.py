@@ -1,4 +1,4 @@
-"""Workflows on a real Slurm cluster: storage and programs of its nodes, a run to its end, and what is left of one."""
+"""Workflows on a real Slurm cluster: storage and programs of its nodes, runs of jobs, and their remains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.slurm.support import WAIT_S, Box, ended
 
 @pytest.fixture
 def programs(box: Box) -> Path:
-    """A folder of programs that this cluster's nodes have."""
+    """A folder with programs of the cluster's nodes."""
     folder = Path(box.settings.grid_root).parent / "programs"
     folder.mkdir(exist_ok=True)
     shutil.copy(S5CMD, folder)
@@ -48,7 +48,7 @@ async def run(
     job: Definition, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths,
     programs: Path | None = None, containers: Containers = USUAL,
 ) -> tuple[int, str]:  # fmt: skip
-    """Submit a workflow as a carrier would; its exit status and what it printed."""
+    """Submit a workflow as a carrier would. Returns its exit status and output."""
     figures = job.resources
     request = SubmitRequest(figures.tasks, figures.cpus_per_task, figures.mem_per_cpu, figures.gpus, 5)
     script = render(job, storage, containers)
@@ -69,10 +69,10 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def with_variable(pair: str) -> list[int]:
-    """Ids of the processes that were started with this variable; all nodes are this machine."""
+    """The ids of the processes that were started with this variable. All nodes are this machine."""
     found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             if pair.encode() in environ.read_bytes().split(b"\0"):
                 found.append(int(environ.parent.name))
     return found
@@ -86,9 +86,9 @@ TUN = Path("/dev/net/tun")
 
 @pytest.fixture
 def node() -> Iterator[list[str]]:
-    """A node as providers set one up: jobs may open the device, as udev has it, and wireguard-go has its folder.
+    """A node as providers set it up: jobs may open the device, and wireguard-go has its folder.
 
-    What jobs say that cannot have a network here, in the order of slirp4netns and pasta; empty when they can.
+    Yields the errors of jobs that cannot have a network here, for slirp4netns and pasta; empty if they can.
     """
     folder, made, mode = Path("/run/wireguard"), False, None
     if os.getuid() == 0 and TUN.is_char_device():

@@ -1,4 +1,4 @@
-"""A small web server that gives and gets files, for input and output over HTTP."""
+"""A small web server that serves and receives files, for input and output over HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = r"http://127.0.0.1/a b?x=1 \n"
 
 
 class Store:
-    """What the server gives and gets; each answer takes `delay_s`."""
+    """The files that the server serves and has received. Each answer takes `delay_s`."""
 
     def __init__(self) -> None:
         self.delay_s = 0.0
@@ -24,7 +24,7 @@ class Store:
         store = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"  # else a client that sends waits a second for `100 Continue`
+            protocol_version = "HTTP/1.1"  # with HTTP/1.0 a client that sends waits a second for `100 Continue`
 
             def do_GET(self) -> None:
                 content = store.files.get(self.path)

@@ -1,6 +1,6 @@
-"""What the tests of scripts share: a folder in which a script runs, with `srun` replaced by a recorder.
+"""A folder in which the tests run a script, with `srun` replaced by a recorder.
 
-The recorder notes the environment and the arguments it got, byte for byte, then runs the command.
+The recorder saves its environment and arguments byte for byte, then runs the command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ exec "$@"
 """
 
 
-# Started in the background or by nohup, tests ignore some signals, and what they start would too; Slurm's do not.
+# Tests started in the background or by nohup ignore some signals, and so would their children. Slurm's jobs do not.
 UNDEAF = [shutil.which("env") or "env", "--default-signal=HUP,INT,QUIT"]
 
 
@@ -42,12 +42,12 @@ class Call:
 
     @property
     def command(self) -> bytes | None:
-        """What the step's shell is to run, None if the step has none."""
+        """The command of the step's shell; None if the step has none."""
         return self.env.get(b"__dg_command")
 
     @property
     def shell(self) -> bytes:
-        """The shell that runs it, which stands in front of its own options."""
+        """The shell that runs the command. It precedes its own options."""
         return self.argv[-2 if b"__dg_work_dir" in self.env else -4]
 
     def option(self, name: str) -> bytes | None:
@@ -63,7 +63,7 @@ class Outcome:
 
 
 class Bench:
-    """A folder with storage roots and a recording srun, which also runs commands unless told otherwise."""
+    """A folder with storage roots and a recording srun. With `execute` it also runs commands."""
 
     def __init__(self, root: Path, *, execute: bool = True) -> None:
         self.root, self.records = root, root / "records"

@@ -1,9 +1,8 @@
-"""Containers as the scripts ask for them: what is told to srun, Apptainer, Enroot and Pyxis, byte for byte.
+"""Scripts pass every setting of a container to srun, Apptainer, Enroot and Pyxis, byte for byte.
 
-Enroot and Pyxis are not packaged in Debian. Here `enroot` and `apptainer` are recording stand-ins that note
-their arguments, their environment and the files that they are pointed to; Enroot's then runs the start-up
-script as the real one does: by a shell, inside nothing. Pyxis is a matter of options of srun, which are noted.
-Real containers of Apptainer are in `test_containers_on_slurm`.
+Debian has no packages of Enroot and Pyxis. Here `enroot` and `apptainer` are stand-ins that record their arguments,
+environments and files. The stand-in of Enroot then runs the start-up script in a shell, without a container. Pyxis
+only adds options of srun, which are recorded. `test_containers_on_slurm` runs real containers of Apptainer.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def room(tmp_path: Path) -> Room:
         ({"image": "a", "registry": "mirrored.io"}, True, "docker://localhost:5000#a"),
     ],
 )
-def test_references(container: dict[str, object], pyxis: bool, expected: str) -> None:
+def test_image_references_are_parsed(container: dict[str, object], pyxis: bool, expected: str) -> None:
     containers = Containers(pyxis=pyxis, mirrors={"mirrored.io": "http://localhost:5000"})
     steps = f"[{{run: {{command: x, container: {json.dumps(container)}}}}}]"
     (image,) = Images(job(steps).steps, containers)
@@ -63,7 +62,7 @@ def test_references(container: dict[str, object], pyxis: bool, expected: str) ->
         ({"image": "../../../etc", "registry": "r", "deepsquareHosted": True}, "/opt/software/etc"),
     ],
 )
-def test_places_stay_below_their_folders(container: dict[str, object], expected: str) -> None:
+def test_paths_stay_below_their_folders(container: dict[str, object], expected: str) -> None:
     (place,) = shlex.split(place_of(ContainerRun.model_validate(container), Containers()))
     assert place.replace("$__dg_storage", "STORAGE") == expected
 
@@ -78,7 +77,7 @@ def test_an_entry_point_needs_closed_quotes() -> None:
         job('[{run: {command: "it\'s", shell: ENTRYPOINT, container: {image: a}}}]')
 
 
-def test_mounts_are_outdated(tmp_path: Path) -> None:
+def test_mounts_give_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     mounts = "[{hostDir: /a, containerDir: /b}]"
     file.write_text(
@@ -120,10 +119,10 @@ APPTAINER_STEP = """
 """
 
 
-def test_apptainer_is_told_everything(room: Room) -> None:
+def test_apptainer_gets_every_setting(room: Room) -> None:
     outcome = room.run_in(Containers(), APPTAINER_STEP)
     assert outcome.status == 0, outcome.output
-    (pull, pull_again), (first,) = room.told("apptainer", "pull"), room.told("apptainer", "exec")
+    (pull, pull_again), (first,) = room.calls("apptainer", "pull"), room.calls("apptainer", "exec")
     assert pull[:-2] == pull_again[:-2] == ["--silent", "pull", "--force", "--disable-cache"]
     assert pull[-1] == "docker://r.io/a/b"
     storage = f"{room.storage.job}/0/0x1.7"
@@ -133,7 +132,7 @@ def test_apptainer_is_told_everything(room: Room) -> None:
         'type=bind,"source=/x ""y"",","destination=/z",ro', "--cwd", "/", f"{storage}/.image-1",
         "/bin/sh", "-c", "--", *first[-3:-2], "/bin/bash", first[-1],
     ]  # fmt: skip
-    second, third = room.told("apptainer", "run")
+    second, third = room.calls("apptainer", "run")
     assert second[-3:] == [f"{storage}/.image-2", "one", "two three"]
     assert third[-1] == f"{storage}/input/i.sif"
     assert {"--contain", "--no-home", "--writable-tmpfs"} <= {*second}
@@ -160,7 +159,7 @@ def test_a_module_shows_its_containers_its_own_env_file(room: Room) -> None:
     assert own.startswith(b"/deepsquare/env.")
 
 
-def test_credentials_reach_the_command_that_fetches_and_nothing_else(room: Room) -> None:
+def test_credentials_reach_only_the_command_that_fetches(room: Room) -> None:
     room.run_in(Containers(), APPTAINER_STEP)
     holders = [
         path.with_suffix(".argv").read_bytes().split(b"\0")[1]
@@ -187,20 +186,20 @@ ENROOT_STEPS = """
 """
 
 
-def test_enroot_is_told_everything(room: Room) -> None:
+def test_enroot_gets_every_setting(room: Room) -> None:
     outcome = room.run_in(Containers(), ENROOT_STEPS, env="[{key: JOB, value: job}, {key: FROM_IMAGE, value: job}]")
     assert outcome.status == 0, outcome.output
     assert outcome.output.splitlines() == [
         "image", "it's $(id) `id` \\", "job", "/deepsquare", "two", "lines", "n9",
         "entry point: one two three", "entry point: ",
     ]  # fmt: skip
-    imports, creates = room.told("enroot", "import"), room.told("enroot", "create")
+    imports, creates = room.calls("enroot", "import"), room.calls("enroot", "create")
     assert [call[-1] for call in imports] == ["docker://r.io#a", "docker://a"]
     name = "deepgrid-7-3-0"
     assert [call[:3] for call in creates] == [["create", "--name", name]] * 3
     assert creates[2][3].endswith("/output/i.sqsh")
-    assert room.told("enroot", "remove") == [["remove", "--force", name]] * 3
-    starts = room.told("enroot", "start")
+    assert room.calls("enroot", "remove") == [["remove", "--force", name]] * 3
+    starts = room.calls("enroot", "start")
     assert starts[0][3:5] == ["--rw", name]
     assert starts[1][3:] == [name, "one", "two three"]
     assert starts[2][3:] == ["--rw", name]
@@ -215,7 +214,7 @@ def test_enroot_is_told_everything(room: Room) -> None:
     assert homes == [b"no", b"no", b"yes"]
 
 
-def test_enroot_reads_credentials_from_a_private_file_that_goes(room: Room) -> None:
+def test_enroot_reads_credentials_from_a_private_file_that_is_removed(room: Room) -> None:
     room.run_in(Containers(), ENROOT_STEPS)
     (file,) = room.noted("credentials")
     assert file.read_text() == 'machine r.io login "$oauth" password "p \\"w\\\\\\n$(id)"\n'
@@ -224,19 +223,19 @@ def test_enroot_reads_credentials_from_a_private_file_that_goes(room: Room) -> N
     assert room.left_behind() == []
 
 
-def test_an_image_that_cannot_be_had_fails_its_step(room: Room) -> None:
+def test_an_image_that_cannot_be_fetched_fails_its_step(room: Room) -> None:
     (room.root / "broken").touch()
     outcome = room.run_in(Containers(), "\n  - run: {command: x, container: {image: a}}\n")
     assert (outcome.status, outcome.calls) == (1, [])
     assert outcome.output.splitlines() == ["no such image", "deepgrid: the image of a container could not be fetched"]
 
 
-def test_pyxis_is_told_everything(tmp_path: Path) -> None:
+def test_pyxis_gets_every_setting(tmp_path: Path) -> None:
     room = Room(tmp_path, execute=False)
     outcome = room.run_in(Containers(pyxis=True), ENROOT_STEPS.replace("/x y", "/x").replace("/new\\nline\\\\", "/y"))
     first, second, third = outcome.calls
     storage = (first.option("container-image") or b"").rsplit(b"/", 1)[0]
-    assert first.option("container-image") == storage + b"/.image-1"  # fetched with the account before
+    assert first.option("container-image") == storage + b"/.image-1"  # fetched with the registry account before
     assert (second.option("container-image"), third.option("container-image")) == (b"a", storage + b"/output/i.sqsh")
     mounts = (first.option("container-mounts") or b"").split(b",")
     assert mounts[0] == storage + b":/deepsquare"
@@ -255,7 +254,7 @@ def test_pyxis_is_told_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["mapUid: 0", "container: {image: a, mounts: [{hostDir: '/a:b', containerDir: /c}]}"])
-def test_what_pyxis_cannot_say_runs_by_enroot(field: str) -> None:
+def test_a_container_that_pyxis_cannot_express_runs_with_enroot(field: str) -> None:
     container = "" if "container" in field else "container: {image: a},"
     made = job(f"[{{run: {{command: x, {container} {field}}}}}]")
     assert [image.form for image in Images(made.steps, Containers(pyxis=True))] == ["enroot"]
@@ -267,16 +266,16 @@ def test_steps_with_the_same_image_fetch_it_once(room: Room) -> None:
         Containers(), f"\n  - for: {{parallel: true, items: [a, b, c], steps: [{step}]}}\n  - {step}\n"
     )
     assert outcome.status == 0
-    assert len(room.told("apptainer", "pull")) == 1
-    assert len(room.told("apptainer", "exec")) == 4
+    assert len(room.calls("apptainer", "pull")) == 1
+    assert len(room.calls("apptainer", "exec")) == 4
 
 
-def test_the_example_of_enroot(room: Room) -> None:
+def test_the_example_of_enroot_does_what_it_says(room: Room) -> None:
     made = load(EXAMPLES / "container-enroot.yaml").model
     outcome = room.run(made, SLURM_STEP_ID="3", SLURM_PROCID="0", HOME=str(room.root))
     assert (outcome.status, outcome.output.splitlines()) == (0, ["Running: two containers", "hello from Enroot"])
     assert [call.option("ntasks") for call in outcome.calls] == [b"2"]
-    assert "--rw" not in room.told("enroot", "start")[0]
+    assert "--rw" not in room.calls("enroot", "start")[0]
 
 
 def test_an_image_is_no_secret_in_a_repr() -> None:

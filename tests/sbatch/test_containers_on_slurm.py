@@ -1,8 +1,8 @@
-"""Steps in real containers: Apptainer, as an ordinary account in steps of a real Slurm cluster.
+"""Steps in real containers of Apptainer, under an ordinary account on a real Slurm cluster.
 
-Images come from registries on this machine, from a file, and from a folder of the provider's. What runs
-here are the examples about containers, and what goes wrong. Enroot and Pyxis, which Debian does not have,
-are in `test_containers`, with stand-ins.
+Images come from registries on this machine, from a file, and from a folder of the provider. The tests run the
+examples about containers, and failures. Enroot and Pyxis, which Debian does not have, are tested with stand-ins in
+`test_containers`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOX = "container: {image: 'busybox:1.36', apptainer: true}"
 
 @dataclass
 class Here:
-    """The cluster, and what runs containers on it."""
+    """The cluster and its settings for containers."""
 
     cluster: Cluster
     monitor: SlurmMonitor
@@ -51,7 +51,7 @@ class Here:
     containers: Containers
 
     async def run(self, job: Definition) -> tuple[int, list[str]]:
-        """Status and own lines of a job."""
+        """Run a job. Returns its status and its own lines of output."""
         status, output = await run(
             job, self.cluster, self.monitor, self.key, self.box, self.storage, self.programs, self.containers
         )
@@ -71,7 +71,7 @@ def images(state_folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def containers(images: Path) -> Iterator[Containers]:
-    """Apptainer, registries in place of the examples', and a folder with the provider's image."""
+    """Apptainer, local registries in place of those of the examples, and a folder with an image of the provider."""
     program, layout = apptainer_in(images), make_image(images)
     with registry(images, layout) as everybodys, registry(images, layout, private=True) as private:
         everybodys.put("library/busybox:1.36")
@@ -106,7 +106,7 @@ async def test_an_example_does_what_it_says(name: str, here: Here, store: Store,
     assert status == 0
 
 
-async def test_nothing_of_the_node_but_the_storage(here: Here) -> None:
+async def test_a_container_sees_only_the_storage_of_the_node(here: Here) -> None:
     status, lines = await here.run_steps(f"""
   - run:
       command: |
@@ -123,7 +123,7 @@ async def test_nothing_of_the_node_but_the_storage(here: Here) -> None:
     assert (status, lines) == (0, expected)
 
 
-async def test_variables_arrive_whole_and_the_steps_own_win(here: Here) -> None:
+async def test_variables_arrive_unchanged_and_those_of_the_step_win(here: Here) -> None:
     status, lines = await here.run_steps(f"""
   - run:
       command: printf '%s\\n' "$A" "<$FROM>" "$DEEPSQUARE_TMP" "$STORAGE_PATH"
@@ -136,7 +136,7 @@ async def test_variables_arrive_whole_and_the_steps_own_win(here: Here) -> None:
     assert (status, lines) == (0, ["$(id) `id`", "'quoted' \"twice\" \\ $HOME", "<>", "mine", "/deepsquare"])
 
 
-async def test_failures_of_containers_are_told_and_can_be_caught(here: Here) -> None:
+async def test_failures_of_containers_are_reported_and_can_be_caught(here: Here) -> None:
     gone = "container: {image: 'busybox:1.36', registry: gone.example.org, apptainer: true}"
     status, lines = await here.run_steps(f"""
   - run: {{command: echo never, {gone}}}
@@ -163,7 +163,7 @@ async def test_a_launch_in_a_container_ends_with_its_scope(here: Here) -> None:
 
 
 def await_end_of(mark: str) -> None:
-    """Until no process has this in its command line."""
+    """Wait until no process has this text in its command line."""
     deadline = time.monotonic() + 60
     while subprocess.run(["pgrep", "-f", mark], check=False, stdout=subprocess.DEVNULL).returncode == 0:
         assert time.monotonic() < deadline, "the container still runs"
@@ -171,7 +171,7 @@ def await_end_of(mark: str) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["mapUid: null", "mapUid: 0"])
-async def test_a_container_in_a_network_of_its_own(here: Here, node: list[str], mapping: str) -> None:
+async def test_a_container_can_have_its_own_network(here: Here, node: list[str], mapping: str) -> None:
     """The container has the step's interfaces and name servers."""
     status, lines = await here.run_steps(f"""
   - run:

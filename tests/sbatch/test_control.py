@@ -21,7 +21,7 @@ from tests.sbatch.support import PATIENCE_S, UNDEAF, Bench, job, lines, say, wai
         ("$NOTE == written", True), ("1 -lt 2 && $CPUS -eq 16", True),
     ],
 )  # fmt: skip
-def test_a_condition_sees_what_a_step_would_see(bench: Bench, condition: str, runs: bool) -> None:
+def test_a_condition_sees_the_variables_of_a_step(bench: Bench, condition: str, runs: bool) -> None:
     steps = f"""
     - run: {{command: 'echo NOTE=written >>"$DEEPSQUARE_ENV"'}}
     - if: '{condition}'
@@ -32,13 +32,13 @@ def test_a_condition_sees_what_a_step_would_see(bench: Bench, condition: str, ru
 
 
 @pytest.mark.parametrize("condition", ["]]; then", "a b", "(", "'"])
-def test_a_text_that_is_no_condition_fails_the_step_and_breaks_nothing(bench: Bench, condition: str) -> None:
+def test_an_invalid_condition_fails_only_its_step(bench: Bench, condition: str) -> None:
     status, out = lines(bench, f'- if: "{condition}"\n  run: {{command: echo no}}')
     assert status == 2
     assert out[-1] == "deepgrid: the condition of a step cannot be evaluated"
 
 
-def test_catch_forgives_and_knows_the_status(bench: Bench) -> None:
+def test_catch_handles_a_failure_and_gets_its_status(bench: Bench) -> None:
     steps = f"""
     - steps: [{say("body", "exit 7")}, {say("never")}]
       catch: [{{run: {{command: 'echo caught $DEEPSQUARE_ERROR_CODE'}}}}]
@@ -48,7 +48,7 @@ def test_catch_forgives_and_knows_the_status(bench: Bench) -> None:
     assert lines(bench, steps) == (0, ["body", "caught 7", "finally", "on unset"])
 
 
-def test_catch_stays_silent_when_nothing_fails(bench: Bench) -> None:
+def test_catch_does_not_run_without_a_failure(bench: Bench) -> None:
     assert lines(bench, f"- {{steps: [{say('a')}], catch: [{say('b')}], finally: [{say('c')}]}}") == (0, ["a", "c"])
 
 
@@ -61,7 +61,7 @@ def test_catch_stays_silent_when_nothing_fails(bench: Bench) -> None:
         ("{run: {command: ':'}, finally: [%s, {run: {command: exit 6}}]}", (6, ["end"])),
     ],
 )
-def test_the_status_that_is_left_when_nothing_forgives(
+def test_an_uncaught_failure_ends_the_job_with_its_status(
     bench: Bench, step: str, expected: tuple[int, list[str]]
 ) -> None:
     assert lines(bench, f"- {step % say('end')}\n- {say('never')}") == expected
@@ -108,8 +108,8 @@ while :; do sleep 0.05; done
 """
 
 
-def test_a_program_has_time_after_the_signal_and_nothing_follows_it(bench: Bench) -> None:
-    """The shell around it gets the same signal, and ends neither before it nor as if all were well."""
+def test_a_program_can_finish_after_the_signal_and_no_command_follows_it(bench: Bench) -> None:
+    """The shell around it gets the same signal. It ends neither before the program nor with success."""
     (bench.root / "graceful").write_text(GRACEFUL)
     command = f"bash {bench.root}/graceful; echo never"
     steps = f"""
@@ -131,7 +131,7 @@ def test_a_step_ends_with_the_status_of_its_command(bench: Bench, shell: str, co
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
-def test_a_command_sees_nothing_of_how_it_came(bench: Bench, shell: str) -> None:
+def test_a_command_sees_no_internal_variables_or_arguments(bench: Bench, shell: str) -> None:
     command = 'set | grep ^__dg; env | grep ^__dg; pwd; echo "$0 $#"'
     folder = bench.root / "step's folder"
     written = f"""- run: {{command: '{command}', shell: {shell}, workDir: "{folder}"}}"""
@@ -139,12 +139,12 @@ def test_a_command_sees_nothing_of_how_it_came(bench: Bench, shell: str) -> None
 
 
 def test_launches_get_their_signal_when_their_scope_ends(bench: Bench) -> None:
-    """Without signal 15 the job would never end; its group ends with it, its `finally` still runs."""
+    """Without signal 15 the job would never end. The launch's group ends with it, and its `finally` still runs."""
     steps = f"""
     - launch: {{steps: [{{run: {{command: 'echo up; touch up; sleep 1000'}}, finally: [{say("down")}]}}]}}
     - run: {{command: 'until [ -e up ]; do sleep 0.05; done'}}
     """
-    assert lines(bench, steps) == (0, ["up", "Terminated", "down"])  # the step's shell tells of its sleep
+    assert lines(bench, steps) == (0, ["up", "Terminated", "down"])  # printed by the step's shell about its sleep
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 9, 10, 15])
@@ -175,7 +175,7 @@ def test_a_launch_without_signal_keeps_the_job_until_it_has_ended(bench: Bench) 
 
 def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(bench: Bench) -> None:
     keep = 'cp $item "$DEEPSQUARE_TMP"'
-    both_begun = "until [ -e deep ]; do sleep 0.05; done; exit 13"  # what never began needs no `finally`
+    both_begun = "until [ -e deep ]; do sleep 0.05; done; exit 13"  # a group that never began runs no `finally`
     steps = f"""
     - for:
         parallel: true
@@ -226,14 +226,14 @@ def start(bench: Bench, made: Definition) -> subprocess.Popen[bytes]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent to look does not."""
+    """Whether a process runs. A zombie process does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-def test_mapped_ids_mpi_and_binding(bench: Bench) -> None:
+def test_options_for_mapped_ids_mpi_and_binding_take_effect(bench: Bench) -> None:
     outcome = bench.run(
         job("- run: {command: 'id -u; id -g', mapUid: 0, mapGid: 5, mpi: pmi2, disableCpuBinding: true}")
     )

@@ -1,4 +1,4 @@
-"""Every example does what its comment says: by the recorder that also runs one task, and (long) on a real cluster."""
+"""Every example does what its comment says, with the recorder that runs one task and (long) on a real cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.sbatch.store import SHOWN, Store
 from tests.sbatch.support import Bench
 from tests.slurm.support import Box
 
-# What each prints, without the names of steps; and its exit status, if that is not 0.
+# The output of each example without the names of steps, and its exit status if it is not 0.
 PRINTS: dict[str, list[str]] = {
     "catch": ["caught 42", "and on"],
     "condition": ["large, and the weather is fine"],
@@ -44,7 +44,7 @@ PRINTS: dict[str, list[str]] = {
     "launch-kept": ["the last step", "the launch ends last"],
     "launch-server": ["the server's answer", "the server is gone"],
     "module": [
-        "Hello, Ada Lovelace", "Hello, Ada Lovelace", "2 greetings, to nobody that is known here",
+        "Hello, Ada Lovelace", "Hello, Ada Lovelace", "2 greetings, to an unknown person",
         "work", "it was measured, and BEGAN is unknown",
     ],
     "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", SHOWN, "-" * 25],
@@ -61,9 +61,9 @@ ON_SLURM = {
     "each-node": ["wrote to the disk of a node"] * 4,
     "tasks": ["task 0 of 4", "task 1 of 4", "task 2 of 4", "task 3 of 4", "unbound", "unbound"],
 }
-ELSEWHERE = {"hello-world", "two-nodes", "sleep", "impossible"}  # run by the tests of the whole grid
-ELSEWHERE |= {path.stem for path in FOLDER.glob("network-*.yaml")}  # and of networks
-UNORDERED = {"tasks", "launch-kept"}  # steps at the same time print as Slurm brings it
+ELSEWHERE = {"hello-world", "two-nodes", "sleep", "impossible"}  # these run in the tests of the whole grid
+ELSEWHERE |= {path.stem for path in FOLDER.glob("network-*.yaml")}  # and in those of networks
+UNORDERED = {"tasks", "launch-kept"}  # parallel steps print in any order
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def bench(tmp_path: Path) -> Bench:
 
 @dataclass
 class Servers:
-    """What examples reach."""
+    """The servers of the examples."""
 
     store: Store
     bucket: Bucket
@@ -88,7 +88,7 @@ def servers(store: Store, bucket: Bucket) -> Servers:
 
 
 def example(name: str, servers: Servers) -> Definition:
-    """An example, with its web server and its bucket replaced by the test's."""
+    """An example with the test's web server and bucket in place of its own."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         member = tarfile.TarInfo("number")
@@ -101,7 +101,7 @@ def example(name: str, servers: Servers) -> Definition:
 
 
 def check_servers(name: str, servers: Servers) -> None:
-    """What an example sent is there."""
+    """Check that the servers received the output of the example."""
     if name == "output-http":
         assert servers.store.received == {"/result": b"result\n"}
     if name == "s3":
@@ -109,7 +109,7 @@ def check_servers(name: str, servers: Servers) -> None:
 
 
 def printed(name: str, output: str) -> list[str]:
-    """The lines of the job itself."""
+    """The lines that the job itself printed."""
     skipped = ("Running: ", "srun: ", "slurmstepd")
     lines = [line for line in output.splitlines() if not line.startswith(skipped)]
     return sorted(lines) if name in UNORDERED else lines

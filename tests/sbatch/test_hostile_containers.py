@@ -1,7 +1,7 @@
-"""Whatever text stands in the fields of a container, it arrives whole, and nothing of it is executed on the way.
+"""Any text in the fields of a container arrives unchanged, and none of it is executed on the way.
 
-`apptainer` and `enroot` are stand-ins as in `test_containers`; Enroot's runs the start-up script that it is
-given, so that quoting is tried to its end: by a plain shell inside of what would be the container.
+`apptainer` and `enroot` are stand-ins as in `test_containers`. The stand-in of Enroot runs its start-up script in a
+plain shell. This also tests the quoting inside the container.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from deepgrid.workflow.models import ContainerRun, Mount
 from tests.sbatch.hostile import CANARY, FIGURES, environments, hostile
 from tests.sbatch.support import Bench
 
-# Each notes what it got; a name that is no file's is taken literally, so nothing is made of it.
+# Each records its arguments. A name that is no file's name is used literally, so no file is created.
 STAND_INS = {
     "apptainer": """#!/bin/sh
 cat /proc/$$/environ >{root}/$2.env
@@ -41,7 +41,7 @@ esac
 }
 
 
-# What the stand-in of srun, a shell, has or makes of its own.
+# Variables that the stand-in of srun, a shell, sets itself.
 OF_A_SHELL = {"IFS", "PS4", "SHLVL", "PWD", "OLDPWD"}
 
 
@@ -73,7 +73,7 @@ def jobs(draw: st.DrawFn) -> Definition:
     texts = hostile()
     container, folder = draw(containers()), draw(st.none() | texts.map(lambda text: f"/proc/{text}"))
     env, command = draw(environments(texts)), draw(texts.filter(bool))
-    run = StepRun(command="", container=container, env=env)  # the entry point, so the stand-in goes on
+    run = StepRun(command="", container=container, env=env)  # the entry point, so that the stand-in continues
     if container.apptainer:
         run = StepRun(command=command, work_dir=folder, container=container, env=env)
     return Definition(resources=FIGURES, env=draw(environments(texts)), steps=(Step(name=draw(texts), run=run),))
@@ -134,12 +134,12 @@ def noted(path: Path) -> dict[str, bytes]:
 
 
 def netrc(text: str) -> str:
-    """As curl reads a quoted word of netrc."""
+    """Decode a quoted word of netrc like curl."""
     return re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r", "t": "\t"}.get(m[1], m[1]), text)
 
 
 def octal(text: str) -> str:
-    """As glibc reads a field of fstab."""
+    """Decode a field of fstab like glibc."""
     return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
 
 

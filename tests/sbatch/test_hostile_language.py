@@ -1,4 +1,4 @@
-"""Whatever text stands in any field, a script keeps its shape: nothing of it is executed, all of it arrives."""
+"""Any text in any field leaves the script intact: none of it is executed, and all of it arrives."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from deepgrid.errors import InputError
 from deepgrid.workflow import Definition, Step, StepRun, parse
 from tests.sbatch.hostile import CANARY, FIGURES, Case, cases, check, recorder
 
-AT_ONCE = 10  # cases an example: scripts wait for processes, so several run side by side
+AT_ONCE = 10  # cases per example; scripts wait for processes, so several run in parallel
 
 
 class Recorders:
-    """As many recorders as scripts run side by side."""
+    """As many recorders as scripts that run in parallel."""
 
     def __init__(self, pool: ThreadPoolExecutor, factory: pytest.TempPathFactory, count: int) -> None:
         self._pool = pool
@@ -63,8 +63,8 @@ def test_ten_thousand_hostile_definitions(recorders: Recorders, drawn: list[Case
     recorders.check(drawn)
 
 
-def test_the_recorder_would_see_what_is_executed(recorders: Recorders) -> None:
-    """`if` is code: what it touches is there, so the canary of another field would be seen as well."""
+def test_the_recorder_detects_executed_text(recorders: Recorders) -> None:
+    """`if` is code, and the file that it creates is found. So code in another field would be detected too."""
     bench = recorders.all[0]
     step = Step(if_=f"-z $(touch {bench.root}/{CANARY})", run=StepRun(command="x"))
     assert bench.run(Definition(resources=FIGURES, steps=(step,))).status == 0
@@ -74,8 +74,8 @@ def test_the_recorder_would_see_what_is_executed(recorders: Recorders) -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "command", "item"])
-def test_a_text_with_nul_is_refused_with_its_place(field: str) -> None:
-    """No argument and no variable can hold one."""
+def test_a_text_with_nul_is_refused_with_its_position(field: str) -> None:
+    """No argument and no variable can contain NUL."""
     text = '"a\\0b"'
     steps = {
         "name": f"- {{name: {text}, run: {{command: x}}}}",

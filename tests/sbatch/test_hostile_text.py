@@ -1,4 +1,4 @@
-"""Hostile text where the recorder does not look: folders that are made, the checkers, the quoting itself."""
+"""Hostile text outside the view of the recorder: created folders, the checkers, and the quoting itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_hostile_text_passes_the_checkers(one: str, other: str) -> None:
     assert "\r" not in script, "sbatch refuses scripts with carriage returns"
 
 
-def test_templates_cannot_put_out_unquoted_text() -> None:
+def test_templates_cannot_output_unquoted_text() -> None:
     with pytest.raises(TypeError, match="not quoted"):
         only_quoted("text")
     assert only_quoted(quote("a b")) == "'a b'"
@@ -50,6 +50,6 @@ def test_templates_cannot_put_out_unquoted_text() -> None:
 
 
 def test_a_step_may_have_any_ifs(bench: Bench) -> None:
-    """Bash mangles arrays when IFS is the byte that it marks words with."""
+    """Bash breaks arrays when IFS is the byte that it uses internally to mark words."""
     run = StepRun(command="printf '%s|' a 'b c'", env=(EnvVar(key="IFS", value="\x01"),))
     assert bench.run(Definition(resources=FIGURES, steps=(Step(name="a b", run=run),))).output == "Running: a b\na|b c|"

@@ -1,4 +1,4 @@
-"""Loops, one iteration after another and in parallel, with `srun` replaced by a recorder that also runs the command."""
+"""Sequential and parallel loops, with `srun` replaced by a recorder that also runs the command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_nested_loops_run_every_pair_and_restore_the_outer_value(bench: Bench) -
         ("name: x", []),
     ],
 )
-def test_loops_count_as_they_are_told(bench: Bench, source: str, values: list[str]) -> None:
+def test_loops_count_by_their_range(bench: Bench, source: str, values: list[str]) -> None:
     source = "" if source.startswith("name") else source + ","
     steps = f"- for: {{parallel: false, {source} steps: [{{run: {{command: 'echo \"$item$index\"'}}}}]}}"
     assert lines(bench, steps) == (0, values)
@@ -59,7 +59,7 @@ def test_the_first_iteration_that_fails_ends_the_others_at_once(bench: Bench) ->
 
 
 def test_an_iteration_that_is_killed_fails_the_loop(bench: Bench) -> None:
-    """It cannot say so itself."""
+    """A killed iteration cannot report its own failure."""
     kill_child_of_script = """up() { ps -o ppid= -p "$1" | tr -d ' '; }; me=$$
         until [ "$(up "$(up $me)")" = "$TESTER" ]; do me=$(up $me); done; kill -KILL $me"""
     item = {"run": {"command": f"if [ $item = b ]; then {kill_child_of_script}; fi"}}
@@ -69,7 +69,7 @@ def test_an_iteration_that_is_killed_fails_the_loop(bench: Bench) -> None:
 
 
 def test_parallel_iterations_overlap(bench: Bench) -> None:
-    """Each waits for all others to have begun: one after another they would never end."""
+    """Each iteration waits for the start of all others. One after another they would never end."""
     meet = 'touch "met.$item"; until [ -e met.a ] && [ -e met.b ] && [ -e met.c ]; do sleep 0.05; done; echo $item'
     status, out = lines(bench, f"- for: {{parallel: true, items: [a, b, c], steps: [{{run: {{command: '{meet}'}}}}]}}")
     assert (status, sorted(out)) == (0, ["a", "b", "c"])

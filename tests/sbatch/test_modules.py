@@ -1,4 +1,4 @@
-"""What a resolved module does in a script: inputs, private env file, outputs with a prefix, a scope of its own."""
+"""A resolved module in a script has inputs, a private env file, outputs with a prefix, and its own scope."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WRITES = r"""
 """
 
 
-def test_inputs_reach_the_modules_steps_and_outputs_the_later_ones_with_their_prefix(bench: Bench) -> None:
+def test_inputs_reach_the_module_and_outputs_reach_later_steps_with_a_prefix(bench: Bench) -> None:
     steps = "\n- run: {command: 'echo EARLIER=1 >>\"$DEEPSQUARE_ENV\"'}" + WRITES.replace("\n    ", "\n")
     check_script(render(job(steps), StoragePaths()))
     outcome = bench.run(job(steps, env="[{key: WHO, value: the job}]"))
@@ -95,7 +95,7 @@ def test_modules_in_modules_and_loops_keep_their_variables_apart(bench: Bench) -
     assert bench.left_behind() == []
 
 
-def test_a_modules_launches_end_with_it_and_its_failure_is_the_steps(bench: Bench) -> None:
+def test_launches_of_a_module_end_with_it_and_its_failure_fails_the_step(bench: Bench) -> None:
     steps = r"""
     - module:
         source: x
@@ -109,11 +109,11 @@ def test_a_modules_launches_end_with_it_and_its_failure_is_the_steps(bench: Benc
     - run: {command: 'echo next'}
     """
     outcome = bench.run(job(steps))
-    lines = [line for line in outcome.output.splitlines() if line != "Terminated"]  # said by some shells
+    lines = [line for line in outcome.output.splitlines() if line != "Terminated"]  # printed by some shells
     assert (outcome.status, lines) == (0, ["ended", "caught 5 nothing", "next"])
     assert bench.left_behind() == []
 
 
-def test_an_unresolved_module_is_never_overlooked() -> None:
+def test_an_unresolved_module_is_an_error() -> None:
     with pytest.raises(InputError, match=r"steps\[0\].use: the module is not resolved"):
         render(job("- use: {source: example.org/a/b}"), StoragePaths())

@@ -1,4 +1,4 @@
-"""Each example of a network does what its comment says; see test_networks.py."""
+"""Each example about networks does what its comment says; see test_networks.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Networks of steps, for real: slirp4netns, pasta and WireGuard carry real traffic of an ordinary account.
+"""Networks of steps: slirp4netns, pasta and WireGuard carry real traffic of an ordinary account.
 
-WireGuard is wireguard-go where the kernel has no device for it. `bore` is a stand-in that notes how it was called.
-On a machine without a usable /dev/net/tun each of these tests checks that the step says so, and fails with 69.
+WireGuard is wireguard-go if the kernel has no device for it. `bore` is a stand-in that records its calls. On a machine
+without a usable /dev/net/tun each of these tests checks that the step reports this and fails with 69.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE, Sandbox, has_tun
 
 HEAD = "resources: {tasks: 4, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\n"
 STACKS = ["slirp4netns", "pasta"]
-ACCOUNT = 12345 if os.getuid() == 0 else 0  # of scripts in the sandbox
-EITHER = ["slirp4netns", pytest.param("pasta", marks=pytest.mark.long)]  # quick tests need not show both
+ACCOUNT = 12345 if os.getuid() == 0 else 0  # the user id of scripts in the sandbox
+EITHER = ["slirp4netns", pytest.param("pasta", marks=pytest.mark.long)]  # the quick tests need only one
 
 
 def job(text: str) -> Definition:
@@ -45,8 +45,8 @@ exit 7"""
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_a_step_reaches_the_world_and_not_the_loopback_of_its_node(sandbox: Sandbox, stack: str) -> None:
-    """By default names are asked from the node's own name server; the status is the command's."""
+def test_a_step_reaches_the_internet_and_not_the_loopback_of_its_node(sandbox: Sandbox, stack: str) -> None:
+    """By default the step uses the node's name server. Its exit status is that of the command."""
     does(sandbox, step(stack, REACH), 7, ["world", "203.0.113.1"])
 
 
@@ -70,14 +70,14 @@ def test_a_step_sees_its_own_interfaces_folder_and_rights_only(sandbox: Sandbox,
 
 
 @pytest.mark.parametrize("stack", EITHER)
-def test_ids_are_mapped_once(sandbox: Sandbox, stack: str) -> None:
+def test_user_and_group_ids_are_mapped_once(sandbox: Sandbox, stack: str) -> None:
     command = "id -u; id -g; cat /proc/self/uid_map | tr -s ' '"
     does(sandbox, step(stack, command, "mapUid: 0\n    mapGid: 5"), 0, ["0", "5", f" 0 {ACCOUNT} 1"])
 
 
 @pytest.mark.parametrize("stack", EITHER)
 def test_after_term_the_network_lasts_as_long_as_the_command(sandbox: Sandbox, stack: str) -> None:
-    """Slurm signals all processes of a step. Nothing is left of it, which the sandbox looks after."""
+    """Slurm signals all processes of a step. The sandbox checks that no process is left."""
     command = f"""trap 'cat <>/dev/tcp/198.51.100.1/8080; echo bye; exit 3' TERM
 : >{sandbox.root}/up
 while :; do sleep 0.1; done 2>/dev/null"""
@@ -86,14 +86,14 @@ while :; do sleep 0.1; done 2>/dev/null"""
 
 
 @pytest.mark.parametrize("stack", EITHER)
-def test_when_a_step_is_killed_its_stack_goes_with_it(sandbox: Sandbox, stack: str) -> None:
-    """Only the outermost process is killed; what it started would never end by itself."""
+def test_a_killed_step_leaves_no_network_program(sandbox: Sandbox, stack: str) -> None:
+    """Only the outermost process is killed. Its children would never end by themselves."""
     command = f"(trap '' TERM; : >{sandbox.root}/up; exec sleep 1000) & exec sleep 1000"
     end = f"until [[ -e {sandbox.root}/up ]]; do sleep 0.05; done; rm {sandbox.root}/up; pkill -KILL -x unshare"
     does(sandbox, step(stack, command), 137, ["Killed"], meanwhile=end)
 
 
-def test_a_node_without_the_device_says_so(sandbox: Sandbox) -> None:
+def test_a_node_without_the_device_is_reported(sandbox: Sandbox) -> None:
     for stack in STACKS:
         outcome = sandbox.run(step(stack, "echo never"), hide_tun=True)
         assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, [NO_TUN])
@@ -109,15 +109,15 @@ def test_a_node_without_the_device_says_so(sandbox: Sandbox) -> None:
     ],
     ids=lambda value: value.partition(":")[0],
 )
-def test_a_node_without_a_program_says_so(sandbox: Sandbox, program: str, more: str) -> None:
-    """The sandbox hides it, wherever it lies; `bore` is nowhere."""
+def test_a_node_without_a_program_is_reported(sandbox: Sandbox, program: str, more: str) -> None:
+    """The sandbox hides the program in every folder; `bore` is not installed."""
     hide = f"for file in /{{usr/,}}{{s,}}bin/{program}; do [[ ! -e $file ]] || mount --bind /dev/null $file; done"
     outcome = sandbox.run(step("slirp4netns", "echo never", more), prepare=hide)
     assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, [CANNOT + f"this node has no {program}"])
 
 
-def test_a_stack_that_fails_says_why(sandbox: Sandbox) -> None:
-    """No way out of this machine is what pasta complains about; the step waits no longer for it."""
+def test_a_network_program_that_fails_is_reported(sandbox: Sandbox) -> None:
+    """Without a default route pasta fails, and the step does not wait for it."""
     if has_tun():
         outcome = sandbox.run(step("pasta", "echo never"), prepare="ip route del default")
         *reasons, sentence = outcome.output.splitlines()
@@ -130,7 +130,7 @@ def wg(*args: str, given: str = "") -> str:
 
 
 def test_wireguard_interfaces_come_up_in_the_order_of_the_list(sandbox: Sandbox) -> None:
-    """Real tunnels to a real peer in the sandbox's own network; keys are neither arguments nor files nor variables."""
+    """Real tunnels to a real peer in the sandbox's network. Keys are neither arguments nor files nor variables."""
     own, other, shared = wg("genkey"), wg("genkey"), wg("genpsk")
     public = {key: wg("pubkey", given=key) for key in (own, other)}
     (sandbox.root / "peer.conf").write_text(
@@ -198,7 +198,7 @@ def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
 
 @pytest.mark.long
 def test_a_virtual_network_leads_nowhere_else(sandbox: Sandbox) -> None:
-    """Not even for a step that sends into it what is for the world; without that route the name server answers."""
+    """Not even for a step that routes other traffic into it. Without that route the name server answers."""
     made = job("""virtualNetworks: [{name: lab, gatewayAddress: 10.7.0.1/24}]
 steps:
 - run:
@@ -223,7 +223,7 @@ def test_a_virtual_network_that_cannot_come_up_fails_the_job_at_its_start(sandbo
 
 @pytest.mark.parametrize("stack", EITHER)
 def test_tunnels_are_opened_again_and_end_with_the_step(sandbox: Sandbox, stack: str) -> None:
-    """Their secret is no argument, and no variable of the command."""
+    """Their secret is neither an argument nor a variable of the command."""
     with_bore(sandbox)
     interfaces = """customNetworkInterfaces:
     - bore: {boreAddress: 'bore.test:7835', targetPort: 80, secret: "a'$(x) b"}"""
@@ -236,7 +236,7 @@ def test_tunnels_are_opened_again_and_end_with_the_step(sandbox: Sandbox, stack:
 
 
 def test_hostile_variables_pass_through_a_namespace_unchanged_and_unexecuted(sandbox: Sandbox) -> None:
-    """BASH_ENV and its like are evaluated by a bash that is not told otherwise. Shells set what is left out."""
+    """By default bash evaluates BASH_ENV and similar variables. The omitted ones are set by shells themselves."""
     canary = sandbox.root / "canary"
     texts = [piece.format(c=canary) for piece in PIECES]
     names = [name for name in NAMES if name not in ("IFS", "SHLVL", "PWD", "OLDPWD")]

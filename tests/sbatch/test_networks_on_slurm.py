@@ -1,4 +1,4 @@
-"""Networks of steps on a real Slurm cluster: several tasks, two nodes, and how Slurm ends what it is told to end."""
+"""Networks of steps on a real Slurm cluster: several tasks, two nodes, and cancellation by Slurm."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_an_example_does_the_same_on_slurm(
 async def test_a_cancelled_job_leaves_no_network(
     node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
-    """Also where the command does not listen: then Slurm kills, and the kernel ends the rest."""
+    """Also if the command ignores the signal. Then Slurm kills it, and the kernel ends the rest."""
     mark = f"network-{key.job_id}"
     text = f"""
 env: [{{key: MARK, value: {mark}}}]
@@ -67,13 +67,13 @@ steps:
 
 
 def stacks_of(job: str) -> list[int]:
-    """Ids of the programs that carry the traffic of a Slurm job of this name; they have nothing of its environment."""
+    """The ids of the network programs of a Slurm job with this name. They do not have the job's environment."""
     found = subprocess.run(["pgrep", "-x", "slirp4netns"], check=False, capture_output=True, text=True).stdout
     return [int(pid) for pid in found.split() if f"/{job}." in folder_of(pid)]
 
 
 def folder_of(pid: str) -> str:
-    """Where a process works; empty for one that is ending."""
+    """The working folder of a process; empty if it is ending."""
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:

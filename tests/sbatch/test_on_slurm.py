@@ -1,4 +1,4 @@
-"""Scripts on a real Slurm cluster of two nodes: what the recorder of the other tests cannot show."""
+"""Scripts on a real Slurm cluster of two nodes, for promises that the recorder cannot show."""
 
 from __future__ import annotations
 

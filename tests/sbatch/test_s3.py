@@ -18,7 +18,7 @@ def bench(tmp_path: Path) -> Bench:
     return bench
 
 
-def test_input_is_all_that_begins_with_the_path(bench: Bench, bucket: Bucket) -> None:
+def test_input_is_every_object_that_begins_with_the_path(bench: Bench, bucket: Bucket) -> None:
     for key in ("in/a", "in/deep/b c", "inner", "other"):
         bucket.put(key, key.encode())
     outcome = run(bench, {"input": bucket.at("/in")}, 'cd "$DEEPSQUARE_INPUT"; find . -type f | LC_ALL=C sort')
@@ -28,12 +28,12 @@ def test_input_is_all_that_begins_with_the_path(bench: Bench, bucket: Bucket) ->
     assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "in/a")
 
 
-def test_an_input_that_is_not_there_fails_the_job_before_its_steps(bench: Bench, bucket: Bucket) -> None:
+def test_a_missing_input_fails_the_job_before_its_steps(bench: Bench, bucket: Bucket) -> None:
     outcome = run(bench, {"input": bucket.at("/none/"), "output": bucket.at("/out")}, "echo never")
     assert (outcome.status, outcome.calls, bucket.files()) == (1, [], {})
 
 
-def test_keys_are_no_arguments_and_stay_out_of_the_steps(bench: Bench, bucket: Bucket) -> None:
+def test_keys_are_no_arguments_and_do_not_reach_the_steps(bench: Bench, bucket: Bucket) -> None:
     bucket.put("in/a", b"word")
     transport = {"input": bucket.at("/in/"), "output": bucket.at("/out")}
     outcome = run(bench, transport, 'cp "$DEEPSQUARE_INPUT/a" "$DEEPSQUARE_OUTPUT"')
@@ -43,7 +43,7 @@ def test_keys_are_no_arguments_and_stay_out_of_the_steps(bench: Bench, bucket: B
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_output_is_synced_also_after_a_failure(bench: Bench, bucket: Bucket, clean: bool) -> None:
+def test_output_is_synced_after_a_failure_too(bench: Bench, bucket: Bucket, clean: bool) -> None:
     bucket.put("out/old", b"old")
     make = 'mkdir "$DEEPSQUARE_OUTPUT/d"; echo word >"$DEEPSQUARE_OUTPUT/d/-x y"; exit 3'
     outcome = run(bench, {"output": bucket.at("/out", deleteSync=clean)}, make)
@@ -51,16 +51,14 @@ def test_output_is_synced_also_after_a_failure(bench: Bench, bucket: Bucket, cle
     assert bucket.files() == {"out/d/-x y": b"word\n", **({} if clean else {"out/old": b"old"})}
 
 
-def test_an_output_that_cannot_be_sent_fails_a_job_that_went_well(bench: Bench, bucket: Bucket) -> None:
+def test_an_output_that_cannot_be_sent_fails_a_successful_job(bench: Bench, bucket: Bucket) -> None:
     nowhere = bucket.at("/out", bucketUrl="s3://nowhere")
     outcome = run(bench, {"output": nowhere}, 'echo x >"$DEEPSQUARE_OUTPUT/x"')
     assert outcome.status == 1
     assert "deepgrid: the output could not be sent" in outcome.output
 
 
-def test_continuous_sync_brings_output_out_while_a_step_runs_and_once_more_at_the_end(
-    bench: Bench, bucket: Bucket
-) -> None:
+def test_continuous_sync_sends_output_while_a_step_runs_and_again_at_the_end(bench: Bench, bucket: Bucket) -> None:
     head = {"output": bucket.at("/out"), "continuousOutputSync": True}
     seen = bench.root / "seen"
     command = f"""echo 1 >"$DEEPSQUARE_OUTPUT/first"; until [ -e {seen} ]; do sleep 0.05; done

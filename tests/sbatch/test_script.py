@@ -1,6 +1,6 @@
 """A rendered script does what its definition says, with `srun` replaced by a recorder.
 
-The recorder notes the environment and the arguments it got, byte for byte, then runs the command.
+The recorder saves its environment and arguments byte for byte, then runs the command.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_resource_figures_are_exported(bench: Bench) -> None:
     assert [call.env[name.encode()] for name in names] == [b"2", b"8", b"1000", b"2", b"1", b"16", b"16000"]
 
 
-def test_step_options_of_srun(bench: Bench) -> None:
+def test_each_step_passes_its_options_to_srun(bench: Bench) -> None:
     steps = """
     - run: {command: ':'}
     - name: all figures
@@ -59,7 +59,7 @@ def test_a_failing_step_ends_the_job_with_its_status_and_leaves_nothing(bench: B
     assert bench.left_behind() == []
 
 
-def test_steps_run_in_order_and_say_their_names(bench: Bench) -> None:
+def test_steps_run_in_order_and_print_their_names(bench: Bench) -> None:
     outcome = bench.run(job("- {name: one, run: {command: echo a}}\n- {name: only a name}\n- run: {command: echo b}"))
     assert outcome.output.splitlines() == ["Running: one", "a", "Running: only a name", "b"]
 
@@ -89,7 +89,7 @@ def test_a_storage_folder_that_is_a_link_is_not_used(tmp_path: Path, root: str) 
     assert [path.name for path in Path(getattr(bench.storage, root)).iterdir()] == [name], "what it made is gone"
 
 
-def test_a_missing_root_is_said_not_made(tmp_path: Path) -> None:
+def test_a_missing_storage_root_is_reported_and_not_created(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "bench")
     Path(bench.storage.disk_tmp).rmdir()
     outcome = bench.run(job("- run: {command: ':'}"))
@@ -105,7 +105,7 @@ def test_each_further_node_gets_its_private_disk_folder(bench: Bench) -> None:
     assert [outcome.calls[0].option(name) for name in ("nodes", "ntasks", "gpus")] == [b"2", b"2", b"0"]
 
 
-def test_a_disk_folder_that_is_taken_on_another_node_is_not_used(tmp_path: Path) -> None:
+def test_a_disk_folder_of_another_account_on_another_node_is_not_used(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "bench", execute=False)
     srun = bench.root / "bin" / "srun"
     srun.write_text(srun.read_text() + f'\n[ "$DEEPSQUARE_DISK_TMP" != {bench.storage.disk_tmp}/user-{os.getuid()} ]\n')
@@ -117,7 +117,7 @@ def test_a_disk_folder_that_is_taken_on_another_node_is_not_used(tmp_path: Path)
     assert not Path(used[0]).exists()
 
 
-def test_working_folder_is_made_and_entered(bench: Bench) -> None:
+def test_the_working_folder_is_created_and_entered(bench: Bench) -> None:
     folder = bench.root / "made $(touch canary)" / "-here's"
     steps = f"- run: {{command: 'pwd; exit 4', shell: /bin/bash, workDir: \"{folder}\"}}"
     outcome = bench.run(job(steps))
@@ -169,7 +169,7 @@ def test_variables_appended_to_the_env_file_reach_later_steps(bench: Bench) -> N
     assert b"OWN" not in third
 
 
-def test_a_job_without_srun_says_so(bench: Bench, tmp_path: Path) -> None:
+def test_a_job_without_srun_reports_it(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "bash").symlink_to("/bin/bash")
     outcome = bench.run(job("- run: {command: ':'}"), PATH=str(tmp_path))
     assert outcome.status == 127

@@ -53,21 +53,21 @@ def test_input_over_http_is_fetched_and_unpacked(
     assert ("unknown archive" in outcome.output) == (content == b"word")
 
 
-def test_an_input_that_is_not_there_fails_the_job_before_its_steps(bench: Bench, store: Store) -> None:
+def test_a_missing_input_fails_the_job_before_its_steps(bench: Bench, store: Store) -> None:
     output = {"http": {"url": store.url + "/out"}}
     outcome = run(bench, {"input": {"http": {"url": store.url + "/none"}}, "output": output}, "echo never")
     assert (outcome.status, outcome.calls, store.received) == (22, [], {})
 
 
 @pytest.mark.parametrize(("mode", "rights"), [(511, "777"), (448, "700"), (None, "700"), (0, "0")])
-def test_input_gets_the_rights_asked_for(bench: Bench, store: Store, mode: int | None, rights: str) -> None:
+def test_input_gets_the_requested_mode(bench: Bench, store: Store, mode: int | None, rights: str) -> None:
     store.files["/a.txt"] = b"word"
     head = {"input": {"http": {"url": store.url + "/a.txt"}}, "inputMode": mode}
     outcome = run(bench, head, 'stat -c %a "$DEEPSQUARE_INPUT"')
     assert (outcome.status, outcome.output.splitlines()[-1]) == (0, rights)
 
 
-def test_one_output_file_is_sent_as_it_is_and_the_reply_shown(bench: Bench, store: Store) -> None:
+def test_a_single_output_file_is_sent_unchanged_and_the_reply_is_shown(bench: Bench, store: Store) -> None:
     outcome = run(
         bench, {"output": {"http": {"url": store.url + "/out?t=1"}}}, 'echo result >"$DEEPSQUARE_OUTPUT/-x y"'
     )
@@ -76,7 +76,7 @@ def test_one_output_file_is_sent_as_it_is_and_the_reply_shown(bench: Bench, stor
     assert SHOWN in outcome.output.splitlines()
 
 
-def test_several_output_files_are_sent_zipped_also_after_a_failure(bench: Bench, store: Store) -> None:
+def test_several_output_files_are_sent_as_a_zip_file_after_a_failure_too(bench: Bench, store: Store) -> None:
     make = 'cd "$DEEPSQUARE_OUTPUT"; mkdir -p d; echo 1 >a; echo 2 >d/b; exit 5'
     outcome = run(bench, {"output": {"http": {"url": store.url + "/out"}}}, make)
     assert outcome.status == 5
@@ -87,15 +87,13 @@ def test_several_output_files_are_sent_zipped_also_after_a_failure(bench: Bench,
         }
 
 
-def test_no_output_sends_nothing(bench: Bench, store: Store) -> None:
+def test_an_empty_output_is_not_sent(bench: Bench, store: Store) -> None:
     outcome = run(bench, {"output": {"http": {"url": store.url + "/out"}}}, ":")
     assert (outcome.status, store.received) == (0, {})
 
 
 @pytest.mark.parametrize(("step", "status"), [(":", 22), ("exit 3", 3)])
-def test_an_output_that_is_refused_fails_a_job_that_went_well(
-    bench: Bench, store: Store, step: str, status: int
-) -> None:
+def test_a_refused_output_fails_a_successful_job(bench: Bench, store: Store, step: str, status: int) -> None:
     outcome = run(
         bench, {"output": {"http": {"url": store.url + "/closed"}}}, f'echo x >"$DEEPSQUARE_OUTPUT/x"; {step}'
     )
@@ -103,8 +101,8 @@ def test_an_output_that_is_refused_fails_a_job_that_went_well(
     assert "deepgrid: the output could not be sent" in outcome.output
 
 
-def test_addresses_are_no_arguments_and_no_variables(bench: Bench, store: Store) -> None:
-    """Presigned addresses are secrets, and every user of a node may read arguments."""
+def test_urls_are_neither_arguments_nor_variables(bench: Bench, store: Store) -> None:
+    """Presigned URLs are secrets, and every user of a node may read arguments."""
     store.files["/in?secret"] = b"word"
     curl = bench.root / "bin" / "curl"
     curl.write_text(f'#!/bin/sh\necho "$@" >>{bench.root}/arguments\nexec /usr/bin/curl "$@"\n')
@@ -116,7 +114,7 @@ def test_addresses_are_no_arguments_and_no_variables(bench: Bench, store: Store)
     assert not any(b"secret" in value for value in outcome.calls[0].env.values())
 
 
-def test_continuous_sync_over_http_is_said_to_be_none(bench: Bench, store: Store) -> None:
+def test_continuous_sync_over_http_gives_a_warning(bench: Bench, store: Store) -> None:
     head = {"output": {"http": {"url": store.url + "/out"}}, "continuousOutputSync": True}
     outcome = run(bench, head, 'echo x >"$DEEPSQUARE_OUTPUT/x"')
     assert (outcome.status, store.received) == (0, {"/out": b"x\n"})

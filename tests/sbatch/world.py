@@ -1,6 +1,6 @@
-"""The world of a sandbox: a greeting at the machine's address, one on its loopback, and two name servers.
+"""The network outside a sandbox: a greeting at the machine's address, one on its loopback, and two name servers.
 
-Prints a line as soon as it answers. Every name is 203.0.113.1 for the machine's name server, 203.0.113.2 for the other.
+Prints a line once it answers. The machine's name server resolves every name to 203.0.113.1, the other to 203.0.113.2.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 
 
 class Greeting(socketserver.BaseRequestHandler):
-    """Says where it was met."""
+    """Sends the name of the address at which it was reached."""
 
     def handle(self) -> None:
         host: str = self.server.server_address[0]  # type: ignore[attr-defined]
@@ -19,7 +19,7 @@ class Greeting(socketserver.BaseRequestHandler):
 
 
 class NameServer(socketserver.BaseRequestHandler):
-    """Answers each question of DNS for an address of IPv4 with one that says who answered; others with none."""
+    """Answers each DNS query for an IPv4 address with an address that identifies the server. Others get no address."""
 
     def handle(self) -> None:
         query, sender = self.request

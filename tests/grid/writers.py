@@ -14,7 +14,7 @@ from deployments.onemachine.grid import LocalGrid
 
 
 @asynccontextmanager
-async def acting(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
+async def writer_of(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
     """The writer with the key of `admin`, `operator`, `customer` or a cluster."""
     async with await Chain.connect(AddressBook.load(grid.book)) as chain:
         sender = Sender(chain, Wallet.load(grid.keys.file(name)))
@@ -25,9 +25,9 @@ async def acting(grid: LocalGrid, name: str) -> AsyncIterator[Writer]:
 
 
 @asynccontextmanager
-async def constants(grid: LocalGrid, *, claim_timeout: int = 0, top_up_slice: int = 0) -> AsyncIterator[None]:
+async def changed_constants(grid: LocalGrid, *, claim_timeout: int = 0, top_up_slice: int = 0) -> AsyncIterator[None]:
     """Change constants of the contract (in minutes) for the duration of the context; 0 keeps the current value."""
-    async with acting(grid, "admin") as admin:
+    async with writer_of(grid, "admin") as admin:
         before: Constants = await admin.chain.constants()
         changed = [
             (setter, value, standing)
