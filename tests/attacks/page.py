@@ -19,8 +19,8 @@ Every row is a test in `tests/attacks`, which carries the attack out against the
 attacker gains at most. This page is made of their markers by `tests/attacks/page.py`. What the attacks mean together,
 and what stays open, says [Security](security.md).
 
-    ./run test tests/attacks            the quick ones; the table of those that ran comes at the end
-    ./run test --long tests/attacks     those that take longer
+    ./run test tests/attacks            # the quick ones; the table of those that ran comes at the end
+    ./run test --long tests/attacks     # those that take longer
 """
 
 
