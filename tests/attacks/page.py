@@ -19,8 +19,8 @@ Every row is a test in `tests/attacks`. The test carries the attack out against 
 that the attacker gains. `tests/attacks/page.py` generates this page from the markers of the tests.
 [Security](security.md) describes the trust between the parties and the open risks.
 
-    ./run test tests/attacks            the quick ones; the table of those that ran comes at the end
-    ./run test --long tests/attacks     those that take longer
+    ./run test tests/attacks            # the quick ones; the table of those that ran comes at the end
+    ./run test --long tests/attacks     # those that take longer
 """
 
 

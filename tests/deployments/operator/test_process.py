@@ -1,4 +1,7 @@
-"""`dps operator serve`, set up as docs/how-to/operator.md says: it approves proposals, assigns jobs and takes jobs back."""
+"""`dps operator serve`, set up as docs/how-to/operator.md says.
+
+It approves proposals, assigns jobs and takes jobs back.
+"""
 
 from __future__ import annotations
 
