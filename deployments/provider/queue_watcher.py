@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.errors import GridError
 from deepgrid.provider import steering
 from deepgrid.provider.session import ProviderSession

@@ -12,7 +12,7 @@ from pathlib import Path
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from deepgrid.chain.client import Constants
+from deepgrid.chain.figures import Constants
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.job import JobDefinition
@@ -65,7 +65,7 @@ class MemoryChain:
 
     async def constants(self) -> Constants:
         self._up()
-        return Constants(self.minimum_wei, 20, 10, 1, 30)
+        return Constants(self.minimum_wei, 20, 10, 1, 30, 15)
 
     async def balance(self, address: str) -> int:
         self._up()
