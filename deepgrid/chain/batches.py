@@ -1,8 +1,8 @@
-"""Many things in one transaction: for who has many jobs at a time, a quarter of the gas and of the time.
+"""Many calls in one transaction: with many jobs at once, they take a quarter of the gas and of the time.
 
-A request is all or nothing. Of assignments and reports, one that lost a race is left out and told as Skipped, with
-what the contract would have said to the single call; the others are done. Malformed ones, and more than fits in a
-transaction, are found by halving.
+A batch of requests is all or nothing. In a batch of assignments or reports, an item that lost a race is returned as
+Skipped, with the error of the single call; the others are done. A batch that reverts as a whole is halved until the
+malformed items are found and each part fits in a transaction.
 
 Raises ContractError and InputError as the single calls of `writer.py` do.
 """
@@ -27,13 +27,13 @@ from deepgrid.lifecycle.states import JobStatus
 
 T = TypeVar("T")
 
-MOST_AT_ONCE = 100  # some 5 million gas at most, where a transaction may have 16 and a block 30
-LONGEST_ERROR_BYTES = 500  # what is stored on chain costs gas by the byte
+MOST_AT_ONCE = 100  # at most about 5 million gas; a transaction may have 16 million, a block 30
+LONGEST_ERROR_BYTES = 500  # each byte on chain costs gas
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job to be asked for; `delegate` lets the grid top it up from one's allowance."""
+    """A request of a job. `delegate` lets the grid top it up from the customer's allowance."""
 
     definition: JobDefinition
     locked_wei: int
@@ -43,9 +43,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a provider tells of a job: that it runs, or its end, after so many minutes.
+    """A provider's report: the job has run for `minutes`, and still runs or has ended.
 
-    `error` (cut at 500 bytes) is for the customer, `exit_status` is Slurm's wait status (768 for exit code 3).
+    `error` (cut at 500 bytes) is for the customer. `exit_status` is Slurm's wait status (768 for exit code 3).
     """
 
     job_id: int
@@ -57,7 +57,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A job just claimed: it may run `granted_minutes`."""
+    """A claimed job, which may run `granted_minutes`."""
 
     job_id: int
     customer: str
@@ -68,7 +68,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An item that was not done: its place among those given, its job, and why not."""
+    """A skipped item of a batch: its index, its job and its error."""
 
     index: int
     job_id: int
@@ -76,7 +76,7 @@ class Skipped:
 
 
 class BatchWriter:
-    """The grid as one changes it with one key, many jobs at a time."""
+    """Changes the grid with one key, many jobs per call."""
 
     def __init__(self, chain: Chain, sender: Sender) -> None:
         self.chain = chain
@@ -87,24 +87,24 @@ class BatchWriter:
         return self.sender.address
 
     async def request_jobs(self, requests: Sequence[Request]) -> list[int]:
-        """Ask for many jobs and lock their credits, all or none; returns their ids, in order.
+        """Request many jobs and lock their credits, all or none; returns their ids, in order.
 
-        The allowance must be there. Their texts and labels together must fit in one contract's code.
+        The allowance must already cover them. Their texts and labels together must fit in one contract's code.
         """
         receipt = await self._send("MetaScheduler", "requestNewJobs", [request_args(one) for one in requests])
         return [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
 
     async def meta_schedule_jobs(self, assignments: Sequence[tuple[int, str]]) -> list[Skipped]:
-        """Assign pending jobs (id, provider) and fix their prices; returns those that were not assigned."""
+        """Assign pending jobs (id, provider) and fix their prices; returns the skipped ones."""
         items = [(coded_id(job_id), provider) for job_id, provider in assignments]
         return await self._all_but_skipped("metaScheduleJobs", items)
 
     async def report_jobs(self, reports: Sequence[Report]) -> list[Skipped]:
-        """Report on many of one's jobs, of each at most once; ends settle theirs. Returns those not reported."""
+        """Report on many own jobs, at most once per job; an end settles the job. Returns the skipped ones."""
         return await self._all_but_skipped("providerSetJobStatuses", [report_args(one) for one in reports])
 
     async def claim_next_jobs(self, most: int) -> list[Claimed]:
-        """Claim up to `most` of the jobs that wait for this provider, in their order; fewer if they are large."""
+        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large."""
         while True:
             try:
                 receipt = await self._send("MetaScheduler", "claimNextJobs", most)
@@ -119,13 +119,13 @@ class BatchWriter:
     # -- parts -------------------------------------------------------------------------------
 
     async def _all_but_skipped(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[Skipped]:
-        """Call `function` with all `items` (job, ...), in as many transactions as it takes."""
+        """Call `function` with all `items` (job, ...), in as many transactions as needed."""
         starts = range(0, len(items), MOST_AT_ONCE)
         parts = await _all_of(self._part(function, items[at : at + MOST_AT_ONCE], at) for at in starts)
         return [skipped for part in parts for skipped in part]
 
     async def _part(self, function: str, items: Sequence[tuple[Any, ...]], first: int) -> list[Skipped]:
-        """One transaction; when it is refused as a whole, its halves. `first` is the place of its first item."""
+        """One transaction; if it reverts as a whole, its halves. `first` is the index of its first item."""
         try:
             receipt = await self._send("MetaScheduler", function, items)
         except ContractError as error:
@@ -159,7 +159,7 @@ class BatchWriter:
 
 
 async def _all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
-    """All results; an error is raised when every part has ended, so that none is at work behind one's back."""
+    """All results. An error is raised after every part has ended, so that none still runs unnoticed."""
     results = await asyncio.gather(*parts, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -168,19 +168,19 @@ async def _all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def request_args(request: Request) -> tuple[Any, ...]:
-    """A request as `requestNewJob` takes it, and an item of `requestNewJobs`."""
+    """A request as arguments of `requestNewJob`, and as an item of `requestNewJobs`."""
     return coded_definition(request.definition), request.locked_wei, coded_name(request.name), request.delegate
 
 
 def report_args(report: Report) -> tuple[Any, ...]:
-    """A report as `providerSetJobStatus` takes it, and an item of `providerSetJobStatuses`."""
+    """A report as arguments of `providerSetJobStatus`, and as an item of `providerSetJobStatuses`."""
     return (
         coded_id(report.job_id), int(report.status), report.minutes, short_error(report.error), report.exit_status,
     )  # fmt: skip
 
 
 def short_error(error: str) -> str:
-    """As much of a text for the customer as is kept on chain."""
+    """The beginning of an error text, as long as the chain keeps it."""
     return error.encode(errors="replace")[:LONGEST_ERROR_BYTES].decode(errors="ignore")
 
 

@@ -1,7 +1,6 @@
-"""The address book: the one JSON file that tells every role where its grid is.
+"""The address book: one JSON file with the addresses and endpoints of a grid, the same for every role.
 
-It holds addresses and endpoints, no secret, and may be published. It is written atomically and
-never silently replaced by the book of another chain.
+It holds no secret and may be published. It is written atomically. The book of another chain never replaces it silently.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ WsUrl = Annotated[str, AfterValidator(lambda text: _url(("ws", "wss"), text))]
 
 
 class AddressBook(BaseModel):
-    """One grid: its chain, contracts and services. Addresses are kept with their checksum.
+    """One grid: its chain, contracts and services. Addresses have their checksum.
 
-    `first_block` is the block of the oldest contract: nothing of the grid is older.
+    `first_block` is the block of the oldest contract: no event of the grid is older.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -70,9 +69,9 @@ class AddressBook(BaseModel):
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> AddressBook:
-        """The book at `path`, or where DEEPGRID_BOOK says, or at ~/.dps/grid.json.
+        """The book at `path`, else at DEEPGRID_BOOK, else at ~/.dps/grid.json.
 
-        Raises ConfigurationError when it is missing or not a valid book.
+        Raises ConfigurationError if it is missing or not a valid book.
         """
         where = book_path(path)
         try:
@@ -88,9 +87,9 @@ class AddressBook(BaseModel):
             raise ConfigurationError(f"The address book {where} is not valid: {_complaints(error)}.") from None
 
     def save(self, path: Path | str | None = None) -> Path:
-        """Write the book, atomically; returns where.
+        """Write the book atomically; returns its path.
 
-        Raises ConfigurationError when a book of another chain, or some other file, stands there.
+        Raises ConfigurationError if the path holds a book of another chain or another file.
         """
         where = book_path(path)
         self._refuse_foreign(where)
@@ -114,7 +113,7 @@ class AddressBook(BaseModel):
 
 
 def book_path(path: Path | str | None = None) -> Path:
-    """Where the book is looked for: `path`, else DEEPGRID_BOOK, else ~/.dps/grid.json."""
+    """Path of the book: `path`, else DEEPGRID_BOOK, else ~/.dps/grid.json."""
     return Path(path or os.environ.get(BOOK_VARIABLE) or DEFAULT_BOOK).expanduser()
 
 

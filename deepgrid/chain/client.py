@@ -1,19 +1,18 @@
-"""The grid as one reads it: jobs, providers, credits, always the truth of the newest block.
+"""Reads the grid: jobs, providers and credits, as of the newest block.
 
-Raises ChainError (transient) when the node does not answer, NotFound for what does not exist,
-ContractError for what a contract refuses.
+Raises ChainError (transient) if the node does not answer, NotFound for a missing job or provider, ContractError for a
+revert.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+from deepgrid.billing.entries import Settlement
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.figures import Constants as Constants
-from deepgrid.chain.figures import Cut
-from deepgrid.chain.history import Settlement, Transition, history, settlement
+from deepgrid.chain.figures import Constants, Cut, Queues, TrackRecord
+from deepgrid.chain.history import Transition, history, settlement
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node, read_chain_id
@@ -24,32 +23,13 @@ from deepgrid.chain.transactions.contract_errors import refusal, role_hash, too_
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
 
-JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas that nodes grant a call
+JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas limit of calls at nodes
 PROVIDERS_PER_CALL = 20
 IDS_PER_CALL = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Queues:
-    """How many jobs wait for a provider: to be claimed, to be cancelled, to be given more time."""
-
-    claimable: int
-    cancelling: int
-    topped_up: int
-
-
-@dataclass(frozen=True, slots=True)
-class TrackRecord:
-    """Jobs that a provider started, refused, panicked and let time out; survives its removal."""
-
-    started: int
-    refused: int
-    panicked: int
-    timed_out: int
-
-
 class Chain(Node):
-    """One grid on one chain; made by `connect`, closed by `async with` or `close`."""
+    """One grid on one chain. `connect` makes it; `async with` or `close` closes it."""
 
     def __init__(self, book: AddressBook, rpc: Rpc) -> None:
         super().__init__(rpc, book.chain_id)
@@ -57,9 +37,9 @@ class Chain(Node):
 
     @classmethod
     async def connect(cls, book: AddressBook, asked: Asked = lambda *_: None) -> Self:
-        """The grid of `book`; `asked` is told of each exchange with the node.
+        """The grid of `book`. `asked` is called after each exchange with the node.
 
-        Raises ConfigurationError when the node is on another chain, or has no contract where the book says.
+        Raises ConfigurationError if the node is on another chain, or has no contract at an address of the book.
         """
         chain = cls(book, Rpc(book.rpc_url, REQUEST_TIMEOUT_S, asked))
         try:
@@ -86,7 +66,7 @@ class Chain(Node):
             if not there:
                 raise ConfigurationError(
                     f"There is no {name} contract at {address}.",
-                    next_step="The chain was started anew: take its new address book.",
+                    next_step="The chain began anew: use its new address book.",
                 )
 
     # -- jobs --------------------------------------------------------------------------------
@@ -96,9 +76,9 @@ class Chain(Node):
         return (await self.jobs([job_id]))[0]
 
     async def jobs(self, job_ids: Sequence[int], block: int | None = None) -> list[Job]:
-        """These jobs, in this order, all from one request; as of the end of `block` if given.
+        """These jobs, in this order, from one request, as of the end of `block` if given.
 
-        Raises NotFound when one does not exist.
+        Raises NotFound if one does not exist.
         """
         pages = [job_ids[at : at + JOBS_PER_CALL] for at in range(0, len(job_ids), JOBS_PER_CALL)]
         requests = [("MetaScheduler", "getMany", [coded_id(job_id) for job_id in page]) for page in pages]
@@ -110,12 +90,12 @@ class Chain(Node):
                 raise NotFound(f"{what} not exist.") from None
             if not too_large(error) or len(job_ids) == 1:
                 raise
-            middle = len(job_ids) // 2  # jobs with thousands of labels: fewer at a time
+            middle = len(job_ids) // 2  # jobs with thousands of labels: read fewer at once
             return await self.jobs(job_ids[:middle], block) + await self.jobs(job_ids[middle:], block)
         return [job_of(raw, terms) for raws, all_terms in answers for raw, terms in zip(raws, all_terms, strict=True)]
 
     async def job_count(self, block: int | None = None) -> int:
-        """How many jobs there are; also the id of the last, as ids count from 1."""
+        """Number of jobs, which is also the id of the last one, as ids count from 1."""
         return int((await self._read_many([("MetaScheduler", "jobIdCounter")], block))[0])
 
     async def jobs_by_customer(self, customer: str) -> list[int]:
@@ -128,7 +108,7 @@ class Chain(Node):
                 return ids
 
     async def claimed_jobs(self, provider: str) -> list[int]:
-        """Ids of the jobs that `provider` has claimed and not ended, oldest claim first."""
+        """Ids of the jobs that `provider` has claimed and that have not ended, oldest claim first."""
         while True:
             ids, cursor = [], bytes(32)
             try:
@@ -142,15 +122,15 @@ class Chain(Node):
                     raise
 
     async def history(self, job_id: int) -> list[Transition]:
-        """Every change of the job's state, oldest first, beginning with its request. Raises NotFound."""
+        """All changes of the job's state, from its request on. Raises NotFound."""
         return await history(self, job_id, (await self._raw_job(job_id))["time"])
 
     async def settlement(self, job_id: int) -> Settlement | None:
-        """How the job's deposit was divided; None while the job is hot. Raises NotFound."""
+        """The division of the job's deposit; None while the job is hot. Raises NotFound."""
         return await settlement(self, job_id, (await self._raw_job(job_id))["time"])
 
     async def events(self, first_block: int, last_block: int, names: Sequence[str] = ()) -> list[Event]:
-        """Events of the MetaScheduler in these blocks (inclusive), of these `names` or all, in order."""
+        """Events of the MetaScheduler in these blocks (inclusive), with these `names` or all, in order."""
         contract = interface("MetaScheduler")
         topics = [contract.topic(name) for name in names] or contract.topics()
         wanted = {
@@ -165,11 +145,11 @@ class Chain(Node):
         return [event for event in decoded if event is not None]
 
     async def next_claimable(self, provider: str) -> bool:
-        """Whether a job waits to be claimed by `provider`."""
+        """Whether a job waits for a claim by `provider`."""
         return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
 
     async def queues(self, provider: str) -> Queues:
-        """What waits for `provider`, in one request."""
+        """Lengths of the queues of `provider`, from one request."""
         names = ("getClaimableJobQueueSize", "getCancellingJobQueueSize", "getTopUpJobQueueSize")
         return Queues(*await self._read_many([("MetaScheduler", name, provider) for name in names]))
 
@@ -178,12 +158,15 @@ class Chain(Node):
         return bool(await self._read("MetaScheduler", "enableRequestNewJob"))
 
     async def constants(self) -> Constants:
-        """The figures that bind new jobs."""
-        names = ("minimumAmount", "deepsquareCut", "claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin")
+        """The settings that apply to new jobs."""
+        names = (
+            "minimumAmount", "deepsquareCut", "claimJobTimeout", "cancellationFeeMinute", "topUpSliceDurationMin",
+            "billDurationDeltaMinute",
+        )  # fmt: skip
         return Constants(*await self._read_many([("MetaScheduler", name) for name in names]))
 
     async def cut(self) -> Cut:
-        """The platform's cut that binds new assignments, and the one that is announced."""
+        """The platform's cut for new assignments, and the announced next one."""
         names = ("deepsquareCut", "nextDeepsquareCut")
         percent, announced = await self._read_many([("MetaScheduler", name) for name in names])
         return Cut(percent, *announced)
@@ -200,12 +183,12 @@ class Chain(Node):
         return _provider(version, approved=approved is not None, waiting=proposed is not None)
 
     async def proposal(self, address: str) -> Provider | None:
-        """What the provider proposed and nobody approved yet."""
+        """The provider's proposal that waits for approval; None if none waits."""
         approved, proposed = await self._versions(address)
         return None if proposed is None else _provider(proposed, approved=approved is not None, waiting=True)
 
     async def providers(self) -> list[Provider]:
-        """All providers, approved, waiting and banned ones, in the order of their first registration."""
+        """All approved, waiting and banned providers, in the order of their first registration."""
         found: list[Provider] = []
         cursor, most = 0, PROVIDERS_PER_CALL
         while True:
@@ -214,14 +197,14 @@ class Chain(Node):
             except ContractError as error:
                 if not too_large(error) or most == 1:
                     raise
-                most //= 2  # providers with thousands of nodes or labels
+                most //= 2  # providers with thousands of nodes or labels: read fewer at once
                 continue
             found += [_provider(e["provider"], approved=e["approved"], waiting=e["waitingForApproval"]) for e in page]
             if cursor == 0:
                 return found
 
     async def track_record(self, provider: str) -> TrackRecord:
-        """What the provider did so far; zeros for one that nobody knows."""
+        """The provider's counters; all 0 for an unknown address."""
         raw = await self._read("ProviderManager", "getRecord", provider)
         return TrackRecord(raw["started"], raw["refused"], raw["panicked"], raw["timedOut"])
 
@@ -233,15 +216,15 @@ class Chain(Node):
     # -- credits and roles -------------------------------------------------------------------
 
     async def balance(self, address: str, block: int | None = None) -> int:
-        """Credits of `address`, wei; as of the end of `block` if given."""
+        """Credits of `address` in wei, as of the end of `block` if given."""
         return int((await self._read_many([("Credit", "balanceOf", address)], block))[0])
 
     async def allowance(self, owner: str) -> int:
-        """Credits of `owner` that the grid may lock for jobs, wei."""
+        """Credits of `owner` in wei that the grid may lock for jobs."""
         return int(await self._read("Credit", "allowance", owner, self.book.meta_scheduler))
 
     async def platform_cut(self, block: int | None = None) -> int:
-        """Cut that the platform kept and did not withdraw yet, wei; as of the end of `block` if given."""
+        """The platform's cut in wei that was not withdrawn yet, as of the end of `block` if given."""
         return int((await self._read_many([("MetaScheduler", "platformCut")], block))[0])
 
     async def has_role(self, role: str, address: str, contract: str = "MetaScheduler") -> bool:
@@ -251,7 +234,7 @@ class Chain(Node):
     # -- reading -----------------------------------------------------------------------------
 
     def address_of(self, contract: str) -> str:
-        """Where a contract stands, by its name in `abi.CONTRACTS`."""
+        """Address of a contract by its name in `contract.CONTRACTS`."""
         book = self.book
         return {
             "MetaScheduler": book.meta_scheduler, "Credit": book.credit, "ProviderManager": book.provider_manager,
@@ -270,7 +253,7 @@ class Chain(Node):
         return (await self._read_many([(contract, function, *args)]))[0]
 
     async def _read_many(self, reads: Sequence[tuple[Any, ...]], block: int | None = None) -> list[Any]:
-        """Results of calls (contract, function, *args), from one HTTP request."""
+        """Results of calls (contract, function, *args) from one HTTP request."""
         at = "latest" if block is None else hex(block)
         requests: list[Request] = [
             ("eth_call", [{"to": self.address_of(contract), "data": interface(contract).encode(name, *args)}, at])

@@ -1,4 +1,4 @@
-"""The figures of the contract that bind new jobs."""
+"""Typed answers of the contracts: settings, queue lengths and counters."""
 
 from __future__ import annotations
 
@@ -7,22 +7,46 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Figures of the contract: least deposit (wei), platform's cut (percent), times (minutes)."""
+    """Settings that apply to new jobs: minimum deposit (wei), platform's cut (percent), times (minutes).
+
+    `report_tolerance_minutes`: a report may exceed the possible time by this much before the contract emits
+    BilledTooMuchEvent. The excess is never billed.
+    """
 
     minimum_wei: int
     cut_percent: int
     claim_timeout_minutes: int
     cancellation_fee_minutes: int
     top_up_slice_minutes: int
+    report_tolerance_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The platform's cut in percent, and the one of which notice was given.
+    """The platform's cut in percent, and the announced next one.
 
-    That one can be in force from unix second `next_from` on; both are 0 when no notice is open.
+    The next one can take effect from unix second `next_from` on. Both are 0 when no notice is open.
     """
 
     percent: int
     next_percent: int
     next_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Number of jobs that wait for a provider: to be claimed, to be cancelled, to get more time."""
+
+    claimable: int
+    cancelling: int
+    topped_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """Numbers of jobs that a provider started, refused, panicked and let time out. Survives its removal."""
+
+    started: int
+    refused: int
+    panicked: int
+    timed_out: int

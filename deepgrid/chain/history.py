@@ -1,4 +1,4 @@
-"""What happened to one job, from the contract's events, and how its deposit was divided."""
+"""The history of one job from the contract's events, and the division of its deposit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from deepgrid.billing.entries import Settlement as Settlement
+from deepgrid.billing.entries import Settlement
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.node import Block
@@ -16,8 +16,8 @@ from deepgrid.lifecycle.states import JobStatus
 BLOCKS_PER_QUERY = 2000
 
 
-class Blocks(Protocol):
-    """What is read of a chain."""
+class EventSource(Protocol):
+    """The part of a chain that this module reads."""
 
     book: AddressBook
 
@@ -28,7 +28,7 @@ class Blocks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A change of a job's state; `before` is None for its request. `at` is the block's time, unix seconds."""
+    """A change of a job's state; `before` is None for its request. `at` is the block's time in unix seconds."""
 
     before: JobStatus | None
     after: JobStatus
@@ -37,10 +37,10 @@ class Transition:
     tx_hash: str
 
 
-async def history(chain: Blocks, job_id: int, times: dict[str, int]) -> list[Transition]:
+async def history(chain: EventSource, job_id: int, times: dict[str, int]) -> list[Transition]:
     """Transitions of the job whose struct JobTime is `times`.
 
-    The events are not indexed, so the blocks between its request and its last change are read.
+    Events have no indexed fields, so this reads all blocks from the job's request to its last change.
     """
     last = times["blockNumberStateChange"]
     first = await first_block_at(chain, times["submit"], chain.book.first_block, last)
@@ -60,8 +60,8 @@ async def history(chain: Blocks, job_id: int, times: dict[str, int]) -> list[Tra
     ]  # fmt: skip
 
 
-async def settlement(chain: Blocks, job_id: int, times: dict[str, int]) -> Settlement | None:
-    """The settlement of the job whose struct JobTime is `times`: an end is a job's last change."""
+async def settlement(chain: EventSource, job_id: int, times: dict[str, int]) -> Settlement | None:
+    """The settlement of the job whose struct JobTime is `times`: the end is a job's last change."""
     if times["end"] == 0:
         return None
     block = times["blockNumberStateChange"]
@@ -77,12 +77,12 @@ async def settlement(chain: Blocks, job_id: int, times: dict[str, int]) -> Settl
 
 
 def job_of_event(event: Event) -> int | None:
-    """Id of the job that an event is about, None for events about no job."""
+    """Id of the event's job; None for an event without a job."""
     coded = event.args.get("jobId")
     return None if coded is None else int.from_bytes(coded, "big")
 
 
-async def _times(chain: Blocks, events: list[Event]) -> dict[int, int]:
+async def _times(chain: EventSource, events: list[Event]) -> dict[int, int]:
     numbers = sorted({event.block for event in events})
     blocks = await chain.blocks(numbers)
     if None in blocks:
@@ -90,12 +90,12 @@ async def _times(chain: Blocks, events: list[Event]) -> dict[int, int]:
     return {block.number: block.timestamp for block in blocks if block is not None}
 
 
-async def first_block_at(chain: Blocks, time: int, low: int, high: int) -> int:
-    """Number of the first block between `low` and `high` that is not older than `time`."""
+async def first_block_at(chain: EventSource, time: int, low: int, high: int) -> int:
+    """Number of the first block from `low` to `high` that is not older than `time`."""
     while low < high:
         middle = (low + high) // 2
         (block,) = await chain.blocks([middle])
-        if block is None or block.timestamp < time:  # None: too old for this node to keep
+        if block is None or block.timestamp < time:  # None: the node no longer keeps this block
             low = middle + 1
         else:
             high = middle

@@ -1,15 +1,16 @@
-"""The chain's side of the books: what the contract told, and what the token moved, over a period.
+"""The chain's side of the books: the contract's events and the token's transfers over a period.
 
-Both are read from the period's first block up to the newest one, page by page; then the jobs concerned and the
-contract's figures are read as of that very block. So nothing is lost between two questions, and nodes need not
-keep old states. Each transfer gets its purpose from where its log stands: the contract takes a deposit just
-before it tells of the job, and pays just after it tells of the settlement; of a top-up its transaction tells.
+Both are read in pages, from the period's first block up to the newest one. Then the jobs and the contract's settings
+are read as of the same newest block. So nothing is lost between two reads, and nodes need not keep old states. The
+position of a transfer's log gives its purpose: the contract takes a deposit just before the job's event, and pays just
+after the settlement's event. For a top-up, the transaction's call gives the purpose.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from deepgrid.billing.entries import Claim, GivenBack, Ledger, Purpose, Settlement, Span, Transfer
@@ -24,31 +25,46 @@ from deepgrid.errors import ChainError
 
 T = TypeVar("T")
 
-BLOCKS_PER_PAGE = 2000
-ITEMS_PER_BATCH = 200
-TOLD = ("JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent")
+NAMES = ("JobCreated", "ClaimJobEvent", "JobRefusedEvent", "JobSettledEvent", "BilledTooMuchEvent")
 
 
-async def read_ledger(chain: Chain, span: Span, hot: Iterable[int] = (), provider: str | None = None) -> Ledger:
-    """The entries of the whole grid over `span`, with the jobs that they are about: all, or those of `provider`.
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """Sizes of the requests: blocks per page of logs, and items per JSON-RPC batch."""
 
-    `hot` names jobs that may have been hot all the time, of which nothing is told. Raises ChainError, transient
-    when the chain went back meanwhile.
+    blocks_per_page: int = 2000
+    items_per_batch: int = 200
+
+
+DEFAULTS = LedgerSettings()
+
+
+async def read_ledger(
+    chain: Chain,
+    span: Span,
+    hot: Iterable[int] = (),
+    provider: str | None = None,
+    settings: LedgerSettings = DEFAULTS,
+) -> Ledger:
+    """The entries of the whole grid over `span`, with their jobs: all, or those of `provider`.
+
+    `hot` adds jobs that may have been hot all the time, without any event. Raises ChainError, which is transient if
+    the chain went back meanwhile.
     """
     head = await chain.head()
     first = await _first_block(chain, span.since, head)
     end = await _first_block(chain, span.until, head)
-    told, moved = await _read_logs(chain, first, head.number)
-    newest = await chain.head()  # the rest takes no time, so that nodes still have the state of this block
-    for logs, later in zip((told, moved), await _read_logs(chain, head.number + 1, newest.number), strict=True):
-        logs += later
+    told, moved = await _read_logs(chain, first, head.number, settings)
+    newest = await chain.head()  # the rest is quick, so nodes still have the state of this block
+    later = await _read_logs(chain, head.number + 1, newest.number, settings)
+    told, moved = told + later[0], moved + later[1]
     ids = sorted({_job(event) for event in told if provider in (None, event.args.get("provider"))} | set(hot))
     jobs, constants, balance, cut = await asyncio.gather(
         chain.jobs(ids, newest.number), chain.constants(),
         chain.balance(chain.book.meta_scheduler, newest.number), chain.platform_cut(newest.number),
     )  # fmt: skip
-    transfers = await _transfers(chain, told, moved)
-    times = await _times(chain, told, (head, newest))
+    transfers = await _transfers(chain, told, moved, settings)
+    times = await _times(chain, told, (head, newest), settings)
     return Ledger(
         first_block=first, last_block=end - 1 if end <= head.number else newest.number, head_block=newest.number,
         requested={_job(event): event.block for event in told if event.name == "JobCreated"},
@@ -63,10 +79,10 @@ async def read_ledger(chain: Chain, span: Span, hot: Iterable[int] = (), provide
     )  # fmt: skip
 
 
-async def read_older_strays(chain: Chain, ledger: Ledger) -> int:
-    """Credits, wei, that came to the contract before the ledger begins and belong to no job."""
-    told, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1)
-    transfers = await _transfers(chain, told, moved)
+async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettings = DEFAULTS) -> int:
+    """Credits in wei that the contract got before the ledger begins, and that belong to no job."""
+    told, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1, settings)
+    transfers = await _transfers(chain, told, moved, settings)
     return sum(transfer.wei for transfer in transfers if transfer.purpose is Purpose.STRAY)
 
 
@@ -74,43 +90,46 @@ async def read_older_strays(chain: Chain, ledger: Ledger) -> int:
 
 
 async def _first_block(chain: Chain, time: int, head: Block) -> int:
-    """The first block not older than `time`; the one after `head` when there is none yet."""
+    """The first block that is not older than `time`; the one after `head` if there is none yet."""
     if head.timestamp < time:
         return head.number + 1
     return await first_block_at(chain, time, min(chain.book.first_block, head.number), head.number)
 
 
-async def _times(chain: Chain, told: Sequence[Event], heads: Sequence[Block]) -> dict[int, int]:
-    """Times of the blocks that claims and settlements stand in; checks that the chain did not go back."""
+async def _times(
+    chain: Chain, told: Sequence[Event], heads: Sequence[Block], settings: LedgerSettings
+) -> dict[int, int]:
+    """Times of the blocks with claims and settlements. Checks that the chain did not go back."""
     numbers = {event.block for event in told if event.name in ("ClaimJobEvent", "JobSettledEvent")}
-    blocks = await _in_batches(sorted(numbers | {head.number for head in heads}), chain.blocks)
+    wanted = sorted(numbers | {head.number for head in heads})
+    blocks = [block for some in _batches(wanted, settings) for block in await chain.blocks(some)]
     found = {block.number: block for block in blocks if block is not None}
     if None in blocks or any(found[head.number].hash != head.hash for head in heads):
         raise ChainError("The chain went back while the books were read.")
     return {number: block.timestamp for number, block in found.items()}
 
 
-async def _in_batches(items: Sequence[int], read: Callable[[list[int]], Awaitable[list[T]]]) -> list[T]:
-    batches = [list(items[at : at + ITEMS_PER_BATCH]) for at in range(0, len(items), ITEMS_PER_BATCH)]
-    return [found for batch in batches for found in await read(batch)]
+def _batches(items: Sequence[T], settings: LedgerSettings) -> Iterator[list[T]]:
+    for at in range(0, len(items), settings.items_per_batch):
+        yield list(items[at : at + settings.items_per_batch])
 
 
 # -- logs ------------------------------------------------------------------------------------
 
 
-async def _read_logs(chain: Chain, first: int, last: int) -> tuple[list[Event], list[Event]]:
-    """What the MetaScheduler told, and the transfers of credits to and from it, in these blocks, in order."""
+async def _read_logs(chain: Chain, first: int, last: int, settings: LedgerSettings) -> tuple[list[Event], list[Event]]:
+    """Events of the MetaScheduler, and transfers of credits to and from it, in these blocks, in order."""
     told: list[Event] = []
     moved: list[Event] = []
-    for start in range(first, last + 1, BLOCKS_PER_PAGE):
-        end = min(last, start + BLOCKS_PER_PAGE - 1)
-        told += await _page(start, end, lambda low, high: chain.events(low, high, TOLD))
+    for start in range(first, last + 1, settings.blocks_per_page):
+        end = min(last, start + settings.blocks_per_page - 1)
+        told += await _page(start, end, lambda low, high: chain.events(low, high, NAMES))
         moved += await _page(start, end, lambda low, high: _credit_transfers(chain, low, high))
     return told, moved
 
 
 async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]]) -> list[Event]:
-    """One page; a node that finds it too long is asked for its halves."""
+    """One page. If the node refuses it as too long, reads its halves."""
     try:
         return await read(first, last)
     except NodeRefused as refused:
@@ -133,16 +152,16 @@ async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
     return [found[place] for place in sorted(found)]
 
 
-async def _transfers(chain: Chain, told: Sequence[Event], moved: Sequence[Event]) -> tuple[Transfer, ...]:
-    """The transfers with their purposes; where no event explains one, its transaction is read."""
+async def _transfers(
+    chain: Chain, told: Sequence[Event], moved: Sequence[Event], settings: LedgerSettings
+) -> tuple[Transfer, ...]:
+    """The transfers with their purposes. If no event explains a transfer, its transaction is read."""
     contract = chain.book.meta_scheduler
     unexplained = {t.tx_hash for t in with_purposes(told, moved, contract, {}) if t.purpose is Purpose.STRAY}
     if not unexplained:
         return with_purposes(told, moved, contract, {})
     top_ups: dict[str, int] = {}
-    hashes = sorted(unexplained)
-    for at in range(0, len(hashes), ITEMS_PER_BATCH):
-        some = hashes[at : at + ITEMS_PER_BATCH]
+    for some in _batches(sorted(unexplained), settings):
         answers = await chain.rpc.batch([("eth_getTransactionByHash", [tx_hash]) for tx_hash in some])
         with making_sense("a transaction"):
             found = {tx: top_up_of(raw["to"], raw["input"], contract) for tx, raw in zip(some, answers, strict=True)}

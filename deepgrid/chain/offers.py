@@ -1,17 +1,23 @@
-"""What a provider offers on chain: the approved version, the proposed one, and how they differ."""
+"""Offers of a provider on chain: the approved version, the proposal, their differences, and the proposal's hash."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
+from eth_utils.crypto import keccak
+
 from deepgrid.chain.client import Chain
+from deepgrid.chain.node.contract import interface
+from deepgrid.chain.node.values import coded_hardware, coded_labels, coded_prices
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 
+SELECTOR_DIGITS = len("0x") + 8
+
 
 class Standing(Enum):
-    """How a provider stands with the operator, in words that follow its name."""
+    """The standing of a provider, as a phrase that follows its name."""
 
     UNKNOWN = "is not registered"
     WAITING = "waits for approval"
@@ -32,7 +38,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What stands on chain for a provider: what is in force, and what it proposed and nobody approved yet."""
+    """Both versions of a provider on chain: the approved one, and the proposal that waits for approval."""
 
     approved: Provider | None
     proposed: Provider | None
@@ -53,7 +59,7 @@ class Versions:
 
 
 async def read_versions(chain: Chain, address: str) -> Versions:
-    """What the chain says of the provider at `address`."""
+    """Read both versions of the provider at `address`."""
     proposed = await chain.proposal(address)
     try:
         found = await chain.provider(address)
@@ -63,7 +69,7 @@ async def read_versions(chain: Chain, address: str) -> Versions:
 
 
 def differences(old: Provider | None, hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> tuple[str, ...]:
-    """What would change, a line each, `what: old -> new`; for a first registration all of it."""
+    """Each difference as a line `name: old -> new`; for a first registration the whole offer."""
     before = _facts(old.hardware, old.prices, old.labels) if old else {}
     after = _facts(hardware, prices, labels)
     keys = sorted(before.keys() | after.keys(), key=lambda key: (key.startswith("label "), key))
@@ -74,6 +80,18 @@ def differences(old: Provider | None, hardware: Hardware, prices: Prices, labels
     )
 
 
+def proposal_hash(proposed: Provider) -> bytes:
+    """The hash with which the operator approves exactly the proposal that it has read.
+
+    It is the contract's own: keccak256 of the ABI-encoded arguments of `register` (hardware, prices, labels). Compute
+    it from the offer that was read and judged; never read it from the chain. A label that is not UTF-8 is read with
+    replacement characters. Such a proposal has another hash on chain, so it cannot be approved.
+    """
+    arguments = coded_hardware(proposed.hardware), coded_prices(proposed.prices), coded_labels(proposed.labels)
+    call = interface("ProviderManager").encode("register", *arguments)
+    return keccak(bytes.fromhex(call[SELECTOR_DIGITS:]))
+
+
 def _facts(hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> dict[str, str]:
     figures = {
         "CPUs by node": hardware.cpus_per_node,
@@ -82,8 +100,8 @@ def _facts(hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> dic
     }
     return {
         **{name: ", ".join(map(str, each)) for name, each in figures.items()},
-        "wei a CPU and minute": str(prices.cpu_wei_per_minute),
-        "wei a GPU and minute": str(prices.gpu_wei_per_minute),
-        "wei a MB and minute": str(prices.mem_wei_per_mb_minute),
+        "wei per CPU and minute": str(prices.cpu_wei_per_minute),
+        "wei per GPU and minute": str(prices.gpu_wei_per_minute),
+        "wei per MB and minute": str(prices.mem_wei_per_mb_minute),
         **{f"label {label.key}": label.value for label in labels},
     }

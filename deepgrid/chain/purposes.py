@@ -1,4 +1,4 @@
-"""What each transfer of credits to or from the MetaScheduler was for. Pure: decoded logs in, entries out."""
+"""The purpose of each transfer of credits to or from the MetaScheduler. Pure: decoded logs in, entries out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ID_HEX_DIGITS = 64
 def with_purposes(
     told: Sequence[Event], moved: Sequence[Event], contract: str, top_ups: Mapping[str, int]
 ) -> tuple[Transfer, ...]:
-    """`moved` (Transfer logs) with the purposes that the contract's events `told` in the same transactions give.
+    """Transfer logs `moved` with their purposes, from the contract's events `told` in the same transactions.
 
-    `top_ups` has the job that a transaction topped up, by hash.
+    `top_ups` maps the hash of a transaction to the job that it topped up.
     """
     logs = sorted([*told, *moved], key=lambda log: (log.block, log.log_index))
     found: list[Transfer] = []
@@ -31,7 +31,7 @@ def with_purposes(
 
 
 def top_up_of(to: str | None, call_data: str, contract: str) -> int | None:
-    """The job that a transaction with this call data tops up, None when it does not."""
+    """The job that a transaction with this call data tops up; None if it tops up none."""
     if to is None or to.lower() != contract.lower():
         return None
     scheduler = interface("MetaScheduler")
@@ -48,8 +48,8 @@ class _Reader:
     contract: str
     topped_up: int | None
     found: list[Transfer] = field(default_factory=list)
-    taken: list[Event] = field(default_factory=list)  # transfers to the contract that nothing explained yet
-    due: list[tuple[Purpose, int, str]] = field(default_factory=list)  # payments to come: why, job, payee
+    taken: list[Event] = field(default_factory=list)  # transfers to the contract without an explanation so far
+    due: list[tuple[Purpose, int, str]] = field(default_factory=list)  # expected payments: purpose, job, payee
 
     def read(self, log: Event) -> None:
         if log.name == "JobCreated" and self.taken:

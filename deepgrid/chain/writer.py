@@ -1,6 +1,6 @@
-"""What one may do on the grid, one typed method each; every one waits until it is mined.
+"""Changes the grid with one typed method per call. Each method waits until its transaction is mined.
 
-Raises ContractError for what a contract refuses, InputError for what cannot be said on chain.
+Raises ContractError for a revert, InputError for values that do not fit on chain.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ TOP_UP_GAS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class ToppedUp:
-    """A job that was topped up: its whole limit now, in minutes from its start."""
+    """A job that was topped up, and its new limit in minutes from its start."""
 
     job_id: int
     limit_minutes: int
 
 
 class Writer(BatchWriter):
-    """The grid as one changes it with one key."""
+    """Changes the grid with one key."""
 
     # -- customer ----------------------------------------------------------------------------
 
     async def approve(self, amount_wei: int) -> Receipt:
-        """Let the grid lock up to `amount_wei` of one's credits."""
+        """Let the grid lock up to `amount_wei` of the own credits."""
         return await self._send("Credit", "approve", self.chain.book.meta_scheduler, amount_wei)
 
     async def request_job(
         self, definition: JobDefinition, locked_wei: int, name: str, delegate: bool = False,
         *, approve_first: int | None = None,
     ) -> int:  # fmt: skip
-        """Ask for a job and lock `locked_wei` for it; returns its id.
+        """Request a job and lock `locked_wei` for it; returns its id.
 
-        `delegate` lets the grid top the job up from one's allowance. With `approve_first` (wei) the
-        allowance is set in the same go, both transactions back to back.
+        `delegate` lets the grid top the job up from the own allowance. With `approve_first` (wei) a transaction
+        just before sets the allowance.
         """
         args = request_args(Request(definition, locked_wei, name, delegate))
         if approve_first is None:
@@ -61,16 +61,16 @@ class Writer(BatchWriter):
         return int.from_bytes(self._event(receipt, "NewJobRequestEvent").args["jobId"], "big")
 
     async def cancel_job(self, job_id: int) -> Receipt:
-        """Cancel one's job: at once before its claim, from then on by request to its provider."""
+        """Cancel an own job: at once before its claim, from then on by request to its provider."""
         try:
             return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
-        except ContractError:  # a claim came first, and a request takes more gas than was estimated; or it is refused
+        except ContractError:  # a claim came first, so a request takes more gas than estimated; or it is refused
             return await self._send("MetaScheduler", "cancelJob", coded_id(job_id))
 
     async def top_up(self, job_id: int, amount_wei: int, *, approve_first: int | None = None) -> Receipt:
-        """Lock `amount_wei` more on a claimed job, which lasts longer by it; anyone may pay.
+        """Lock `amount_wei` more on a claimed job, which may then run longer; anyone may pay.
 
-        With `approve_first` (wei) the allowance is set in the same go.
+        With `approve_first` (wei) a transaction just before sets the allowance.
         """
         args = (coded_id(job_id), amount_wei)
         if approve_first is None:
@@ -83,71 +83,71 @@ class Writer(BatchWriter):
         return receipt
 
     async def set_delegate_spending(self, job_id: int, allowed: bool) -> Receipt:
-        """Allow or forbid that the grid tops one's job up from one's allowance."""
+        """Allow or forbid the grid to top an own job up from the own allowance."""
         return await self._send("MetaScheduler", "setDelegateSpendingAuthority", coded_id(job_id), allowed)
 
     async def time_out(self, job_id: int) -> Receipt:
-        """Take a job from a provider that did not act in time; it is PENDING again, or PANICKED if it was running."""
+        """Take a job from a provider that did not act in time. It becomes PENDING, or PANICKED if it was running."""
         return await self._send("MetaScheduler", "timeoutJob", coded_id(job_id))
 
     async def transfer(self, to: str, amount_wei: int) -> Receipt:
-        """Give credits away."""
+        """Transfer credits."""
         return await self._send("Credit", "transfer", to, amount_wei)
 
     async def give_gas_money(self, to: str, amount_wei: int) -> Receipt:
-        """Give away some of the chain's own currency, which pays for transactions."""
+        """Transfer some of the chain's own currency, which pays for transactions."""
         return await self.sender.send(Call("A transfer", to, "0x", amount_wei))
 
     # -- operator ----------------------------------------------------------------------------
 
     async def meta_schedule(self, job_id: int, provider: str) -> Receipt:
-        """Assign a pending job to a provider; fixes its price."""
+        """Assign a pending job to a provider and fix its price."""
         return await self._send("MetaScheduler", "metaSchedule", coded_id(job_id), provider)
 
     async def approve_proposal(self, provider: str, looked_at: bytes) -> Receipt:
-        """Put a provider's proposal in force, if it still is the one that was looked at.
+        """Approve a provider's proposal if it still is the one that the operator has read.
 
-        `looked_at` is the `proposal_hash` of that one. Raises ContractError `ProposalChanged` when another one waits.
+        `looked_at` is the `proposal_hash` of that one. Raises ContractError `ProposalChanged` if another one waits.
         """
         return await self._send("ProviderManager", "approveProposal", provider, looked_at)
 
     async def remove_provider(self, provider: str) -> Receipt:
-        """Take a provider off the list, proposal and approved version alike."""
+        """Remove a provider with its proposal and its approved version."""
         return await self._send("ProviderManager", "remove", provider)
 
     async def ban_provider(self, provider: str) -> Receipt:
-        """Bar a provider from new jobs and from claims; its running jobs are settled as usual."""
+        """Bar a provider from new jobs and from claims. Its running jobs are settled as usual."""
         return await self._send("ProviderManager", "ban", provider)
 
     async def unban_provider(self, provider: str) -> Receipt:
-        """Lift a ban; what was approved before is in force again."""
+        """Lift a ban. The version that was approved before is in force again."""
         return await self._send("ProviderManager", "unban", provider)
 
     async def top_up_delegated(self, job_id: int) -> Receipt:
-        """Buy one slice of time for a job from its customer's allowance, as the customer allowed."""
+        """Buy one slice of time from the customer's allowance, for a job with spending authority."""
         return await self._send("MetaScheduler", "topUpJobDelegate", coded_id(job_id))
 
     async def panic_job(self, job_id: int, error: str) -> Receipt:
-        """End a hot job with a full refund, whatever ran; `error` is for the customer."""
+        """End a hot job with a full refund, however long it ran; `error` is for the customer."""
         return await self._send("MetaScheduler", "panicJob", coded_id(job_id), short_error(error))
 
     async def set_constant(self, setter: str, value: int) -> Receipt:
-        """Change a figure of the contract by its setter, such as `setClaimJobTimeout` (the owner's key).
+        """Change a setting of the contract by its setter, such as `setClaimJobTimeout` (the owner's key).
 
-        `setDeepsquareCut` gives notice only, see `apply_cut`.
+        `setDeepsquareCut` only gives notice, see `apply_cut`.
         """
         return await self._send("MetaScheduler", setter, value)
 
     async def apply_cut(self) -> Receipt:
-        """Put the announced cut of the platform in force, once its notice period is over (anybody's key)."""
+        """Put the announced cut of the platform in force after its notice period (any key)."""
         return await self._send("MetaScheduler", "applyDeepsquareCut")
 
     async def accept_requests(self, accepted: bool) -> Receipt:
-        """Let new jobs in, or keep them out; jobs that there are go on (the admin's key)."""
+        """Open or close the grid for new jobs. Existing jobs go on (the admin's key)."""
         return await self._send("MetaScheduler", "setEnableRequestNewJob", accepted)
 
     async def withdraw_cut(self, amount_wei: int) -> Receipt:
-        """Take what the platform kept of settled jobs (the admin's key)."""
+        """Withdraw the platform's cut of settled jobs (the admin's key)."""
         return await self._send("MetaScheduler", "withdrawAdmin", amount_wei)
 
     async def mint(self, to: str, amount_wei: int) -> Receipt:
@@ -157,24 +157,24 @@ class Writer(BatchWriter):
     # -- provider ----------------------------------------------------------------------------
 
     async def register(self, hardware: Hardware, prices: Prices, labels: tuple[Label, ...]) -> Receipt:
-        """Propose oneself as a provider, or a change of what one offers; the operator approves it."""
+        """Propose the own account as a provider, or a change of its offer. The operator approves it."""
         return await self._send(
             "ProviderManager", "register", coded_hardware(hardware), coded_prices(prices), coded_labels(labels)
         )
 
     async def claim_next(self) -> Claimed | None:
-        """Claim the job that waits longest for this provider; None when none waits."""
+        """Claim the job that has waited longest for this provider; None if none waits."""
         return next(iter(await self.claim_next_jobs(1)), None)
 
     async def claim_next_cancelling(self) -> int | None:
-        """Take one's oldest cancel request off its queue; the job's id, None when there is none."""
+        """Take the oldest cancel request off the own queue; the job's id, or None if the queue is empty."""
         receipt = await self._unless_empty("claimNextCancellingJob")
         if receipt is None:
             return None
         return int.from_bytes(self._event(receipt, "ClaimNextCancellingJobEvent").args["jobId"], "big")
 
     async def claim_next_top_up(self) -> ToppedUp | None:
-        """Take one's oldest top-up off its queue; None when there is none."""
+        """Take the oldest top-up off the own queue; None if the queue is empty."""
         receipt = await self._unless_empty("claimNextTopUpJob")
         if receipt is None:
             return None
@@ -182,7 +182,7 @@ class Writer(BatchWriter):
         return ToppedUp(int.from_bytes(args["jobId"], "big"), args["maxDurationMinute"])
 
     async def refuse_job(self, job_id: int) -> Receipt:
-        """Give an assigned or claimed job back before it runs."""
+        """Refuse an assigned or claimed job before it runs."""
         return await self._send("MetaScheduler", "refuseJob", coded_id(job_id))
 
     async def set_running(self, job_id: int, elapsed_minutes: int) -> Receipt:
@@ -192,7 +192,7 @@ class Writer(BatchWriter):
     async def settle(
         self, job_id: int, status: JobStatus, minutes: int, error: str = "", exit_status: int = 0
     ) -> Receipt:
-        """Report a job's end, billing `minutes`; `error` (cut at 500 bytes) is for the customer.
+        """Report a job's end and bill `minutes`. `error` (cut at 500 bytes) is for the customer.
 
         `exit_status` is Slurm's wait status (768 for exit code 3).
         """
@@ -202,7 +202,7 @@ class Writer(BatchWriter):
         return await self._send("MetaScheduler", "providerSetJobStatus", *report_args(report))
 
     async def _unless_empty(self, function: str) -> Receipt | None:
-        """Take the first of a queue; None when the queue is empty."""
+        """Call `function`, which takes an item off a queue; None if the queue is empty."""
         try:
             return await self._send("MetaScheduler", function)
         except ContractError as error:
@@ -212,7 +212,7 @@ class Writer(BatchWriter):
 
 
 def _request_gas(definition: JobDefinition) -> int:
-    """Gas that is enough for any request of this size; what is not used is not paid."""
+    """Gas that is enough for any request of this size. Unused gas costs nothing."""
     labels: list[Label | Affinity] = [*definition.uses, *definition.affinity]
     text = len(definition.definition_hash) + sum(len((label.key + label.value).encode()) for label in labels)
     return REQUEST_GAS + REQUEST_GAS_PER_LABEL * len(labels) + REQUEST_GAS_PER_TEXT_BYTE * text

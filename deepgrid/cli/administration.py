@@ -133,6 +133,7 @@ async def _show(chain: Chain, *, as_json: bool, wei: bool) -> None:
     print(f"claim-timeout     {plural(figures.claim_timeout_minutes, 'minute')}")
     print(f"cancellation-fee  {plural(figures.cancellation_fee_minutes, 'minute')}")
     print(f"top-up-slice      {plural(figures.top_up_slice_minutes, 'minute')}")
+    print(f"report-tolerance  {plural(figures.report_tolerance_minutes, 'minute')}")
     print(f"New jobs are {'accepted' if is_open else 'refused'}.")
     print(f"{shown(kept_wei, wei=False)} credits of cut can be withdrawn.")
 
@@ -148,6 +149,7 @@ def _as_json(figures: Constants, cut: Cut, kept_wei: int, *, is_open: bool) -> d
         "announced_cut_percent": cut.next_percent if cut.next_from else None,
         "announced_cut_from": cut.next_from or None, "claim_timeout_minutes": figures.claim_timeout_minutes,
         "cancellation_fee_minutes": figures.cancellation_fee_minutes,
-        "top_up_slice_minutes": figures.top_up_slice_minutes, "accepts_new_jobs": is_open,
+        "top_up_slice_minutes": figures.top_up_slice_minutes,
+        "report_tolerance_minutes": figures.report_tolerance_minutes, "accepts_new_jobs": is_open,
         "platform_cut_wei": str(kept_wei),
     }  # fmt: skip

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
+from deepgrid.billing.entries import Settlement
 from deepgrid.billing.formulas import bill
-from deepgrid.chain.history import Settlement, Transition
+from deepgrid.chain.history import Transition
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.text import plural
 from deepgrid.lifecycle.job import Job

@@ -6,9 +6,8 @@ import string
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.chain.client import Queues, TrackRecord
-from deepgrid.chain.offers import Versions, differences
-from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.figures import Queues, TrackRecord
+from deepgrid.chain.offers import Versions, differences, proposal_hash
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.story import NAME_LABEL, cluster_name
 from deepgrid.cli.text import plural

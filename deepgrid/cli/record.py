@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.chain.history import Settlement, Transition
+from deepgrid.billing.entries import Settlement
+from deepgrid.chain.history import Transition
 from deepgrid.cli.bill import bill_as_json, running_cost, show_bill, show_transactions
 from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.screen import STYLES, Screen

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.offers import proposal_hash
 from deepgrid.errors import ContractError, NotFound
 from deepgrid.operator.session import OperatorSession
 from deepgrid.scheduling.proposals import Proposal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from deepgrid.chain.client import Constants
+from deepgrid.chain.figures import Constants
 from deepgrid.lifecycle.job import Job
 
 

@@ -13,7 +13,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.deploy.deploy import deploy_to_book
 from deepgrid.chain.deploy.roles import Roles
-from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.offers import proposal_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer

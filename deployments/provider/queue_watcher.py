@@ -9,7 +9,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.errors import GridError
 from deepgrid.provider import steering
 from deepgrid.provider.session import ProviderSession

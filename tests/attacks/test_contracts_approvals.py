@@ -15,7 +15,7 @@ from eth_abi.abi import encode
 
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.values import coded_hardware, coded_labels, coded_prices
-from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.offers import proposal_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.values import coded_definition, coded_id
-from deepgrid.chain.proposal import proposal_hash
+from deepgrid.chain.offers import proposal_hash
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.settings import SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from tests.chain.anvil import Anvil
 from tests.chain.grid import until
 
 GWEI = 10**9
+IMPATIENT = SenderSettings(stall_s=0.3, lost_s=0.5)
 
 
 def in_pool(anvil: Anvil, address: str) -> list[int]:
@@ -29,7 +31,11 @@ class Bare:
         self.node = node
         self.wallet = Wallet.create(folder / "keys" / "key")
         anvil.fund(self.wallet.address)
-        self.sender = Sender(node, self.wallet)
+        self.sender = self.new_sender(IMPATIENT)
+
+    def new_sender(self, settings: SenderSettings = IMPATIENT) -> Sender:
+        """Another sender of the key, as another process would have."""
+        return Sender(self.node, Wallet.load(self.wallet.key_file or ""), settings)
 
     def send(self, sender: Sender | None = None, timeout_s: float = 60) -> asyncio.Task[Receipt]:
         """Start sending a transaction that does nothing."""

@@ -10,7 +10,6 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.node import Node
-from deepgrid.chain.transactions import in_flight as flight
 from tests.chain.anvil import Anvil
 from tests.chain.bare import Bare
 from tests.chain.grid import Grid, People, build, gather_people
@@ -74,9 +73,7 @@ def idle_anvil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anvil]:
 
 
 @pytest.fixture
-async def bare(idle_anvil: Anvil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bare]:
-    monkeypatch.setattr(flight, "STALL_S", 0.3)
-    monkeypatch.setattr(flight, "LOST_S", 0.5)
+async def bare(idle_anvil: Anvil, tmp_path: Path) -> AsyncIterator[Bare]:
     async with await Node.at(idle_anvil.url) as node:
         found = Bare(idle_anvil, node, tmp_path)
         yield found

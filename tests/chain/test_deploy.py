@@ -9,8 +9,7 @@ import pytest
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.deploy.deploy import deploy, deploy_to_book
-from deepgrid.chain.deploy.deploy import deploy as deploy_module
+from deepgrid.chain.deploy.deploy import DeploySettings, deploy, deploy_to_book
 from deepgrid.chain.deploy.roles import Roles
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
@@ -147,14 +146,14 @@ async def test_what_waits_in_the_pool_is_waited_for(
     idle_anvil.fund(admin.address)
     where = tmp_path / "book" / "grid.json"
     duties = Roles((admin.address,), (), (admin.address,))
-    monkeypatch.setattr(deploy_module, "UNDER_WAY_WAIT_S", 0.1)
+    impatient = DeploySettings(in_flight_wait_s=0.1)
     monkeypatch.setattr(Sender, "send", functools.partialmethod(Sender.send, timeout_s=1.5))
     for step in range(6):
         with pytest.raises(ChainError, match="was not mined within"):
-            await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS)
+            await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS, settings=impatient)
         assert in_pool(idle_anvil, admin.address) == [step]
         with pytest.raises(ChainError, match="Run this again when it is mined"):
-            await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS)
+            await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS, settings=impatient)
         idle_anvil.mine()
     _book, sent = await deploy_to_book(where, idle_anvil.url, admin, duties, ENDPOINTS)
     assert sent == 0
@@ -170,7 +169,7 @@ async def test_an_unfinished_deployment_belongs_to_its_key(
     with pytest.raises(Killed):
         await deploy_to_book(where, grid.anvil.url, first, Roles.all_of(first.address), ENDPOINTS)
     monkeypatch.undo()
-    with pytest.raises(ConfigurationError, match=f"by {first.address} that is not finished"):
+    with pytest.raises(ConfigurationError, match=f"unfinished deployment on chain .* by {first.address}"):
         await deploy_to_book(where, grid.anvil.url, other, Roles.all_of(other.address), ENDPOINTS)
     assert grid.anvil.call("eth_getTransactionCount", other.address, "pending") == "0x0"
 

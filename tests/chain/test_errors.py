@@ -76,7 +76,7 @@ def test_every_error_becomes_one_sentence_with_its_arguments(name: str) -> None:
         (bytes.fromhex("4e487b71") + encode(["uint256"], [0x77]), "0x77"),
         (b"\xde\xad\xbe\xef", "an unknown reason (0xdeadbeef)"),
         (b"", "no reason"),
-        (selector(ERRORS["InsufficientFunds"]) + b"\0", "cannot be read"),
+        (selector(ERRORS["InsufficientFunds"]) + b"\0", "cannot be decoded"),
     ],
 )  # fmt: skip
 def test_decoding(data: bytes, message: str) -> None:

@@ -53,5 +53,5 @@ async def test_a_log_that_only_looks_like_an_event_is_told(chain: Chain, people:
     assert contract.event({**log, "topics": [interface("Credit").topic("Approval")]}) is None
     transition = contract.topic("JobTransitionEvent")
     for fields in ({"topics": [transition, "0x" + "00" * 32]}, {"topics": [transition], "data": "0x01"}):
-        with pytest.raises(ChainError, match="not from this grid"):
+        with pytest.raises(ChainError, match="does not come from this grid"):
             contract.event({**log, **fields})

@@ -6,30 +6,27 @@ import asyncio
 import fcntl
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from deepgrid.chain.node.node import Node
-from deepgrid.chain.transactions import sender as sender_module
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
-from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError
-from tests.chain.bare import Bare
+from tests.chain.bare import IMPATIENT, Bare
 from tests.chain.grid import Grid, People, until
 
 
-async def test_senders_of_one_key_take_turns(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender_module, "HOLD_S", 0.3)
-    other = Sender(bare.node, Wallet.load(bare.wallet.key_file or ""))
-    tasks = [bare.send(sender) for _ in range(5) for sender in (bare.sender, other)]
+async def test_senders_of_one_key_take_turns(bare: Bare) -> None:
+    senders = [bare.new_sender(replace(IMPATIENT, hold_s=0.3)) for _ in range(2)]
+    tasks = [bare.send(sender) for _ in range(5) for sender in senders]
     await bare.mine_until_done(*tasks)
     assert bare.mined() == 10
 
 
-async def test_busy_sender_lets_others_in(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender_module, "HOLD_S", 0.2)
-    busy, other = bare.sender, Sender(bare.node, Wallet.load(bare.wallet.key_file or ""))
+async def test_busy_sender_lets_others_in(bare: Bare) -> None:
+    busy, other = (bare.new_sender(replace(IMPATIENT, hold_s=0.2)) for _ in range(2))
     one = bare.send(other)
     flood: list[asyncio.Task[Receipt]] = []
 
@@ -44,15 +41,15 @@ async def test_busy_sender_lets_others_in(bare: Bare, monkeypatch: pytest.Monkey
     assert bare.mined() == len(flood) + 1
 
 
-async def test_waiting_for_the_key_is_bounded(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender_module, "LEASE_WAIT_S", 0.2)
+async def test_waiting_for_the_key_is_bounded(bare: Bare) -> None:
+    sender = bare.new_sender(replace(IMPATIENT, lease_wait_s=0.2))
     assert bare.wallet.lease_file is not None
     with bare.wallet.lease_file.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(ChainError, match="Another process") as refused:
-            await bare.send()
+            await bare.send(sender)
         assert refused.value.transient
-    await bare.mine_until_done(bare.send())
+    await bare.mine_until_done(bare.send(sender))
 
 
 OTHER_PROCESS = """

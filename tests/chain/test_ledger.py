@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from deepgrid.billing.entries import Ledger, Purpose, Span
-from deepgrid.chain import ledger as ledger_module
 from deepgrid.chain.client import Chain
-from deepgrid.chain.ledger import read_ledger, read_older_strays
+from deepgrid.chain.ledger import LedgerSettings, read_ledger, read_older_strays
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, RATE, Grid, People
 
@@ -98,15 +95,13 @@ async def test_a_refused_job_is_given_back(people: People) -> None:
     assert [one.provider for one in ledger.given_back if one.job_id == job_id] == [people.provider.address]
 
 
-async def test_short_pages_give_the_same_books(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_short_pages_give_the_same_books(people: People) -> None:
     since = await people.chain.now()
     for _ in range(2):
         job_id = await people.running()
         await people.provider.settle(job_id, JobStatus.FAILED, 1)
-    whole = await ledger_of(people.chain, since)
-    monkeypatch.setattr(ledger_module, "BLOCKS_PER_PAGE", 3)
-    monkeypatch.setattr(ledger_module, "ITEMS_PER_BATCH", 2)
-    assert await ledger_of(people.chain, since) == whole
+    span, short = Span(since, FOR_EVER), LedgerSettings(blocks_per_page=3, items_per_batch=2)
+    assert await read_ledger(people.chain, span, settings=short) == await read_ledger(people.chain, span)
 
 
 async def test_the_platforms_withdrawal_is_told_from_payments(people: People) -> None:

@@ -124,7 +124,7 @@ def test_log_of_a_contract_that_only_looks_like_ours() -> None:
     contract = interface("MetaScheduler")
     log = {"topics": [contract.topic("JobTransitionEvent")], "data": "0x" + "ff" * 96}
     where = {"blockNumber": "0x1", "blockHash": "0x", "transactionHash": "0x", "logIndex": "0x0"}
-    with pytest.raises(ChainError, match="not from this grid"):
+    with pytest.raises(ChainError, match="does not come from this grid"):
         contract.event({**log, **where, "transactionIndex": "0x0", "address": "0x" + "00" * 20})
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from deepgrid.chain.transactions import in_flight as flight
+from deepgrid.chain.transactions.settings import DEFAULTS
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.errors import ChainError
-from tests.chain.bare import GWEI, Bare, in_pool
+from tests.chain.bare import GWEI, IMPATIENT, Bare, in_pool
 from tests.chain.grid import Grid, People, until
 
 MANY = 200
@@ -39,7 +40,7 @@ async def test_passed_over_transactions_offer_more(bare: Bare) -> None:
     tasks = [bare.send() for _ in range(3)]
     await until(lambda: bare.in_pool() == [0, 1, 2])
     before = [int(one["maxPriorityFeePerGas"], 16) for one in _in_pool(bare)]
-    _mine_without_them(bare, flight.PATIENCE_BLOCKS)
+    _mine_without_them(bare, DEFAULTS.patience_blocks)
     await until(lambda: all(int(one["maxPriorityFeePerGas"], 16) > 1.1 * before[0] for one in _in_pool(bare)))
     receipts = await bare.mine_until_done(*tasks)
     assert bare.mined() == 3
@@ -47,13 +48,12 @@ async def test_passed_over_transactions_offer_more(bare: Bare) -> None:
 
 
 @pytest.mark.long
-async def test_offers_stop_somewhere(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flight, "PATIENCE_BLOCKS", 0)  # each look finds it passed over
-    monkeypatch.setattr(flight, "STALL_S", 0.0)
-    task = bare.send()
+async def test_the_fee_of_a_transaction_has_a_limit(bare: Bare) -> None:
+    """Each poll finds the transaction passed over and raises its fee, up to a multiple of the usual fee."""
+    task = bare.send(bare.new_sender(replace(IMPATIENT, patience_blocks=0, stall_s=0.0)))
     await until(lambda: bare.in_pool() == [0])
     first = bare.fee_in_pool()
-    await until(lambda: bare.fee_in_pool() > flight.MOST_TIMES / 2 * first)
+    await until(lambda: bare.fee_in_pool() > DEFAULTS.highest_fee_multiple / 2 * first)
     looks = [bare.fee_in_pool()]
 
     def unchanged() -> bool:
@@ -61,7 +61,7 @@ async def test_offers_stop_somewhere(bare: Bare, monkeypatch: pytest.MonkeyPatch
         return len(looks) > 40 and len(set(looks[-40:])) == 1
 
     await until(unchanged)
-    assert looks[-1] <= 2 * flight.MOST_TIMES * first
+    assert looks[-1] <= 2 * DEFAULTS.highest_fee_multiple * first
     await bare.mine_until_done(task)
 
 
@@ -71,7 +71,7 @@ async def test_original_is_mined_though_it_was_replaced(bare: Bare) -> None:
     await until(lambda: bare.in_pool() == [0])
     original = _in_pool(bare)[0]["hash"]
     raw = bare.anvil.call("eth_getRawTransactionByHash", original)
-    _mine_without_them(bare, flight.PATIENCE_BLOCKS)
+    _mine_without_them(bare, DEFAULTS.patience_blocks)
     await until(lambda: [one["hash"] for one in _in_pool(bare)] not in ([], [original]))
     bare.anvil.call("anvil_dropTransaction", _in_pool(bare)[0]["hash"])
     bare.anvil.call("eth_sendRawTransaction", raw)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepgrid.chain.client import Queues, TrackRecord
+from deepgrid.chain.figures import Queues, TrackRecord
 from deepgrid.errors import ContractError, NotFound
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.chain.history import job_of_event
 from deepgrid.chain.node.abi import Event
 from deepgrid.lifecycle.decide import LOST, REQUEUED

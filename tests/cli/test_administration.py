@@ -24,9 +24,13 @@ async def test_constants_are_shown_and_set_by_the_owner(live: Live, dps: Dps, ch
         shown = json.loads((await dps.run("operator", "constants", "--json")).out)
         assert (shown["claim_timeout_minutes"], shown["minimum_wei"]) == (7, str(5 * CREDIT // 2))
         assert "minimum           2.5 credits\n" in (await dps.run("operator", "constants")).out
+        assert (await dps.run("operator", "constants", "report-tolerance", "21", *owner)).status == 0
+        assert json.loads((await dps.run("operator", "constants", "--json")).out)["report_tolerance_minutes"] == 21
+        assert "report-tolerance  21 minutes\n" in (await dps.run("operator", "constants")).out
     finally:
         await dps.run("operator", "constants", "claim-timeout", str(before.claim_timeout_minutes), *owner)
         await dps.run("operator", "constants", "minimum", str(before.minimum_wei), "--wei", *owner)
+        await dps.run("operator", "constants", "report-tolerance", str(before.report_tolerance_minutes), *owner)
     assert await chain.constants() == before
 
 

@@ -25,12 +25,12 @@ async def test_status_shows_what_an_approval_would_change(dps: Dps, provider: Pa
     )
     shown = (await dps.run("provider", "status", provider.address)).out
     assert "is approved; a change waits for approval." in shown
-    assert f"wei a CPU and minute  {CREDIT // 2} -> {CREDIT}" in shown
+    assert f"wei per CPU and minute  {CREDIT // 2} -> {CREDIT}" in shown
     assert "linux -> none" in shown and "none -> north" in shown
 
     found = json.loads((await dps.run("provider", "status", provider.address, "--json")).out)
     assert found["standing"] == "change_waits"
-    assert f"wei a CPU and minute: {CREDIT // 2} -> {CREDIT}" in found["changes"]
+    assert f"wei per CPU and minute: {CREDIT // 2} -> {CREDIT}" in found["changes"]
     assert found["approved"]["cpu_wei_per_minute"] == str(CREDIT // 2)
     assert found["proposed"]["cpu_wei_per_minute"] == str(CREDIT)
     assert found["track_record"] == {"started": 0, "refused": 0, "panicked": 0, "timed_out": 0}
@@ -97,7 +97,7 @@ async def test_an_approval_shows_what_it_puts_in_force(live: Live, dps: Dps, pro
     await provider.writer.register(HARDWARE, replace(PRICES, cpu_wei_per_minute=CREDIT), LABELS)
     done = await dps.run("provider", "approve", provider.address, "--key", live.grid.operator_key)
     assert done.status == 0, done.err
-    assert f"wei a CPU and minute  {CREDIT // 2} -> {CREDIT}" in done.out
+    assert f"wei per CPU and minute  {CREDIT // 2} -> {CREDIT}" in done.out
 
 
 async def test_others_than_the_operator_decide_nothing(dps: Dps, provider: Party) -> None:
@@ -110,10 +110,10 @@ async def test_others_than_the_operator_decide_nothing(dps: Dps, provider: Party
 async def test_a_provider_that_nobody_knows_is_said_to_be_unknown(live: Live, dps: Dps) -> None:
     nobody = live.grid.new_key(f"nobody-{dps.key.name}").address
     for verb, complaint in (
-        ("approve", "nothing that waits for approval"),
+        ("approve", "No proposal of the provider waits for approval"),
         ("remove", "There is no such provider"),
         ("ban", "is not a provider of this grid"),
-        ("unban", "That is already so"),
+        ("unban", "The provider already has that status"),
     ):
         refused = await dps.run("provider", verb, nobody, "--key", live.grid.operator_key)
         assert (refused.status, complaint in refused.err) == (1, True), refused.err

@@ -22,9 +22,9 @@ from prefect.settings import (
     temporary_settings,
 )
 
+from deepgrid.billing.entries import Settlement
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.history import Settlement
 from deepgrid.customer.order import Order, read_order
 from deepgrid.customer.session import CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job

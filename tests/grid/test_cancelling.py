@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
 from deployments.onemachine.grid import LocalGrid

@@ -14,7 +14,7 @@ import time
 import pytest
 import pytest_asyncio
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import limit_minutes
 from tests.grid.conftest import PATIENCE_S, Customer

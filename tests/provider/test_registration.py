@@ -45,7 +45,7 @@ async def test_a_change_is_proposed_while_the_approved_version_stays_in_force(sc
     session.settings = replace(session.settings, prices=replace(PRICES, cpu_wei_per_minute=7))
     changed = await register(session)
     assert changed.standing is Standing.CHANGE_WAITS and changed.standing.in_force
-    assert changed.changes == (f"wei a CPU and minute: {PRICES.cpu_wei_per_minute} -> 7",)
+    assert changed.changes == (f"wei per CPU and minute: {PRICES.cpu_wei_per_minute} -> 7",)
     assert (await session.chain.provider(session.address)).prices == PRICES
 
     session.settings = replace(session.settings, prices=PRICES)

@@ -13,7 +13,7 @@ import httpx
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
-from deepgrid.chain.client import Constants
+from deepgrid.chain.figures import Constants
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.job import JobDefinition
@@ -68,7 +68,7 @@ class MemoryChain:
 
     async def constants(self) -> Constants:
         self._up()
-        return Constants(self.minimum_wei, 20, 10, 1, 30)
+        return Constants(self.minimum_wei, 20, 10, 1, 30, 15)
 
     async def balance(self, address: str) -> int:
         self._up()

@@ -22,7 +22,7 @@ abstract contract Endings is Escrow {
         uint40 notBefore;
     }
 
-    /// The noted change of the platform's cut.
+    /// The announced change of the platform's cut.
     CutNotice internal _cutNotice;
 
     /// @notice Passes both addresses on.

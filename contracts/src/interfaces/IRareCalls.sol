@@ -40,11 +40,11 @@ interface IRareCalls {
     /// @param percent The new cut, at most MAX_DEEPSQUARE_CUT.
     function setDeepsquareCut(uint256 percent) external;
 
-    /// @notice Puts the noted cut in force for assignments from now on. Anyone may call this after the notice period.
+    /// @notice Puts the announced cut in force for assignments from now on. Anyone may call this after the notice period.
     /// @dev Reverts with CutNotDue before the end of the period, and when no notice is open.
     function applyDeepsquareCut() external;
 
-    /// @notice The noted cut, and the first moment at which it can take effect.
+    /// @notice The announced cut, and the first moment at which it can take effect.
     /// @return percent The new cut; 0 when no notice is open.
     /// @return notBefore Unix seconds; 0 when no notice is open.
     function nextDeepsquareCut() external view returns (uint256 percent, uint256 notBefore);

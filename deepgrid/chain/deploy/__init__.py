@@ -1,1 +1,4 @@
-"""Deploying the contracts and giving out their roles."""
+"""Deployment of the contracts and their roles.
+
+It can run again at any time: it keeps what exists and does only what is missing.
+"""

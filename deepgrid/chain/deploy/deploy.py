@@ -1,14 +1,15 @@
-"""Puts the grid's contracts on a chain, wires them, and gives each duty to whose it is.
+"""Deploys the grid's contracts, links them, and grants their roles.
 
-May be run again at any time, also after it was killed: what stands is found and kept, what is missing is done. What
-each transaction would do is looked up before it is sent: a contract at the address that its number gives (`draft.py`),
-a role at its contract. So nothing is sent as long as something of the key is under way.
+It may run again at any time, also after it was killed: it keeps what exists and does what is missing. Before each
+transaction it checks the effect: a contract at the address that the nonce gives (`draft.py`), a role at its contract.
+So it sends nothing while another transaction of the key is in flight.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,17 @@ from deepgrid.chain.transactions.transaction import Call
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ConfigurationError
 
-UNDER_WAY_WAIT_S = 120.0
-POLL_S = 0.2
-TURN_WAIT_S = 1.0
+
+@dataclass(frozen=True, slots=True)
+class DeploySettings:
+    """Timeouts of a deployment, in seconds: for earlier transactions, between two polls, for the deployment lock."""
+
+    in_flight_wait_s: float = 120.0
+    poll_s: float = 0.2
+    lock_wait_s: float = 1.0
+
+
+DEFAULTS = DeploySettings()
 
 
 def _silent(_line: str) -> None:
@@ -42,21 +51,24 @@ async def deploy_to_book(
     where: Path,
     rpc_url: str,
     admin: Wallet,
-    duties: Roles,
+    roles: Roles,
     endpoints: Mapping[str, str | None],
     *,
     replace_lost: bool = False,
     tell: Callable[[str], None] = _silent,
+    settings: DeploySettings = DEFAULTS,
 ) -> tuple[AddressBook, int]:
-    """As `deploy`, for the address book at `where`, which is written when all is done; returns it and what was sent.
+    """Call `deploy` for the address book at `where`, and write the book at the end.
 
-    `endpoints` are the book's other fields. Notes of what is not done lie beside the book until then.
+    `endpoints` are the book's other fields. Until then a draft lies beside the book. Returns the book and the number of
+    sent transactions.
     """
     standing = AddressBook.load(where) if where.exists() else None
     draft_file = where.with_name(f"{where.name}.deploying")
     grid = await deploy(
-        rpc_url, admin, duties, standing=standing, draft_file=draft_file, replace_lost=replace_lost, tell=tell
-    )
+        rpc_url, admin, roles, standing=standing, draft_file=draft_file, replace_lost=replace_lost, tell=tell,
+        settings=settings,
+    )  # fmt: skip
     book = AddressBook.model_validate({
         "chain_id": grid.chain_id, "credit": grid.credit, "provider_manager": grid.provider_manager,
         "meta_scheduler": grid.meta_scheduler, "first_block": grid.first_block, **endpoints,
@@ -70,28 +82,30 @@ async def deploy_to_book(
 async def deploy(
     rpc_url: str,
     admin: Wallet,
-    duties: Roles,
+    roles: Roles,
     *,
     standing: AddressBook | None = None,
     draft_file: Path | None = None,
     replace_lost: bool = False,
     tell: Callable[[str], None] = _silent,
+    settings: DeploySettings = DEFAULTS,
 ) -> Deployment:
-    """Deploy and wire Credit, ProviderManager and MetaScheduler, and give the roles of `duties`.
+    """Deploy and link Credit, ProviderManager and MetaScheduler, and grant `roles`.
 
-    `admin` pays the gas, and is admin of the contracts and minter of credits. The contracts of the book `standing` are
-    kept; when they are not on the chain it is an error, or with `replace_lost` (a development chain that began anew)
-    they are deployed again. `draft_file` keeps what a killed run had done. `tell` gets a line for each thing done.
+    `admin` pays the gas, and becomes admin of the contracts and minter of credits. The contracts of the book `standing`
+    are kept. If they are missing on the chain, this is an error. With `replace_lost` (a development chain that began
+    anew) they are deployed again instead. `draft_file` keeps the progress of a killed run. `tell` gets one line per
+    step.
 
-    Raises ConfigurationError for a book or draft of another chain, ChainError when the node does not answer or another
-    process deploys with this key, ContractError when the key may not give roles.
+    Raises ConfigurationError for a book or draft of another chain, ChainError if the node does not answer or another
+    process deploys with this key, ContractError if the key may not grant roles.
     """
     file = admin.key_file
-    turn = None if file is None else file.with_name(f"{file.name}.deploying")
-    async with await Node.at(rpc_url) as node, NonceLease(turn, TURN_WAIT_S):
+    lock = None if file is None else file.with_name(f"{file.name}.deploying")
+    async with await Node.at(rpc_url) as node, NonceLease(lock, settings.lock_wait_s):
         sender = Sender(node, admin)
         try:
-            return await _Deploying(node, sender, tell).run(duties, standing, draft_file, replace_lost)
+            return await _Deploying(node, sender, tell, settings).run(roles, standing, draft_file, replace_lost)
         finally:
             await sender.close()
 
@@ -99,31 +113,32 @@ async def deploy(
 class _Deploying:
     """One run of a deployment."""
 
-    def __init__(self, node: Node, sender: Sender, tell: Callable[[str], None]) -> None:
+    def __init__(self, node: Node, sender: Sender, tell: Callable[[str], None], settings: DeploySettings) -> None:
+        self._settings = settings
         self._node = node
         self._sender = sender
         self._tell = tell
         self._sent = 0
 
     async def run(
-        self, duties: Roles, standing: AddressBook | None, draft_file: Path | None, replace_lost: bool
+        self, roles: Roles, standing: AddressBook | None, draft_file: Path | None, replace_lost: bool
     ) -> Deployment:
         kept = None if standing is None else await self._kept(standing, replace_lost)
         await self._wait_for_earlier()
         grid = kept or await self._create_all(Draft.open(draft_file, self._node.chain_id, self._sender.address))
-        for grant in grants(grid, duties):
+        for grant in grants(grid, roles):
             await self._give(grant)
         return Deployment(
             grid.chain_id, grid.credit, grid.provider_manager, grid.meta_scheduler, grid.first_block, self._sent
         )
 
     async def _kept(self, book: AddressBook, replace_lost: bool) -> Deployment | None:
-        """The contracts of the book; None if they shall be replaced."""
+        """The contracts of the book; None if they must be replaced."""
         if book.chain_id != self._node.chain_id:
             raise ConfigurationError(
                 f"The address book is of chain {book.chain_id}, the node at {self._node.rpc.host} is on chain"
                 f" {self._node.chain_id}.",
-                next_step="Name another file for the book of that chain, or the node of this one.",
+                next_step="Use another file for the book of that chain, or the node of this chain.",
             )
         named = {"Credit": book.credit, "ProviderManager": book.provider_manager, "MetaScheduler": book.meta_scheduler}
         there = await self._node.has_code(list(named.values()))
@@ -143,7 +158,7 @@ class _Deploying:
                 "The contracts in the address book do not belong together.", next_step="Correct the book."
             )
         for name, address in named.items():
-            self._tell(f"{name} stands at {address}")
+            self._tell(f"{name} exists at {address}")
         return Deployment(book.chain_id, book.credit, book.provider_manager, book.meta_scheduler, book.first_block)
 
     # -- contracts ---------------------------------------------------------------------------
@@ -157,32 +172,33 @@ class _Deploying:
         return Deployment(self._node.chain_id, credit, manager, scheduler, draft.notes.first_block)
 
     async def _create(self, draft: Draft, name: str, *args: str) -> str:
-        """Where the contract stands; creates it unless an earlier run did."""
+        """Address of the contract; creates it unless an earlier run did."""
         data = _creation(name, *args)
         if found := await self._found(draft, name, data):
-            self._tell(f"{name} stands at {found}")
+            self._tell(f"{name} exists at {found}")
             return found
         place = _created_by(self._sender.address, await self._number("pending"))
         draft.note(name, Creation(hash=_hash(data), address=place))
         receipt = await self._send(Call(f"Deploying {name}", None, data))
         if receipt.contract is None:
-            raise ChainError(f"The node does not tell the address of the deployed {name}.")
+            raise ChainError(f"The node does not report the address of the deployed {name}.")
         address = str(to_checksum_address(receipt.contract))
-        if address != place:  # another program used the key at that moment
+        if address != place:  # another program used the key meanwhile
             draft.note(name, Creation(hash=_hash(data), address=address))
         self._tell(f"{name} deployed at {address}")
         return address
 
     async def _found(self, draft: Draft, name: str, data: str) -> str | None:
-        """Where an earlier run put this very contract."""
+        """Address at which an earlier run deployed exactly this contract; None if it did not."""
         noted = draft.notes.contracts.get(name)
         if noted is None or noted.hash != _hash(data) or not all(await self._node.has_code([noted.address])):
             return None
         return noted.address
 
     async def _wait_for_earlier(self) -> None:
-        """Until nothing that an earlier run sent is still to be mined: what it did cannot be seen before."""
-        deadline = asyncio.get_running_loop().time() + UNDER_WAY_WAIT_S
+        """Wait until all transactions of an earlier run are mined: before that, their effects cannot be read."""
+        wait_s = self._settings.in_flight_wait_s
+        deadline = asyncio.get_running_loop().time() + wait_s
         told = False
         while await self._number("latest") < await self._number("pending"):
             if not told:
@@ -190,10 +206,10 @@ class _Deploying:
                 told = True
             if asyncio.get_running_loop().time() > deadline:
                 raise ChainError(
-                    f"A transaction of {self._sender.address} has waited for {UNDER_WAY_WAIT_S:.0f} s to be mined.",
+                    f"A transaction of {self._sender.address} was not mined within {wait_s:.0f} s.",
                     next_step="Run this again when it is mined.",
                 )
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(self._settings.poll_s)
 
     async def _number(self, block: str) -> int:
         answer = await self._node.rpc.call("eth_getTransactionCount", self._sender.address, block)
@@ -228,7 +244,7 @@ class _Deploying:
 
 
 def _created_by(sender: str, number: int) -> str:
-    """Where the contract will stand that this transaction of `sender` creates."""
+    """Address of the contract that the transaction of `sender` with this nonce creates."""
     from web3.types import Nonce  # here, because importing web3 takes half a second
     from web3.utils.address import get_create_address
 

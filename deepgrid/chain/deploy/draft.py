@@ -1,7 +1,7 @@
-"""Notes of a deployment that is not done yet, so that another run goes on where it stopped.
+"""The progress of an unfinished deployment, so that another run continues where it stopped.
 
-Before a contract is created, the number of that transaction is noted, which fixes the contract's address: whether
-the transaction arrived is then asked of the chain. Without a file the notes live as long as the process.
+Before a contract is created, its future address is recorded, which follows from the nonce of the transaction. The
+chain then shows whether the transaction arrived. Without a file the draft lives as long as the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepgrid.errors import ConfigurationError
 
 
 class Creation(BaseModel):
-    """A contract about to be created: hash of what is sent, and where it will stand."""
+    """A contract before its creation: hash of the sent data, and the future address."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,7 +26,7 @@ class Creation(BaseModel):
 
 
 class Notes(BaseModel):
-    """What is noted: whose deployment on which chain, the block before which nothing was, and each contract."""
+    """The recorded progress: chain, deployer, first block with a contract, and each contract."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,7 +37,7 @@ class Notes(BaseModel):
 
 
 class Draft:
-    """The notes, and the file that keeps them."""
+    """The recorded progress and its file."""
 
     def __init__(self, file: Path | None, notes: Notes) -> None:
         self._file = file
@@ -45,27 +45,27 @@ class Draft:
 
     @classmethod
     def open(cls, file: Path | None, chain_id: int, deployer: str) -> Self:
-        """The notes in `file`, or new ones.
+        """The draft in `file`, or a new one.
 
-        Raises ConfigurationError when they are of another chain or key: those contracts belong to that key.
+        Raises ConfigurationError if it is of another chain or key: its contracts belong to that key.
         """
         standing = _read(file) if file is not None else None
         if standing is None:
             return cls(file, Notes(chain_id=chain_id, deployer=deployer))
         if (standing.chain_id, standing.deployer) != (chain_id, deployer):
             raise ConfigurationError(
-                f"{file} notes a deployment on chain {standing.chain_id} by {standing.deployer} that is not finished.",
-                next_step="Go on with that chain and key, or remove the file to give it up.",
+                f"{file} holds an unfinished deployment on chain {standing.chain_id} by {standing.deployer}.",
+                next_step="Continue with that chain and key, or remove the file to abandon it.",
             )
         return cls(file, standing)
 
     def begin(self, first_block: int) -> None:
-        """Forget everything: nothing is older than `first_block`."""
+        """Start anew: no contract is older than `first_block`."""
         self.notes.first_block = first_block
         self.notes.contracts = {}
 
     def note(self, contract: str, creation: Creation) -> None:
-        """Note, before it is sent, where a contract will stand."""
+        """Record the future address of a contract, before its transaction is sent."""
         self.notes.contracts[contract] = creation
         if self._file is not None:
             write_json(self._file, self.notes.model_dump())
@@ -77,6 +77,4 @@ def _read(file: Path) -> Notes | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, ValidationError):
-        raise ConfigurationError(
-            f"{file} should hold the notes of a deployment and cannot be read.", next_step="Move it away."
-        ) from None
+        raise ConfigurationError(f"The deployment draft {file} cannot be read.", next_step="Move it away.") from None

@@ -1,4 +1,4 @@
-"""Where a grid's contracts stand, and who may do what there."""
+"""Addresses of a grid's contracts, and the roles of accounts at them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Roles:
     """Addresses that may assign jobs, panic them, and approve providers.
 
-    For the contracts assigning and panicking are one role: whoever may do one may do the other.
+    The contracts have one role for assigning and panicking: an account that may do one may do the other.
     """
 
     assign: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where a grid's contracts stand: the chain's part of an address book. `sent` counts transactions."""
+    """Addresses of a grid's contracts: the chain's part of an address book. `sent` counts transactions."""
 
     chain_id: int
     credit: str
@@ -36,7 +36,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role that an account shall have; `meaning` says so to a person."""
+    """A role that an account must have, and its `meaning` as a sentence for the operator."""
 
     contract: str
     address: str
@@ -45,15 +45,15 @@ class Grant:
     meaning: str
 
 
-def grants(grid: Deployment, duties: Roles) -> list[Grant]:
-    """The roles of a grid: the contracts' own, and those of `duties`."""
+def grants(grid: Deployment, roles: Roles) -> list[Grant]:
+    """The grants of a grid: the contracts' own, and those of `roles`."""
     scheduler, manager = ("MetaScheduler", grid.meta_scheduler), ("ProviderManager", grid.provider_manager)
     role = "METASCHEDULER_ROLE"
     linked = "MetaScheduler and ProviderManager work together"
     wiring = Grant(*manager, "METASCHEDULER_CONTRACT_ROLE", grid.meta_scheduler, linked)
-    who = dict.fromkeys((*duties.assign, *duties.panic))  # each once, in order
+    who = dict.fromkeys((*roles.assign, *roles.panic))  # each once, in order
     assigning = [Grant(*scheduler, role, account, f"{account} assigns and panics jobs") for account in who]
     approving = [
-        Grant(*manager, role, account, f"{account} approves providers") for account in dict.fromkeys(duties.approve)
+        Grant(*manager, role, account, f"{account} approves providers") for account in dict.fromkeys(roles.approve)
     ]
     return [wiring, *assigning, *approving]

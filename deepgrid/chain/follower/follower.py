@@ -1,13 +1,13 @@
-"""Follows the chain and tells which jobs changed; being down costs it time, never a job.
+"""Follows the chain and reports which jobs changed. Downtime delays a report but loses no job.
 
-Each new head is only a hint to look. What happened since the cursor is asked of the event log, what
-became of the jobs is read from the contract at that same head. Only when that was told and taken does
-the cursor move: a process that dies in between is told again. When the hashes of known blocks differ
-from the chain's, the follower goes back to the last common block and reads again whatever changed after
-it. Claimed jobs are also read every few seconds, because a cancel request and a top-up leave no event.
+Each new head is only a hint. The event log gives the jobs that changed since the cursor. The contract gives their
+state at that same head. The cursor moves only after the caller has taken the report. A process that dies before gets
+the report again. If the hashes of known blocks differ from the chain's, the follower goes back to the last common block
+and reads all later changes again. It also reads claimed jobs every few seconds, because a cancel request and a top-up
+emit no event.
 
-Heads are polled, not subscribed to: one small request every `poll_s` works through restarted
-nodes and proxies, and a subscription would need it all the same as its safety net.
+Heads are polled: one small request every `poll_s` works with restarted nodes and proxies. A subscription would need the
+same polling as a fallback.
 """
 
 from __future__ import annotations
@@ -29,48 +29,49 @@ log = logging.getLogger(__name__)
 POLL_S = 0.3
 SWEEP_S = 5.0
 LONGEST_PAUSE_S = 15.0
-LONGEST_LOG_SPAN = 1000  # blocks; further behind, all hot jobs are read instead of the log
+LONGEST_LOG_SPAN = 1000  # blocks; beyond that, all hot jobs are read instead of the log
 HASHES_A_STEP = 64
 JOBS_A_SLICE = 1000
 ENDS_KEPT = 10_000
 
-Step = tuple[int, Sequence[Block]]  # where the cursor leaves from, and the blocks that it goes over
+Step = tuple[int, Sequence[Block]]  # the common ancestor, and the blocks after it up to the new cursor
 
 
 class Follower:
-    """Keeps `index` at the chain's head while `changes` is being iterated."""
+    """Keeps `index` at the chain's head while `changes` is iterated."""
 
     def __init__(
         self, chain: Chain, index: JobIndex, *, poll_s: float = POLL_S, sweep_s: float = SWEEP_S,
         caught_up: Callable[[Block], None] = lambda _: None,
     ) -> None:  # fmt: skip
-        """`caught_up` is told of the head at each look that told everything up to it."""
+        """`caught_up` is called with the head after each poll that reported all changes up to it."""
         self._caught_up = caught_up
         self._chain = chain
         self._index = index
         self._poll_s = poll_s
         self._sweep_s = sweep_s
         self._swept_at = 0.0
-        self._swept = ""  # hash of the block at which that was
-        self._known: dict[int, Job] = {}  # hot jobs as last told
-        self._ended: dict[int, Job] = {}  # the last ones that ended, as told
+        self._swept = ""  # hash of the head at that time
+        self._known: dict[int, Job] = {}  # hot jobs as last reported
+        self._ended: dict[int, Job] = {}  # recently ended jobs as reported
 
     async def changes(self) -> AsyncIterator[list[Job]]:
-        """Batches of changed jobs, for ever.
+        """Batches of changed jobs, forever.
 
-        The first batch comes as soon as the chain is caught up with and holds every hot job, and
-        what was hot when last seen; it may be empty, the later ones are not. A job that changed
-        several times in between comes once, as it is now.
+        The first batch comes when the follower has caught up with the chain. It holds every hot job and every job
+        that was hot when last seen. It may be empty; later batches are not. A job that changed several times comes
+        once, in its current state.
         """
         started, failures = False, 0
         while True:
             try:
                 head = await self._head(first=not started)
                 changed, step = await self._step(head, first=not started)
-            except (ChainError, NotFound) as error:  # NotFound: the chain went back under our feet
+            except (ChainError, NotFound) as error:  # NotFound: the chain went back meanwhile
                 failures += 1
                 pause_s = min(LONGEST_PAUSE_S, self._poll_s * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0)
-                log.log(logging.WARNING if failures == 1 else logging.DEBUG, "following the chain: %s", error)
+                level = logging.WARNING if failures == 1 else logging.DEBUG
+                log.log(level, "cannot follow the chain, trying again: %s", error)
                 await asyncio.sleep(pause_s)
                 continue
             failures = 0
@@ -89,7 +90,7 @@ class Follower:
         return await self._chain.head()
 
     async def _step(self, head: Block, *, first: bool) -> tuple[list[Job], Step | None]:
-        """Look at `head`; returns the jobs that changed, and the way there."""
+        """Read the changes up to `head`; returns the changed jobs and the step of the cursor."""
         known = self._index.blocks()
         sweep = self._is_sweep_due(head)
         if known.get(head.number) == head.hash and max(known) == head.number and not (first or sweep):
@@ -114,15 +115,15 @@ class Follower:
         return changed, (ancestor, blocks)
 
     async def _identify(self) -> None:
-        """Make sure that the index is of this grid, in this life of its chain."""
+        """Bind the index to this grid and to the current genesis block of its chain."""
         (genesis,) = await self._chain.blocks([0])
         birth = "" if genesis is None else genesis.hash
         self._index.belong_to(f"{self._chain.chain_id} {self._chain.book.meta_scheduler} {birth}")
 
-    # -- where on the chain ------------------------------------------------------------------
+    # -- position on the chain ---------------------------------------------------------------
 
     async def _common(self, known: dict[int, str], head: Block) -> int | None:
-        """Number of the highest known block that is still on the chain; None when there is none."""
+        """Number of the highest known block that is still on the chain; None if there is none."""
         if known.get(head.number) == head.hash:
             return head.number
         if known.get(head.number - 1) == head.parent_hash:
@@ -135,7 +136,7 @@ class Follower:
         return None
 
     async def _blocks_after(self, ancestor: int, known: dict[int, str], head: Block) -> list[Block]:
-        """The last blocks up to `head`, checked to be one chain that continues from `ancestor`."""
+        """The last blocks up to `head`, checked to continue from `ancestor` without a break."""
         if head.number == ancestor:
             return []
         first = max(ancestor + 1, head.number - HASHES_A_STEP + 1)
@@ -148,7 +149,7 @@ class Follower:
             parent = block.hash
         return chained
 
-    # -- what changed ------------------------------------------------------------------------
+    # -- changes ----------------------------------------------------------------------------
 
     async def _in_log(self, first: int, last: int) -> set[int]:
         if first > last:
@@ -157,11 +158,11 @@ class Follower:
         return {job_id for job_id in jobs if job_id is not None}
 
     def _is_sweep_due(self, head: Block) -> bool:
-        """Whether claimed jobs are to be read: some seconds after the last time, if there was a block since."""
+        """Whether to read all claimed jobs: after the interval, if there was a new block."""
         return head.hash != self._swept and asyncio.get_running_loop().time() - self._swept_at >= self._sweep_s
 
     async def _read(self, ids: Iterable[int], head: Block) -> list[Job]:
-        """Read these jobs at `head` and store them; returns those that are news."""
+        """Read these jobs at `head` and store them; returns the changed ones."""
         wanted = sorted(ids)
         if not wanted:
             return []
@@ -175,11 +176,11 @@ class Follower:
         return changed
 
     async def _read_everything(self, head: Block, known: dict[int, str]) -> list[Job]:
-        """A new index, or a chain that went back beyond all `known` blocks: read every job there is."""
+        """Read every job: the index is new, or the chain went back beyond all `known` blocks."""
         count = await self._chain.job_count(head.number)
         watched = set(self._index.hot())
         if known:
-            log.warning("no known block is on the chain any more; reading all jobs")
+            log.warning("no known block is on the chain any more, reading all jobs again")
             watched |= {*self._index.touched_after(min(known) - 1), *self._ended}
             watched.update(range(self._index.last_id() + 1, count + 1))
             await self._identify()
@@ -197,7 +198,7 @@ class Follower:
         return changed
 
     def _told(self, job_id: int) -> Job | None:
-        """The job as it was told last."""
+        """The job as it was last reported."""
         return self._known.get(job_id) or self._ended.get(job_id)
 
     def _remember(self, job: Job) -> None:
@@ -207,7 +208,7 @@ class Follower:
             del self._ended[next(iter(self._ended))]
 
     def _forget(self, job_ids: list[int]) -> None:
-        """Jobs that a reorganisation took away."""
+        """Forget jobs that a reorganisation removed."""
         self._index.drop(job_ids)
         for job_id in job_ids:
             self._forget_told(job_id)

@@ -1,8 +1,7 @@
-"""A small durable memory of the chain: which jobs are hot, and up to which block that is known.
+"""A small durable index of hot jobs, with the block up to which it is complete.
 
-One SQLite file per follower. It holds nothing that the chain does not: losing the file costs one
-reading of all jobs. A file of another grid, or of an earlier life of a development chain, is
-recognised by its identity and emptied.
+One SQLite file per follower. The chain holds everything in it: after a loss of the file, all jobs are read once. The
+identity in a file names its grid and its chain's genesis block. A file with another identity is emptied.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
-BLOCKS_KEPT = 256  # how deep a reorganisation may be before all hot jobs are read anew
+BLOCKS_KEPT = 256  # a deeper reorganisation makes the follower read all hot jobs again
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identity (text TEXT NOT NULL);
@@ -32,13 +31,13 @@ CREATE INDEX IF NOT EXISTS jobs_by_block ON jobs (block);
 
 
 class JobIndex:
-    """The file at `path`. Use it from one thread; a second process may read it at the same time."""
+    """The index file at `path`. Use it from one thread. A second process may read it at the same time."""
 
     def __init__(self, path: Path | str) -> None:
         try:
             self._db = sqlite3.connect(path, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")  # a lost end is read again from the chain
+            self._db.execute("PRAGMA synchronous = NORMAL")  # lost writes are read again from the chain
             self._db.executescript(_SCHEMA)
         except sqlite3.Error as error:
             raise ConfigurationError(
@@ -48,7 +47,7 @@ class JobIndex:
     def close(self) -> None:
         self._db.close()
 
-    # -- what is known -----------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def hot(self, provider: str | None = None, customer: str | None = None) -> list[int]:
         """Ids of the hot jobs, oldest first, of one provider or customer if given."""
@@ -63,7 +62,7 @@ class JobIndex:
         return self._ids("SELECT id FROM jobs WHERE status = ? ORDER BY id", [int(JobStatus.PENDING)])
 
     def claimed(self) -> list[int]:
-        """Ids of the jobs that stand at a provider, oldest first."""
+        """Ids of the claimed jobs that have not ended, oldest first."""
         states = [int(JobStatus.SCHEDULED), int(JobStatus.RUNNING)]
         return self._ids("SELECT id FROM jobs WHERE status IN (?, ?) ORDER BY id", states)
 
@@ -83,10 +82,10 @@ class JobIndex:
         with closing(self._db.execute(query, values)) as rows:
             return [row[0] for row in rows]
 
-    # -- what is learnt ----------------------------------------------------------------------
+    # -- changes ----------------------------------------------------------------------------
 
     def belong_to(self, identity: str) -> None:
-        """Empty the index unless it is of the grid and chain that `identity` names."""
+        """Empty the index unless its identity is `identity`."""
         row = self._db.execute("SELECT text FROM identity").fetchone()
         if row is not None and row[0] == identity:
             return
@@ -98,20 +97,20 @@ class JobIndex:
             self._db.execute("INSERT INTO identity VALUES (?)", [identity])
 
     def put(self, jobs: Iterable[Job], block: int) -> None:
-        """Store `jobs` as read at `block`. Above the cursor this promises nothing: they are read again."""
+        """Store `jobs` as read at `block`. Jobs above the cursor are read again."""
         rows = [(job.id, int(job.status), job.provider, job.customer, block) for job in jobs]
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?)", rows)
 
     def drop(self, job_ids: Iterable[int]) -> None:
-        """Forget jobs that a reorganisation took away."""
+        """Forget jobs that a reorganisation removed."""
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("DELETE FROM jobs WHERE id = ?", [(job_id,) for job_id in job_ids])
 
     def advance(self, ancestor: int, blocks: Sequence[Block]) -> None:
-        """Forget the blocks after `ancestor` and go on with `blocks`; the last one left is the new cursor."""
+        """Forget the blocks after `ancestor` and append `blocks`. The last block is the new cursor."""
         cursor = blocks[-1].number if blocks else ancestor
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")

@@ -1,1 +1,4 @@
-"""A node of the chain: JSON-RPC, ABI coding, the contracts' values, and what goes wrong."""
+"""Access to a node of the chain: JSON-RPC, ABI encoding, and the structs of the contracts as our own values.
+
+Every failure of a node is a ChainError, transient if a retry may help.
+"""

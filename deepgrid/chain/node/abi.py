@@ -1,8 +1,7 @@
-"""ABI-coded values.
+"""ABI-encoded values.
 
-Structs come back as dicts by field name, addresses with checksum. A string that is not UTF-8 is
-read with replacement characters: anybody may write strings on chain, and one bad one must not
-make everybody's pages of jobs unreadable.
+Structs become dicts by field name, addresses have their checksum. A string that is not UTF-8 gets replacement
+characters: anyone may write strings on chain, and one bad string must not make a page of jobs unreadable for all.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from deepgrid.errors import ChainError
 
 
 def _lenient_codec() -> ABICodec:
-    """eth-abi's codec, but bad UTF-8 is replaced."""
+    """eth-abi's codec, except that it replaces invalid UTF-8."""
     registry = default_registry.copy()  # type: ignore[no-untyped-call]
     registry.unregister_decoder("string")
     registry.register_decoder("string", StringDecoder(handle_string_errors="replace"))  # type: ignore[no-untyped-call]
@@ -35,7 +34,7 @@ CODEC = _lenient_codec()
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One decoded log: `args` by name, and where it stands on chain."""
+    """One decoded log: `args` by name, and its place on chain."""
 
     name: str
     args: dict[str, Any]
@@ -46,12 +45,12 @@ class Event:
 
 
 def selector(item: dict[str, Any]) -> bytes:
-    """The four bytes by which a function or an error is known."""
+    """The four bytes that identify a function or an error."""
     return bytes(function_abi_to_4byte_selector(item))  # type: ignore[arg-type]
 
 
 def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
-    """Values of ABI-coded `fields`. Raises ChainError when `data` does not hold them."""
+    """Values of ABI-encoded `fields`. Raises ChainError if `data` does not match them."""
     try:
         values = CODEC.decode([collapse_if_tuple(field) for field in fields], data)
     except DecodingError:
@@ -60,9 +59,9 @@ def decode_fields(fields: Sequence[dict[str, Any]], data: bytes) -> list[Any]:
 
 
 def foreign() -> ChainError:
-    """The error for what this grid's contracts would not have said."""
+    """The error for data that this grid's contracts would not return."""
     return ChainError(
-        "The chain answered something that is not from this grid's contracts.",
+        "The chain returned data that does not come from this grid's contracts.",
         transient=False, next_step="Check the addresses in the address book.",
     )  # fmt: skip
 
@@ -78,6 +77,6 @@ def _named(field: dict[str, Any], value: Any) -> Any:
     return _checksummed(value) if kind == "address" else value
 
 
-@functools.lru_cache(maxsize=4096)  # the same few come again and again, and each takes a hash
+@functools.lru_cache(maxsize=4096)  # the same few addresses repeat, and each checksum takes a hash
 def _checksummed(address: str) -> str:
     return str(to_checksum_address(address))

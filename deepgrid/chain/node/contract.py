@@ -1,8 +1,8 @@
-"""The grid's contracts: what is sent to them and what comes back, coded by eth-abi, on which web3's codec is built.
+"""The grid's contracts: their calls, results and events, encoded with eth-abi, the base of web3's own codec.
 
-web3's coding of arguments refuses addresses without checksum and explains a wrong argument with a page
-of text; its decoding of results takes 8 times as long (3 ms a job), that of events 6 times, and holds everything
-else up meanwhile.
+web3's encoding refuses addresses without checksum and explains a wrong argument with a page of text. Its decoding of
+results takes 8 times as long (3 ms per job) and blocks the event loop meanwhile. Its decoding of events takes 6 times
+as long.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Interface:
         return f"0x{self.bytecode}{self._encode_args('constructor', self._constructor_inputs, args)}"
 
     def decode(self, function: str, data: bytes) -> Any:
-        """Result of `function`: one value, or a tuple when it returns several.
+        """Result of `function`: one value, or a tuple if it returns several.
 
-        Raises ChainError when `data` is no such result: no contract, or another one, at the address.
+        Raises ChainError if `data` is no such result: no contract, or another one, is at the address.
         """
         values = decode_fields(self._functions[function]["outputs"], data)
         return values[0] if len(values) == 1 else tuple(values)
@@ -60,9 +60,9 @@ class Interface:
         return list(self._events)
 
     def event(self, log: dict[str, Any]) -> Event | None:
-        """A raw log decoded, or None when it is not of this contract's events.
+        """The decoded event of a raw log, or None if this contract has no such event.
 
-        Raises ChainError for a log of another contract that only looks like one of these.
+        Raises ChainError for a log of another contract with the same topic and other fields.
         """
         known = self._events.get(log["topics"][0]) if log["topics"] else None
         return None if known is None else Event(
@@ -86,7 +86,7 @@ def interface(name: str) -> Interface:
 
 
 def _arguments(fields: Sequence[dict[str, Any]], log: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of an event by name: those that are indexed, of one word each, are topics, the others the data."""
+    """Arguments of an event by name. The indexed ones, of one word each, are topics; the others are the data."""
     indexed = [field for field in fields if field["indexed"]]
     others = [field for field in fields if not field["indexed"]]
     topics = [bytes.fromhex(topic[2:]) for topic in log["topics"][1:]]

@@ -1,4 +1,4 @@
-"""Small JSON files that are whole or not there, whenever the process ends."""
+"""Atomic writing of small JSON files: a crash leaves the old file or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def write_json(where: Path, value: Any, mode: int = 0o644) -> None:
-    """Replace the file at `where`, by default readable by all, in one step; its folder is made if missing."""
+    """Replace the file at `where` atomically, by default readable by all. Makes a missing folder."""
     where.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=where.parent, prefix=f".{where.name}.", delete=False) as file:
         try:

@@ -1,8 +1,8 @@
-"""web3's way to a node: one request a call or a batch over connections that stay open, with our own errors.
+"""web3's connection to a node: one HTTP request per call or batch over persistent connections, with our own errors.
 
-web3's AsyncHTTPProvider will not do: when a request is cancelled, as ours are whenever a task ends, it may
-leave a lock held under which every later request of the process waits for ever (web3.py issue 3867). It
-also connects anew for each request, and logs the node's URL, whose path holds a hosted node's access key.
+web3's AsyncHTTPProvider has three faults. A cancelled request may leave a lock held, and every later request of the
+process then waits forever (web3.py issue 3867); our requests are cancelled whenever a task ends. It connects anew for
+each request. It logs the node's URL, whose path holds the access key of a hosted node.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class HttpProvider(AsyncJSONBaseProvider):
-    """A node over HTTP, made inside a running event loop. No message repeats its URL beyond the host.
+    """A node over HTTP, made inside a running event loop. Messages only name the host of its URL.
 
-    A refusal is raised here, as NodeRefused: web3's own errors hold what a call's revert left in some cases only.
+    It raises refusals itself, as NodeRefused, because web3's own errors do not always keep the revert data.
     """
 
-    global_ccip_read_enabled = False  # or a contract could have us fetch any URL
+    global_ccip_read_enabled = False  # else a contract could make us fetch any URL
 
     def __init__(self, url: str, timeout_s: float, asked: Asked) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class HttpProvider(AsyncJSONBaseProvider):
             timeout=ClientTimeout(total=timeout_s),
             headers={"Content-Type": "application/json"},
             raise_for_status=True,
-            trust_env=urlsplit(url).hostname not in LOOPBACK,  # a proxy of the environment has no business there
+            trust_env=urlsplit(url).hostname not in LOOPBACK,  # a proxy of the environment must not see local requests
         )
 
     async def make_request(self, method: str, params: Any) -> RPCResponse:
@@ -71,12 +71,12 @@ class HttpProvider(AsyncJSONBaseProvider):
         return [self._checked(one, by_id) for one in asked]
 
     def _checked(self, asked: RPCRequest, answers: dict[Any, dict[str, Any]]) -> RPCResponse:
-        # A node that refuses a whole batch answers once, without an id.
+        # A node that refuses a whole batch sends one answer without an id.
         answer = answers.get(asked["id"]) or answers.get(None) or {}
         error = answer.get("error")
         if error is not None:
             if not isinstance(error, dict):
-                raise ChainError(f"The chain's node at {self.host} answered an error that says nothing.")
+                raise ChainError(f"The chain's node at {self.host} answered with an error without content.")
             raise NodeRefused(asked["method"], error)
         if answer.get("id") != asked["id"]:
             raise ChainError(f"The chain's node at {self.host} left a request unanswered.")

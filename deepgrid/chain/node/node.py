@@ -1,4 +1,4 @@
-"""A node of one chain: its id, its newest block, its logs."""
+"""A node of one chain: the chain's id, blocks, gas and code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deepgrid.chain.node.rpc import Rpc
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What identifies a block; `timestamp` in unix seconds."""
+    """The identity of a block; `timestamp` is in unix seconds."""
 
     number: int
     hash: str
@@ -26,7 +26,7 @@ class Block:
 
 
 class Node:
-    """The chain as such, whatever contracts are on it. Closes its connection as a context manager."""
+    """The chain itself, without contracts. As a context manager it closes its connection."""
 
     def __init__(self, rpc: Rpc, chain_id: int) -> None:
         self.rpc = rpc
@@ -34,7 +34,7 @@ class Node:
 
     @classmethod
     async def at(cls, rpc_url: str) -> Node:
-        """The node at `rpc_url`, whatever its chain."""
+        """The node at `rpc_url`, on any chain."""
         rpc = Rpc(rpc_url)
         try:
             return cls(rpc, await read_chain_id(rpc))
@@ -51,24 +51,24 @@ class Node:
         return (await self.head()).timestamp
 
     async def blocks(self, numbers: list[int]) -> list[Block | None]:
-        """The blocks of these numbers; None for a number that the chain does not have (any more)."""
+        """The blocks with these numbers; None for a number that the chain does not have (any more)."""
         raws = await self.rpc.batch([("eth_getBlockByNumber", [hex(number), False]) for number in numbers])
         return [None if raw is None else Block.of(raw) for raw in raws]
 
     async def gas_money(self, address: str) -> int:
-        """What `address` has of the chain's own currency, which pays for transactions, in wei."""
+        """Balance of `address` in the chain's own currency, which pays for transactions, in wei."""
         answer = await self.rpc.call("eth_getBalance", address, "latest")
         with making_sense("a balance"):
             return int(answer, 16)
 
     async def gas_price(self) -> int:
-        """What the node takes for the present price of a unit of gas, in wei."""
+        """The node's estimate of the current price per unit of gas, in wei."""
         answer = await self.rpc.call("eth_gasPrice")
         with making_sense("a price of gas"):
             return int(answer, 16)
 
     async def has_code(self, addresses: list[str]) -> list[bool]:
-        """Whether a contract stands at each of `addresses`."""
+        """Whether a contract exists at each of `addresses`."""
         codes = await self.rpc.batch([("eth_getCode", [address, "latest"]) for address in addresses])
         with making_sense("code"):
             return [len(code) > 2 for code in codes]

@@ -1,4 +1,4 @@
-"""What a node answers when all is not well, as errors of our own classes."""
+"""Errors of a node as errors of our own classes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 from deepgrid.errors import ChainError
 
 BUSY_CODES = (-32005, -32016, -32097)  # rate and resource limits of the common nodes
-# A node that keeps few states may have moved on between a request's arrival and its answer.
+# A node that keeps few states may drop one between the arrival of a request and its answer.
 PASSING = ("rate limit", "blockoutofrange", "header not found", "missing trie node",
            "internal error", "internal server error", "too many requests")  # fmt: skip
 
 Request: TypeAlias = tuple[str, Sequence[Any]]
-Asked: TypeAlias = Callable[[int, ChainError | None], None]  # requests of one exchange, and what went wrong with it
+Asked: TypeAlias = Callable[[int, ChainError | None], None]  # number of requests in one exchange, and its error
 
 
 class NodeRefused(ChainError):
-    """The node answered with an error of its own: `code`, `reason`, and a call's revert `data` if any."""
+    """The node answered with an error of its own: `code`, `reason`, and the revert `data` of a call if any."""
 
     transient = False
 
@@ -33,15 +33,15 @@ class NodeRefused(ChainError):
 
 @contextmanager
 def making_sense(of: str) -> Iterator[None]:
-    """Turns the stumbling over an answer of an unexpected shape into a ChainError (transient)."""
+    """Turn errors from an answer of unexpected shape into a ChainError (transient). `of` names the answer."""
     try:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise ChainError(f"The chain's node answered nonsense when asked for {of}.") from None
+        raise ChainError(f"The chain's node sent an answer of unexpected shape for {of}.") from None
 
 
 def _revert_data(data: object) -> bytes | None:
-    """Bytes that a reverted call left; nodes wrap them in different ways."""
+    """Revert data of a call. Nodes wrap it in different ways."""
     if isinstance(data, dict):
         data = data.get("data")
     if not isinstance(data, str):

@@ -1,4 +1,4 @@
-"""The contracts' structs as the values of `deepgrid.lifecycle.job`, and back."""
+"""Conversion between the contracts' structs and the values of `deepgrid.lifecycle.job`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 NOBODY = "0x" + 40 * "0"
 LONGEST_NAME_BYTES = 32
-MOST_LABELS = 64  # of one job on chain, wanted labels and conditions together
+MOST_LABELS = 64  # of one job on chain, required labels and conditions together
 
 # An operator is two ASCII bytes on chain, padded with zeros.
 OPERATORS = {
@@ -26,14 +26,14 @@ _OPERATOR_OF = {coded: text for text, coded in OPERATORS.items()}
 
 
 def coded_id(job_id: int) -> bytes:
-    """A job's id as on chain. Raises InputError when it is no such number."""
+    """A job's id as on chain. Raises InputError if it is not an id."""
     if not 0 <= job_id < 2**256:
         raise InputError(f"{job_id} is not the id of a job.")
     return job_id.to_bytes(32, "big")
 
 
 def coded_name(name: str) -> bytes:
-    """A job's name as on chain. Raises InputError when it has more than 32 bytes."""
+    """A job's name as on chain. Raises InputError if it has more than 32 bytes."""
     coded = name.encode()
     if len(coded) > LONGEST_NAME_BYTES:
         raise InputError(f"The job's name has {len(coded)} bytes; at most {LONGEST_NAME_BYTES} fit on chain.")
@@ -41,16 +41,16 @@ def coded_name(name: str) -> bytes:
 
 
 def check_label_count(count: int) -> None:
-    """Raise InputError when a job names more labels and conditions than the contract takes."""
+    """Raise InputError if a job has more labels and conditions than the contract takes."""
     if count > MOST_LABELS:
         raise InputError(
             f"The job names {count} labels and conditions; at most {MOST_LABELS} fit on chain.",
-            next_step="Ask for fewer with --uses and --affinities.",
+            next_step="Use fewer --uses and --affinities.",
         )
 
 
 def coded_definition(definition: JobDefinition) -> tuple[Any, ...]:
-    """The struct JobDefinition. Raises InputError for an unknown operator, or too many labels."""
+    """The struct JobDefinition. Raises InputError for an unknown operator or too many labels."""
     check_label_count(len(definition.uses) + len(definition.affinity))
     unknown = [condition.op for condition in definition.affinity if condition.op not in OPERATORS]
     if unknown:
@@ -115,7 +115,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
 
 
 def definition_of(raw: dict[str, Any]) -> JobDefinition:
-    """A JobDefinition from its struct. An operator that nobody knows counts as equality, as clients have it."""
+    """A JobDefinition from its struct. An unknown operator counts as equality, as in other clients."""
     return JobDefinition(
         gpus=raw["gpus"],
         mem_per_cpu_mb=raw["memPerCpu"],

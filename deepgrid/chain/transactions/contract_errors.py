@@ -1,7 +1,7 @@
-"""What contracts say when they refuse, as sentences.
+"""Errors of the contracts as sentences for the user.
 
-One table of selectors is built from the ABIs of all contracts: a call to one contract may be
-refused deep inside another (a job's deposit by the credit token).
+One table of selectors is built from the ABIs of all contracts, because a call of one contract may revert inside
+another: the credit token may refuse a job's deposit.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
     {"type": "error", "name": "Panic", "inputs": [{"name": "code", "type": "uint256"}]},
 )
 
-# Error name -> (sentence, next step). `credits` formats wei, `status` a state, `role` a role's hash.
+# Error name -> (sentence, next step). The format `credits` is for wei, `status` for a state, `role` for a role's hash.
 SENTENCES: dict[str, tuple[str, str]] = {
-    "SameStatusError": ("The job is in that state already.", ""),
+    "SameStatusError": ("The job already has that state.", ""),
     "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", ""),
     "JobHotStatusOnly": ("The job is over: it is {current:status}.", ""),
     "MetaScheduledScheduledStatusOnly": (
@@ -64,11 +64,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{available:credits} credits are not enough: {required:credits} are required.",
         "Lock more credits.",
     ),
-    "InvalidJobDefinition": ("The job asks for no tasks, no CPUs or no memory.", "Correct its resources."),
+    "InvalidJobDefinition": ("The job requests no tasks, no CPUs or no memory.", "Correct its resources."),
     "TooMuchLocked": ("{amount:credits} credits are more than a job can hold: {most:credits}.", "Lock less."),
     "BlobTooLong": (
         "The jobs' texts and labels take {length} bytes; the chain keeps at most {most} together.",
-        "Shorten them, or ask for fewer jobs at once.",
+        "Shorten them, or request fewer jobs at once.",
     ),
     "FailedCall": (
         "The contract has no such function, or had too little gas for it.",
@@ -79,34 +79,37 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
     "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
     "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
-    "RemainingTimeAboveLimit": ("The job has {remaining} minutes left; a top-up is possible from {limit} on.", ""),
+    "RemainingTimeAboveLimit": (
+        "The job has {remaining} minutes left; a top-up is possible with at most {limit}.",
+        "",
+    ),
     "NoJob": ("No job is waiting for this provider.", ""),
     "OutOfBounds": ("The list has changed since its last page was read.", "Read it from the start."),
     "TooManyNodes": ("A provider has at most {most} nodes on chain, not {count}.", "Offer a smaller partition."),
-    "TooManyLabels": ("{count} labels are too many: the chain takes at most {most}.", "Leave some away."),
+    "TooManyLabels": ("{count} labels are too many: the chain takes at most {most}.", "Remove some labels."),
     "LabelTooLong": (
         "A label's key or value has {length} bytes; the chain takes at most {most}.",
         "Shorten the provider's labels.",
     ),
     "ProposalChanged": (
         "The provider has replaced its proposal meanwhile.",
-        "Look at the new one with `dps provider status`.",
+        "Check the new one with `dps provider status`.",
     ),
     "ProposalTooRecent": (
-        "The proposal changed lately: it is approved by its hash, or from unix second {notBefore} on.",
+        "The proposal changed recently: approve it by its hash, or after unix second {notBefore}.",
         "Use `dps provider approve`.",
     ),
     "InvalidNodesCount": ("A provider needs at least one node.", "Correct the hardware."),
-    "ArrayLengthMismatch": ("The hardware does not give one figure for each node.", "Correct the hardware."),
+    "ArrayLengthMismatch": ("The hardware does not have one number per node.", "Correct the hardware."),
     "InvalidTotalCpus": ("The nodes have no CPU.", "Correct the hardware."),
     "InvalidTotalMem": ("The nodes have no memory.", "Correct the hardware."),
     "NoProvider": ("There is no such provider.", ""),
-    "WaitingApprovalOnly": ("The provider has nothing that waits for approval.", ""),
+    "WaitingApprovalOnly": ("No proposal of the provider waits for approval.", ""),
     "Banned": ("The provider is banned.", ""),
-    "AlreadyDone": ("That is already so.", ""),
+    "AlreadyDone": ("The provider already has that status.", ""),
     "InvalidConstant": ("{value} is out of range: {least} to {most}.", ""),
     "CutNotDue": (
-        "No new cut can take effect yet: not before unix second {notBefore} (0: no notice was given).",
+        "No new cut can take effect before unix second {notBefore} (0: no notice was given).",
         "Wait until then, or announce a cut with `dps operator constants cut PERCENT`.",
     ),
     "ERC20InsufficientBalance": (
@@ -125,13 +128,13 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "ERC2612ExpiredSignature": ("The permit was valid until unix second {deadline}.", "Sign a new one."),
     "ERC2612InvalidSigner": ("The permit is signed by {signer}, not by {owner}.", "Sign it with the owner's key."),
     "InvalidAccountNonce": ("The permit's number is not {account}'s next, {currentNonce}.", "Sign a new one."),
-    "ECDSAInvalidSignature": ("The signature is of nobody.", "Sign again."),
+    "ECDSAInvalidSignature": ("The signature is not valid.", "Sign again."),
     "ECDSAInvalidSignatureLength": ("A signature has 65 bytes, not {length}.", "Sign again."),
-    "ECDSAInvalidSignatureS": ("The signature is the twin of a valid one.", "Sign again."),
-    "InvalidShortString": ("The token's name is stored in a way that cannot be read.", ""),
+    "ECDSAInvalidSignatureS": ("The signature is not in its canonical form.", "Sign again."),
+    "InvalidShortString": ("The token's name is stored in a format that cannot be read.", ""),
     "StringTooLong": ("The token's name {str} is too long.", ""),
     "AccessControlUnauthorizedAccount": ("{account} lacks the role {neededRole:role}.", "Use a key that has it."),
-    "AccessControlBadConfirmation": ("A role is given up with the key that has it.", "Use that key."),
+    "AccessControlBadConfirmation": ("Only the key that has a role can renounce it.", "Use that key."),
     "OwnableInvalidOwner": ("{owner} cannot own the contract.", ""),
     "OwnableUnauthorizedAccount": ("{account} is not the contract's owner.", "Use the owner's key."),
 }
@@ -145,17 +148,17 @@ PANICS = {
     0x31: "an empty list",
     0x32: "an index outside its list",
     0x41: "too much memory",
-    0x51: "a call of nothing",
+    0x51: "a call of an empty function pointer",
 }
 
 
 def role_hash(role: str) -> bytes:
-    """The 32 bytes by which AccessControl knows `role`."""
+    """The 32 bytes that identify `role` in AccessControl."""
     return bytes(32) if role == ADMIN else keccak(text=role)
 
 
-class _Words(string.Formatter):
-    """Formats `credits`, `status` and `role` beside what str.format knows."""
+class _SentenceFormatter(string.Formatter):
+    """str.format with the additional formats `credits`, `status` and `role`."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec == "credits":
@@ -168,7 +171,7 @@ class _Words(string.Formatter):
 
 
 def contract_error(data: bytes) -> ContractError:
-    """The error whose ABI-coded form a reverted call left."""
+    """The error in the revert data of a call."""
     known = _table().get(data[:4])
     try:
         if known is None:
@@ -178,7 +181,7 @@ def contract_error(data: bytes) -> ContractError:
             for field, value in zip(known["inputs"], decode_fields(known["inputs"], data[4:]), strict=True)
         }
     except ChainError:
-        return ContractError("The contract refused the call with a reason that cannot be read.")
+        return ContractError("The contract refused the call; its revert data cannot be decoded.")
     name: str = known["name"]
     if name == "Panic":
         message, next_step = f"The contract failed: {PANICS.get(args['code'], hex(args['code']))}.", ""
@@ -186,12 +189,12 @@ def contract_error(data: bytes) -> ContractError:
         message, next_step = f"The contract refused: {args['message']}.", ""
     else:
         message, next_step = SENTENCES.get(name, (f"The contract refused: {name}.", ""))
-        message = _Words().vformat(message, (), args)
+        message = _SentenceFormatter().vformat(message, (), args)
     return ContractError(message, name=name, args_by_name=args, next_step=next_step)
 
 
 def refusal(error: ChainError) -> GridError:
-    """The contract's error inside a node's, when there is one; else `error` itself."""
+    """The contract's error inside a node's error, if there is one; else `error` itself."""
     if isinstance(error, NodeRefused):
         if error.data:
             return contract_error(error.data)
@@ -204,22 +207,22 @@ def refusal(error: ChainError) -> GridError:
 
 
 def too_large(error: GridError) -> bool:
-    """Whether a call was refused that may succeed with fewer items in it.
+    """Whether the refused call may succeed with fewer items.
 
-    When a part of a contract runs out of gas, the contract around it only sees that it failed.
+    FailedCall counts too: if RareCalls runs out of gas, the MetaScheduler only sees that its call failed.
     """
     return isinstance(error, ContractError) and error.name in (OUT_OF_GAS, "FailedCall")
 
 
 def refused_sending(error: NodeRefused, address: str) -> GridError:
-    """Why the node did not take a transaction of `address`."""
+    """The error for a transaction of `address` that the node refused."""
     if "insufficient funds" in error.reason.lower():
         return ChainError(f"{address} cannot pay for gas.", next_step=f"Send gas money to {address}.")
     return refusal(error)
 
 
 def already_known(error: NodeRefused) -> bool:
-    """Whether the node has this very transaction."""
+    """Whether the node already has this transaction."""
     return "already" in error.reason.lower()
 
 
@@ -229,24 +232,24 @@ def number_taken(error: NodeRefused) -> bool:
 
 
 def too_cheap(error: NodeRefused) -> bool:
-    """Whether another transaction has the nonce, and would be replaced by one that pays more."""
+    """Whether another transaction has the nonce, which one with a higher fee would replace."""
     return "underpriced" in error.reason.lower()
 
 
 def below_base_fee(error: NodeRefused) -> bool:
-    """Whether the base fee outgrew the offer since fees were asked for."""
+    """Whether the base fee outgrew the offer since the fees were read."""
     return "less than block base fee" in error.reason.lower()
 
 
 async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, receipt: dict[str, Any]) -> ContractError:
-    """Why a mined transaction was reverted; receipts do not say, so the call is made again, without effect.
+    """Why a mined transaction was reverted. Receipts do not say it, so this simulates the call again.
 
-    First on the state after its block (which holds whatever came before it in that block, and the
-    block's time), then on the state before, then on today's, which is all that some nodes keep. Raises ChainError
-    when the node cannot be asked at present.
+    It simulates on the state after the block, which includes earlier transactions of the block and the block's time.
+    Then it tries the state before the block, then the newest state, because some nodes keep no other. Raises
+    ChainError if the node does not answer.
     """
     if int(receipt["gasUsed"], 16) >= gas:
-        return ContractError(f"{call.title} needed more than the {gas} gas it was given.", name=OUT_OF_GAS)
+        return ContractError(f"{call.title} needed more than its {gas} gas.", name=OUT_OF_GAS)
     number = int(receipt["blockNumber"], 16)
     again: TxParams = {**call.as_params(sender), "gas": gas}
     for block in (BlockNumber(number), BlockNumber(number - 1), "latest"):
@@ -259,7 +262,7 @@ async def mined_revert_reason(rpc: Rpc, sender: str, call: Call, gas: int, recei
                 return reason
             if not isinstance(error, NodeRefused):
                 raise
-    return ContractError(f"{call.title} was refused when it was mined, and would pass now.")
+    return ContractError(f"{call.title} was reverted when it was mined, and would succeed now.")
 
 
 def _plain_revert(data: bytes) -> str:

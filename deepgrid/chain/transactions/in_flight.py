@@ -1,8 +1,8 @@
-"""The numbered transactions of one key, from their signing until they are mined for good.
+"""The numbered transactions of one key, from their signing until they are final.
 
-One number, how many of the key's transactions are mined, tells which receipts to fetch, that a transaction hangs,
-and that the chain went back. What hangs is sent again: as it is, or for a higher fee when it is too cheap by now.
-What was mined a short while ago stays known, so that a reorganisation that drops it makes it be sent again.
+The count of the key's mined transactions shows which receipts to fetch. It also reveals a transaction that hangs, and a
+reorganisation of the chain. A transaction that hangs is sent again, for a higher fee if it is too cheap by now. A recently
+mined transaction is remembered. If a reorganisation drops it, it is sent again.
 """
 
 from __future__ import annotations
@@ -23,25 +23,22 @@ from deepgrid.chain.transactions.contract_errors import (
     refused_sending,
     too_cheap,
 )
+from deepgrid.chain.transactions.settings import DEFAULTS, SenderSettings
 from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, GridError
 
 log = logging.getLogger(__name__)
 
-STALL_S = 5.0  # without progress for this long, everything in flight is sent again
-LOST_S = 15.0  # a nonce is used up and no receipt of ours appears for this long: it was somebody else's
-SETTLED_S = 60.0  # what was mined longer ago than this is taken to stay
-PATIENCE_BLOCKS = 6  # blocks that go by without a transaction before it offers more
-MOST_TIMES = 16  # what it may come to offer, in times of today's usual fee
 RENUMBER_ATTEMPTS = 3
-MOST_FILLERS = 100  # dead processes leave a few lost numbers; more are missing on another chain
+MOST_FILLERS = 100  # dead processes leave a few lost nonces; if more are missing, this is another chain
 
 
 class InFlight:
-    """What `wallet` has on its way. Its methods are not to be called side by side."""
+    """The transactions of `wallet` in flight. Call its methods one after the other, never concurrently."""
 
-    def __init__(self, chain: Node, wallet: Wallet) -> None:
+    def __init__(self, chain: Node, wallet: Wallet, settings: SenderSettings = DEFAULTS) -> None:
+        self._settings = settings
         self._rpc = chain.rpc
         self._chain = chain
         self._wallet = wallet
@@ -53,23 +50,23 @@ class InFlight:
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for one of the transactions."""
+        """Whether a caller waits for one of the transactions."""
         return any(outgoing.awaited for outgoing in self._in_flight.values())
 
     def fail(self, error: GridError) -> None:
-        """Tell all who wait."""
+        """Raise `error` in all waiting callers."""
         for outgoing in self._in_flight.values():
             outgoing.fail(error)
 
     def forget(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all transactions."""
         self._in_flight.clear()
         self._settled.clear()
 
     # -- numbers -----------------------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Learn the next number, after another process may have used the key; send again what became void."""
+        """Read the next nonce, because another process may have used the key. Send dropped transactions again."""
         mined, pending = await self._nonces()
         self._mined, self._progress_at = mined, _now()
         self._in_flight = {nonce: sent for nonce, sent in self._in_flight.items() if mined <= nonce < pending}
@@ -80,26 +77,28 @@ class InFlight:
             self._next_nonce = pending
 
     async def went_back(self) -> bool | None:
-        """Whether a transaction that was mined lately is not any more; None when there is none to look for."""
+        """Whether the chain dropped a recently mined transaction; None if there is no recent one."""
         if not self._settled:
             return None
         mined, _ = await self._nonces()
         return self._void(mined)
 
     def _void(self, mined: int) -> bool:
-        """Whether the chain, where `mined` transactions of the key are left, dropped some of the last ones.
+        """Whether the chain, with `mined` transactions of the key left, dropped some of the recent ones.
 
-        Forgets what is mined long enough, and everything of a chain that has nothing in common with this one.
+        Forgets transactions that are final, and all transactions of a chain that shares none with this one.
         """
         if self._settled and mined < min(self._settled):
             self._settled.clear()
         self._settled = {
-            nonce: sent for nonce, sent in self._settled.items() if nonce >= mined or _now() - sent.mined_at < SETTLED_S
+            nonce: sent
+            for nonce, sent in self._settled.items()
+            if nonce >= mined or _now() - sent.mined_at < self._settings.settled_s
         }
         return any(nonce >= mined for nonce in self._settled)
 
     async def _nonces(self) -> tuple[int, int]:
-        """Transactions of the key that are mined, and that the node knows of altogether."""
+        """Number of the key's transactions that are mined, and that the node knows in all."""
         address = self._wallet.address
         answers = await self._rpc.batch(
             [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
@@ -111,11 +110,11 @@ class InFlight:
     # -- sending -----------------------------------------------------------------------------
 
     async def send(self, outgoing: Outgoing, fees: Fees) -> None:
-        """Number `outgoing`, sign it and send it; one that is refused is told so and leaves no gap."""
+        """Number `outgoing`, sign it and send it. If it is refused, its caller gets the error and no gap remains."""
         for _ in range(RENUMBER_ATTEMPTS):
             if await self._send_numbered(outgoing, fees):
                 return
-            # Somebody sends with this key without the lease. Ours was refused, so it may take a new number.
+            # Another program sends with this key without the lease. Ours was refused, so it may take a new nonce.
             try:
                 self._next_nonce = max(self._next_nonce, (await self._nonces())[1])
             except ChainError as error:
@@ -124,7 +123,7 @@ class InFlight:
         outgoing.fail(ChainError(f"{outgoing.call.title} found no free nonce: another program uses this key."))
 
     async def _send_numbered(self, outgoing: Outgoing, fees: Fees) -> bool:
-        """Sign `outgoing` for the next nonce and send it; False when that number turns out to be taken."""
+        """Sign `outgoing` for the next nonce and send it; False if that nonce is already used."""
         nonce = self._next_nonce
         outgoing.hashes.clear()
         self._sign(outgoing, nonce, fees)
@@ -144,17 +143,17 @@ class InFlight:
         outgoing.sign(self._wallet.account, self._chain.chain_id, nonce, fees)
 
     async def _broadcast(self, outgoing: Outgoing) -> NodeRefused | None:
-        """Hand `outgoing` to the node, or return its refusal. A lost answer leaves it to be sent again."""
+        """Send `outgoing` to the node; returns its refusal, if any. After a lost answer it is sent again later."""
         try:
             with making_sense("a transaction's hash"):
                 await self._rpc.w3.eth.send_raw_transaction(HexStr(outgoing.raw))
         except NodeRefused as error:
-            if error.transient or below_base_fee(error):  # looked at again, with the fees of then
+            if error.transient or below_base_fee(error):  # checked again later, with the fees of that time
                 return None
             if not already_known(error):
                 return error
         except ChainError as error:
-            log.warning("sending %s: %s", outgoing.call.title, error)
+            log.warning("cannot send %s, trying again: %s", outgoing.call.title, error)
             return None
         outgoing.reached = True
         return None
@@ -162,7 +161,7 @@ class InFlight:
     # -- following ---------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """See what was mined; send again what hangs, or what the chain dropped."""
+        """Check what was mined. Send transactions again that hang or that the chain dropped."""
         mined, _ = await self._nonces()
         now, before, self._mined = _now(), self._mined, mined
         if mined > before:
@@ -176,7 +175,7 @@ class InFlight:
                 self._give_up_lost(outgoing, now)
         self._void(mined)
         unsent = any(not outgoing.reached for outgoing in self._in_flight.values())
-        if unsent or mined < before or (self._in_flight and now - self._progress_at > STALL_S):
+        if unsent or mined < before or (self._in_flight and now - self._progress_at > self._settings.stall_s):
             self._progress_at = now
             await self._send_again()
 
@@ -199,21 +198,21 @@ class InFlight:
         outgoing.mined_at = _now()
 
     def _give_up_lost(self, outgoing: Outgoing, now: float) -> None:
-        """The number is used up without a receipt of ours; a node that lags behind gets some time."""
+        """Fail a transaction whose nonce is used without a receipt of ours. A node that lags behind gets some time."""
         if outgoing.missing_since is None:
             outgoing.missing_since = now
-        elif now - outgoing.missing_since > LOST_S:
+        elif now - outgoing.missing_since > self._settings.lost_s:
             del self._in_flight[outgoing.nonce]
             outgoing.fail(ChainError(f"{outgoing.call.title} was displaced: another program uses this key."))
 
     # -- sending again -----------------------------------------------------------------------
 
     async def _send_again(self) -> None:
-        """Send everything that is not mined once more, in order, for a higher fee where it became too cheap.
+        """Send all transactions that are not mined again, in order, for a higher fee if they became too cheap.
 
-        After the chain went back this includes transactions that were mined before. A number that
-        nobody here knows (a dead process's, lost with the node's memory) is filled with a transfer
-        of nothing to oneself, or all later ones would wait for ever.
+        After the chain went back this includes transactions that were mined before. A nonce may have no known
+        transaction: that of a dead process, lost with the node's memory. An empty transfer to the same account
+        fills it. Otherwise all later transactions would wait forever.
         """
         known = {**self._settled, **self._in_flight}
         if self._next_nonce - self._mined > len(known) + MOST_FILLERS:
@@ -225,39 +224,39 @@ class InFlight:
                 outgoing = Outgoing(Call("A filler", self._wallet.address, "0x"), PLAIN_TRANSFER_GAS, None)
                 self._sign(outgoing, nonce, fees)
                 self._in_flight[nonce] = outgoing
-            elif _is_too_cheap(outgoing, fees):
+            elif self._is_too_cheap(outgoing, fees):
                 self._sign(outgoing, nonce, fees.bumped(outgoing.fees))
             refused = await self._broadcast(outgoing)
             if refused is not None:
                 self._refused_again(outgoing, refused)
 
     def _refused_again(self, outgoing: Outgoing, refused: NodeRefused) -> None:
-        log.debug("sending %s again: %s", outgoing.call.title, refused.reason)
+        log.debug("The node refused a repeated transaction: title=%s error=%s", outgoing.call.title, refused.reason)
         outgoing.reached = True
         if too_cheap(refused):
             outgoing.outbid = True
         elif not number_taken(refused):
-            # It will never be mined, and what comes after it shall not wait for it: its number is filled next.
+            # It will never be mined. Later transactions must not wait for it: the next pass fills its nonce.
             outgoing.fail(refused_sending(refused, self._wallet.address))
             self._in_flight.pop(outgoing.nonce, None)
             self._settled.pop(outgoing.nonce, None)
 
     async def fees(self) -> Fees:
-        """What a transaction costs at present."""
+        """Current fees of a transaction."""
         block, tip = await self._rpc.batch(
             [("eth_getBlockByNumber", ["latest", False]), ("eth_maxPriorityFeePerGas", [])]
         )
         with making_sense("fees"):
             return Fees.for_base(int(block["baseFeePerGas"], 16), int(tip, 16), int(block["number"], 16))
 
-
-def _is_too_cheap(outgoing: Outgoing, today: Fees) -> bool:
-    """Whether the base fee outgrew its offer, or blocks go by without it, which calls for a higher one."""
-    offer = outgoing.fees
-    if offer.limit < today.base + offer.tip:
-        return True
-    passed_over = today.block - offer.block >= PATIENCE_BLOCKS
-    return (passed_over or outgoing.outbid) and offer.limit < MOST_TIMES * today.limit
+    def _is_too_cheap(self, outgoing: Outgoing, today: Fees) -> bool:
+        """Whether the base fee outgrew its offer, or blocks pass it over, so that it needs a higher fee."""
+        offer = outgoing.fees
+        if offer.limit < today.base + offer.tip:
+            return True
+        passed_over = today.block - offer.block >= self._settings.patience_blocks
+        may_offer_more = offer.limit < self._settings.highest_fee_multiple * today.limit
+        return (passed_over or outgoing.outbid) and may_offer_more
 
 
 def _now() -> float:

@@ -1,11 +1,9 @@
-"""At most one process at a time numbers the transactions of a key.
+"""The lease of a key's nonces: at most one process at a time numbers the transactions of a key.
 
-The scheme: a Sender holds a `flock` on `<key file>.lease` from its first transaction in flight to
-its last, and asks the chain for the next nonce each time it gets the lease. Who comes second
-waits, with a bound. A long-lived process that always has something in flight lets others in
-every few seconds (see `Sender`). The kernel drops the lock when its holder dies, so nothing is
-left to clean up; the empty file stays. It protects processes of one machine: a key that sends
-from two machines needs two keys.
+A Sender holds a `flock` on `<key file>.lease` from its first transaction in flight to its last. Each time it gets the
+lease, it reads the next nonce from the chain. A second process waits, with a timeout. A long-lived process that always
+has something in flight lets others in every few seconds (see `Sender`). The kernel drops the lock when its holder dies,
+so nothing needs cleanup; the empty file stays. The lease only works on one machine: use one key per machine.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ POLL_S = 0.05
 
 
 class NonceLease:
-    """An exclusive lock on a file, taken with `async with`; without a file it does nothing.
+    """An exclusive lock on a file, taken with `async with`. Without a file it does nothing.
 
-    Raises ChainError (transient) when another holds it for longer than `wait_s` seconds.
+    Raises ChainError (transient) if another process holds it for longer than `wait_s` seconds.
     """
 
     def __init__(self, file: Path | None, wait_s: float) -> None:
@@ -59,7 +57,7 @@ class NonceLease:
             except BlockingIOError:
                 if asyncio.get_running_loop().time() > deadline:
                     raise ChainError(
-                        f"Another process has been sending with the key of {self._file} for {self._wait_s:.0f} s."
+                        f"Another process has held the lease of this key for {self._wait_s:.0f} s: file={self._file}."
                     ) from None
             await asyncio.sleep(POLL_S)
 

@@ -1,16 +1,16 @@
-"""One sender a key: numbers, signs, sends and follows that key's transactions.
+"""One sender per key: numbers, signs, sends and follows that key's transactions.
 
 Promises:
-* `send` calls are numbered in the order in which they were made, and land in that order.
-* A revert is a typed ContractError: before anything is sent when gas is estimated, else from the mined revert.
-* What was signed is sent again until it is mined or its waiter gave up: through a restarted node, a lost answer,
-  a reorganisation, a fee that became too low. It keeps its number, so it lands once.
-* What was mined is sent again when the chain drops it within the next minute, as long as this object lives.
-* Before anything was signed, an unreachable node is an error at once.
-* Processes that share a key file take turns (see `lease.py`).
+* Transactions get their nonces in the order of the `send` calls, and are mined in that order.
+* A revert is a typed ContractError. It comes from the estimate before anything is sent, else from the mined revert.
+* A signed transaction is sent again until it is mined or its caller gave up. This holds through a restarted node, a
+  lost answer, a reorganisation, and a fee that became too low. It keeps its nonce, so it is mined once.
+* If the chain drops a mined transaction within the next minute, it is sent again, as long as this object lives.
+* Before anything is signed, an unreachable node is an error at once.
+* Processes that share a key file take turns (see `nonce_lease.py`).
 
-One task does all the work while there is some: it takes what is queued, estimates it and hands it to `flight.py`,
-which numbers and sends it, then asks once a poll what became of it.
+One task does all the work while there is any. It takes the queued transactions and estimates them. `in_flight.py`
+numbers and sends them. Then the task polls for their results.
 """
 
 from __future__ import annotations
@@ -24,30 +24,25 @@ from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.transactions.contract_errors import OUT_OF_GAS, refusal
 from deepgrid.chain.transactions.in_flight import InFlight
 from deepgrid.chain.transactions.nonce_lease import NonceLease
+from deepgrid.chain.transactions.settings import DEFAULTS, SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError, GridError
 
 log = logging.getLogger(__name__)
 
-POLL_S = 0.1
-LONGEST_PAUSE_S = 2.0
-LEASE_WAIT_S = 60.0
-HOLD_S = 5.0  # a busy sender lets other processes in this often,
-LET_IN_S = 0.2  # for this long
-WATCH_S = 1.0  # how often an idle sender looks whether the chain dropped what was mined
-MARGIN_PERCENT = 30  # estimates look at the latest block; what runs in the next one may cost more
 LARGEST_GAS = 2**24  # EIP-7825's limit of a transaction
 
 
 class Sender:
-    """Sends the transactions of `wallet`; make one per key and process, use it from one event loop."""
+    """Sends the transactions of `wallet`. Make one per key and process, and use it from one event loop."""
 
-    def __init__(self, chain: Node, wallet: Wallet) -> None:
+    def __init__(self, chain: Node, wallet: Wallet, settings: SenderSettings = DEFAULTS) -> None:
+        self._settings = settings
         self._rpc = chain.rpc
         self.wallet = wallet
         self._queue: deque[Outgoing] = deque()
-        self._flight = InFlight(chain, wallet)
+        self._flight = InFlight(chain, wallet, settings)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -57,14 +52,14 @@ class Sender:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is queued, in flight, or so new that a reorganisation may undo it unseen."""
+        """Whether nothing is queued, in flight, or so recent that a reorganisation could still undo it."""
         return not self._queue and (self._task is None or self._task.done())
 
     async def send(self, call: Call, *, gas: int | None = None, timeout_s: float = 120.0) -> Receipt:
         """Send `call` and wait until it is mined, for at most `timeout_s` seconds.
 
-        `gas` skips the estimate: for a call that only works after another one in flight.
-        Raises ContractError when the contract refuses, ChainError otherwise.
+        `gas` skips the estimate, for a call that only works after another one in flight.
+        Raises ContractError if the contract reverts, else ChainError.
         """
         waiter: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self._queue.append(Outgoing(call, gas, waiter))
@@ -77,11 +72,11 @@ class Sender:
         except TimeoutError:
             raise ChainError(
                 f"{call.title} was not mined within {timeout_s:.0f} s and may still be.",
-                next_step="Look at the chain before doing it again.",
+                next_step="Check the chain before you repeat it.",
             ) from None
 
     async def close(self) -> None:
-        """Stop; what is in flight may still be mined, its waiters get a ChainError. Nothing is sent again."""
+        """Stop. Transactions in flight may still be mined; their callers get a ChainError. Nothing is sent again."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -92,12 +87,12 @@ class Sender:
         try:
             while self._queue or await self._dropped():
                 try:
-                    async with NonceLease(self.wallet.lease_file, LEASE_WAIT_S):
+                    async with NonceLease(self.wallet.lease_file, self._settings.lease_wait_s):
                         await self._turn()
                 except GridError as error:
                     self._fail_all(error)
                 if self._queue:
-                    await asyncio.sleep(LET_IN_S)
+                    await asyncio.sleep(self._settings.let_in_s)
         finally:
             self._fail_all(_stopped())
 
@@ -108,10 +103,10 @@ class Sender:
         self._queue.clear()
 
     async def _dropped(self) -> bool:
-        """Wait for work: True when something is queued, or the chain dropped what was mined lately; else False."""
+        """Wait for work: True if something is queued or the chain dropped a recent transaction, else False."""
         while True:
             self._wake.clear()
-            await self._sleep(WATCH_S)
+            await self._sleep(self._settings.watch_s)
             if self._queue:
                 return True
             try:
@@ -124,10 +119,10 @@ class Sender:
                 return False
 
     async def _turn(self) -> None:
-        """Work while holding the lease: until nothing is awaited any more, or others shall have a chance."""
+        """Work while holding the lease, until no transaction is awaited or other processes must get a chance."""
         clock = asyncio.get_running_loop().time
         await self._flight.begin()
-        until = clock() + HOLD_S
+        until = clock() + self._settings.hold_s
         failures = 0
         while True:
             self._wake.clear()
@@ -140,12 +135,14 @@ class Sender:
                 failures = 0
             except ChainError as error:
                 failures += 1
-                log.log(logging.WARNING if failures == 1 else logging.DEBUG, "following %s: %s", self.address, error)
-            if self._flight.awaited:  # else the turn ends: a reorganisation may void its next number meanwhile
-                await self._sleep(min(POLL_S * 2 ** min(failures, 10), LONGEST_PAUSE_S))
+                level = logging.WARNING if failures == 1 else logging.DEBUG
+                log.log(level, "cannot follow the transactions of %s, trying again: %s", self.address, error)
+            if self._flight.awaited:  # else the turn ends: a reorganisation may drop transactions meanwhile
+                pause_s = self._settings.poll_s * 2 ** min(failures, 10)
+                await self._sleep(min(pause_s, self._settings.longest_pause_s))
 
     async def _sleep(self, pause_s: float) -> None:
-        """Pause, but not while something new waits to be sent."""
+        """Pause until new work arrives, for at most `pause_s` seconds."""
         try:
             async with asyncio.timeout(pause_s):
                 await self._wake.wait()
@@ -153,12 +150,12 @@ class Sender:
             pass
 
     async def _dispatch(self) -> None:
-        """Estimate everything queued at once, then number and send it one by one.
+        """Estimate all queued transactions at once, then number and send them one by one.
 
-        One by one, because a refused transaction frees its number for the next: numbers sent ahead
-        of a gap would land later, on their own, when something else fills the gap.
+        One by one, because a refused transaction frees its nonce for the next one. Transactions sent beyond a gap
+        would be mined later, unexpectedly, when another transaction fills the gap.
         """
-        batch = list(self._queue)  # each stays queued until it is dealt with: whoever stops us finds it there
+        batch = list(self._queue)  # each one stays queued until it is sent, so that `close` finds it
         try:
             fees = await self._flight.fees()
         except ChainError as error:
@@ -178,11 +175,11 @@ class Sender:
         except ChainError as error:
             outgoing.fail(refusal(error))
             return
-        outgoing.gas = min(estimate * (100 + MARGIN_PERCENT) // 100, LARGEST_GAS)
+        outgoing.gas = min(estimate * (100 + self._settings.margin_percent) // 100, LARGEST_GAS)
         if estimate > LARGEST_GAS:
             what = f"{outgoing.call.title} takes {estimate} gas; a transaction may have {LARGEST_GAS}."
             outgoing.fail(ContractError(what, name=OUT_OF_GAS))
 
 
 def _stopped() -> ChainError:
-    return ChainError("Sending was stopped; what was sent may still be mined.")
+    return ChainError("Sending was stopped. Sent transactions may still be mined.")

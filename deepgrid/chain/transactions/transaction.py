@@ -1,4 +1,4 @@
-"""One transaction on its way: what it calls, how it is signed, what came of it."""
+"""One transaction: its call, its signature and its result."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from web3.types import TxParams, Wei
 
 PLAIN_TRANSFER_GAS = 21_000
-# A replacement must pay at least a tenth more than what it replaces, by the rule of the common nodes.
+# Common nodes want a replacement to pay at least a tenth more than the transaction that it replaces.
 BUMP_NUMERATOR, BUMP_DENOMINATOR = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to `to` (None: a deployment) with ABI-coded `data`; `title` is how messages name it.
+    """A call to `to` (None: a deployment) with ABI-encoded `data`. Messages name it by its `title`.
 
-    `value_wei` of the chain's own currency goes along.
+    It transfers `value_wei` of the chain's own currency.
     """
 
     title: str
@@ -30,14 +30,14 @@ class Call:
     value_wei: int = 0
 
     def as_params(self, sender: str) -> TxParams:
-        """The call as web3 takes it to be tried or estimated."""
+        """The call in the form in which web3 simulates or estimates it."""
         params: TxParams = {"from": sender, "data": HexStr(self.data), "value": cast("Wei", self.value_wei)}
         return params if self.to is None else {**params, "to": self.to}
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A mined transaction that succeeded. `logs` are raw, `contract` is what it deployed."""
+    """A mined transaction that succeeded. `logs` are raw; `contract` is the address of a deployed contract."""
 
     tx_hash: str
     block: int
@@ -65,18 +65,18 @@ class Fees:
 
     @classmethod
     def for_base(cls, base: int, tip: int, block: int = 0) -> Fees:
-        """Fees that stay valid through several blocks of rising base fee."""
+        """Fees that stay valid through several blocks with a rising base fee."""
         return cls(base, tip, 2 * base + tip, block)
 
     def bumped(self, old: Fees) -> Fees:
-        """These fees, raised so that they replace a transaction that offers `old`."""
+        """These fees, raised enough to replace a transaction with the fees `old`."""
         tip, limit = (-(-fee * BUMP_NUMERATOR // BUMP_DENOMINATOR) for fee in (old.tip, old.limit))
         return Fees(self.base, max(self.tip, tip), max(self.limit, limit), self.block)
 
 
 @dataclass(eq=False)
 class Outgoing:
-    """A transaction and who waits for it. It has a nonce once it is signed, a hash for each signing."""
+    """A transaction and its waiting caller. It has a nonce once it is signed, and one hash per signature."""
 
     call: Call
     gas: int | None
@@ -85,8 +85,8 @@ class Outgoing:
     fees: Fees = Fees(0, 0, 0)
     raw: str = ""
     hashes: list[str] = field(default_factory=list)
-    reached: bool = False  # the node has answered that it has it
-    outbid: bool = False  # the node has another transaction of this number, which pays more
+    reached: bool = False  # the node confirmed that it has it
+    outbid: bool = False  # the node has another transaction with this nonce that pays more
     missing_since: float | None = None
     mined_at: float = 0.0
 
@@ -103,7 +103,7 @@ class Outgoing:
             self.waiter.set_exception(error)
 
     def sign(self, account: LocalAccount, chain_id: int, nonce: int, fees: Fees) -> None:
-        """Sign for `nonce`; a second signing (other fees) adds a second hash by which it may be mined."""
+        """Sign for `nonce`. A second signature with other fees adds a second hash, and either may be mined."""
         assert self.gas is not None
         fields: dict[str, Any] = {
             "type": 2, "chainId": chain_id, "nonce": nonce, "gas": self.gas, "data": self.call.data,

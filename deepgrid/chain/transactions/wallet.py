@@ -1,7 +1,7 @@
-"""A key and what it may sign; the key itself never leaves this module in readable form.
+"""The key of one account. It never leaves this module in readable form.
 
 Keys are files that only their owner can read: 64 hex digits, or an encrypted keystore
-(password in DEEPGRID_KEY_PASSWORD). Beside a key file lies its lease, see `lease.py`.
+(password in DEEPGRID_KEY_PASSWORD). The lease of a key lies beside its file (see `nonce_lease.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Secret:
 
 
 class Wallet:
-    """One account; made by `load` and `create`. `key_file` is None for a key that is in memory only."""
+    """One account, made by `load` or `create`. `key_file` is None if the key is only in memory."""
 
     def __init__(self, key: bytes, key_file: Path | None = None) -> None:
         self.address = str(PrivateKey(key).public_key.to_checksum_address())
@@ -55,9 +55,9 @@ class Wallet:
 
     @classmethod
     def load(cls, path: Path | str) -> Wallet:
-        """The wallet whose key stands in `path`.
+        """The wallet whose key is in `path`.
 
-        Raises ConfigurationError when the file is missing, is not a key, or others may read it.
+        Raises ConfigurationError if the file is missing, is not a key, or others may read it.
         """
         where = Path(path).expanduser()
         key = _key(_read_private(where), where)
@@ -70,7 +70,7 @@ class Wallet:
     def create(cls, path: Path | str) -> Wallet:
         """Make a new key in `path` (0600, a new folder 0700).
 
-        Raises ConfigurationError when something stands there already: a key is never overwritten.
+        Raises ConfigurationError if the path already exists: a key is never overwritten.
         """
         where = Path(path).expanduser()
         if not where.parent.exists():
@@ -92,7 +92,7 @@ class Wallet:
 
     @property
     def lease_file(self) -> Path | None:
-        """The file locked while this key has transactions in flight."""
+        """The file that is locked while this key has transactions in flight."""
         return None if self.key_file is None else self.key_file.with_name(f"{self.key_file.name}.lease")
 
     def sign_typed(
@@ -107,7 +107,7 @@ class Wallet:
 
 
 def _read_private(where: Path) -> str:
-    """Text of a key file, after checking the opened file itself (not its name) for its permissions."""
+    """Text of a key file. Checks the permissions of the opened file itself, not of its name."""
     try:
         with open(where, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode

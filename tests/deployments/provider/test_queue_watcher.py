@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from deepgrid.chain.client import Queues
+from deepgrid.chain.figures import Queues
 from deepgrid.errors import ChainError
 from deepgrid.provider.session import ProviderSession
 from deepgrid.provider.wakeups import Wakeups
