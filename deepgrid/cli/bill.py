@@ -29,7 +29,7 @@ def show_bill(screen: Screen, job: Job, settlement: Settlement, history: Sequenc
     provider_share = f"to provider ({100 - job.cut_percent} %)" if cost_wei else "to provider"
     platform_share = f"platform cut ({job.cut_percent} %)" if cost_wei else "platform cut"
     rows = [
-        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits a minute" if job.rate_wei_per_minute else "-"),
+        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else "-"),
         ("minutes", str(settlement.billed_minutes)),
         ("cost", format_credits(cost_wei)),
         (provider_share, format_credits(settlement.paid_wei)),

@@ -44,9 +44,9 @@ def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
     minute, hour = format_credits(least), format_credits(60 * least)
     if least == most:
         where = f" ({low})" if len(found.offers) == 1 else ""
-        yield f"{count} can run it{where}: {minute} credits a minute, {hour} an hour."
+        yield f"{count} can run it{where}: {minute} credits per minute, {hour} an hour."
     else:
-        yield f"{count} can run it: from {minute} credits a minute ({low}) to {format_credits(most)} ({high})."
+        yield f"{count} can run it: from {minute} credits per minute ({low}) to {format_credits(most)} ({high})."
         yield f"An hour costs {hour} to {format_credits(60 * most)} credits."
     if credits_wei is not None:
         yield f"{format_credits(credits_wei)} credits last {_duration(credits_wei, least, most)}."

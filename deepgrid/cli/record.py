@@ -86,7 +86,7 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("resources", resources_words(job)),
         ("conditions", ", ".join(conditions(job))),
         ("locked", f"{format_credits(job.locked_wei)} credits"),
-        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits a minute" if job.rate_wei_per_minute else ""),
+        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else ""),
         ("cost so far", running_cost(job, record.now) if running else ""),
         ("top-ups", "by the grid, from your allowance" if job.delegate_spending else ""),
     ]

@@ -43,7 +43,7 @@ def test_figures_have_two_decimals() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_what_is_no_figure_becomes_no_label(value: float) -> None:
-    with pytest.raises(ValueError, match="not a measured figure"):
+    with pytest.raises(ValueError, match="not a finite figure"):
         number(value)
 
 

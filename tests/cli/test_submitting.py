@@ -82,7 +82,7 @@ async def test_watch_shows_the_life_the_output_and_the_bill_and_exits_with_the_j
     assert settlement.paid_wei + settlement.cut_wei + settlement.refunded_wei == 200 * CREDIT
     for transition in await chain.history(job_id):
         assert transition.tx_hash in outcome.out
-    assert re.search(r"rate +0\.628 credits a minute", outcome.out)
+    assert re.search(r"rate +0\.628 credits per minute", outcome.out)
     assert re.search(r"refund +199\.372$", outcome.out, re.MULTILINE)
 
 

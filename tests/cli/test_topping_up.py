@@ -30,7 +30,7 @@ async def pending_id(dps: Dps) -> int:
 
 @pytest.fixture
 async def claimed_id(pending_id: int, operator: Party, provider: Party) -> int:
-    """A job of 0.628 credits a minute, for 159 minutes."""
+    """A job of 0.628 credits per minute, for 159 minutes."""
     await claim(operator, provider, pending_id)
     return pending_id
 

@@ -84,9 +84,9 @@ def test_nobody_waits_shorter_than_the_contract_lets() -> None:
 @pytest.mark.parametrize(
     ("job", "providers", "reason"),
     [
-        (assigned(600), THERE, "alpha did not claim it within 10 min; another cluster is looked for"),
-        (claimed(1), BANNED, "alpha is barred from the grid; another cluster is looked for"),
-        (claimed(1), REMOVED, "0xp has left the grid; another cluster is looked for"),
+        (assigned(600), THERE, "alpha did not claim it within 10 min; the job waits for another cluster"),
+        (claimed(1), BANNED, "alpha is barred from the grid; the job waits for another cluster"),
+        (claimed(1), REMOVED, "0xp has left the grid; the job waits for another cluster"),
         (cancelling(claimed(1), 1), BANNED, "alpha is barred from the grid; the job is cancelled with a full refund"),
         (
             running(25 * HOUR_S),
@@ -96,7 +96,7 @@ def test_nobody_waits_shorter_than_the_contract_lets() -> None:
         (
             cancelling(running(60), 24 * HOUR_S),
             THERE,
-            "alpha has been silent for 24 h since its cancelling was asked for; the job is ended with a full refund",
+            "alpha has been silent for 24 h since its cancellation was requested; the job is ended with a full refund",
         ),
     ],
 )

@@ -60,12 +60,12 @@ def test_the_purse_is_shared_and_goes_to_whom_ends_first() -> None:
         (
             Purse(30 * CREDIT - 1, 1000 * CREDIT),
             "the allowance is used up: the job ends at its limit of 60 min;"
-            " to let it go on, raise it with `dps allowance set` (30 min cost 30)",
+            " to continue it, raise it with `dps allowance set` (30 min cost 30)",
         ),
         (
             Purse(1000 * CREDIT, 30 * CREDIT - 1),
             "the credits are used up: the job ends at its limit of 60 min;"
-            " to let it go on, get more (30 min cost 30)",
+            " to continue it, get more (30 min cost 30)",
         ),
     ],
 )  # fmt: skip
