@@ -111,7 +111,7 @@ async def test_watching_says_why_a_job_waits_and_what_remains_after_an_interrupt
     running.send_signal(signal.SIGINT)
     outcome = await finished(running)
     assert outcome.status == 130
-    assert f"job {job_id} goes on" in outcome.err and f"dps job cancel {job_id}" in outcome.err
+    assert f"job {job_id} continues" in outcome.err and f"dps job cancel {job_id}" in outcome.err
     assert (await chain.job(job_id)).status is JobStatus.PENDING
 
 

@@ -73,7 +73,8 @@ async def test_a_job_that_no_cluster_has_is_not_topped_up(
 ) -> None:
     early = await dps.run("job", "topup", str(pending_id), "10")
     assert (early.status, early.err) == (
-        1, f"dps: Job {pending_id} is pending: no cluster has claimed it. Wait until one has, then top it up.\n",
+        1, f"dps: Job {pending_id} is pending: no cluster has claimed it."
+        " Wait until a cluster has claimed it, then top it up.\n",
     )  # fmt: skip
     await claim(operator, provider, pending_id)
     await provider.writer.settle(pending_id, JobStatus.FAILED, 0)
