@@ -1,4 +1,4 @@
-"""Images are looked up at real registries on this machine: an open one, one with accounts, and none at all."""
+"""Looks up images at real local registries: an open one, one with accounts, and a missing one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ REFUSED = PRIVATE.model_copy(update={"password": "x"})
     ],
     ids=["gone", "large", "absent", "refused"],
 )  # fmt: skip
-async def test_what_cannot_be_read_is_told_without_secrets(
+async def test_failures_are_reported_without_secrets(
     container: ContainerRun, why: str, mirrors: dict[str, str]
 ) -> None:
     with pytest.raises(ServiceError, match=rf"The registry .* does not describe some/.*: .*{why}") as caught:

@@ -1,4 +1,4 @@
-"""When a provider's time is up: unclaimed jobs soon, claimed ones only after a long silence."""
+"""Timeouts of providers: unclaimed jobs are taken back soon, claimed ones only after a long silence."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_ban_ends_running_jobs_where_the_operator_wants_that() -> None:
     assert overdue([running(1)], THERE, stern, NOW) == []
 
 
-def test_nobody_waits_shorter_than_the_contract_lets() -> None:
+def test_the_timeout_is_never_shorter_than_the_contracts() -> None:
     hasty = replace(PATIENCE, silent_hours=0)
     assert overdue([claimed(HOUR_S + 599)], THERE, hasty, NOW) == []
     assert "silent for 10 min since its time was over" in only(claimed(HOUR_S + 600), THERE, hasty).reason
@@ -100,7 +100,7 @@ def test_nobody_waits_shorter_than_the_contract_lets() -> None:
         ),
     ],
 )
-def test_the_customer_is_told_why_and_what_comes(job: Job, providers: dict[str, Provider], reason: str) -> None:
+def test_the_customer_gets_the_reason_and_the_next_step(job: Job, providers: dict[str, Provider], reason: str) -> None:
     assert only(job, providers, PATIENCE).reason == reason
 
 

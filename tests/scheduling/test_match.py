@@ -1,4 +1,4 @@
-"""Who gets a job: what fits and can be paid, cheapest first, then least busy; and why others wait."""
+"""Assignment of jobs: clusters that fit and can be paid, cheapest first, then least busy; and reasons to wait."""
 
 from __future__ import annotations
 
