@@ -1,8 +1,8 @@
-"""Every error that deepgrid raises on purpose.
+"""The errors that deepgrid raises on purpose.
 
-Each carries one sentence for the person who reads it, whether trying again may help
-(`transient`), and what to do next. Nothing else may cross the command line's border.
-Sentences may quote what strangers wrote, and go to terminals and logs: they hold no control characters.
+Each error has one sentence for the reader, says whether a retry may help (`transient`), and what to
+do next. Sentences may quote text from other parties and go to terminals and logs, so control
+characters are removed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ LINES = "\n\t"
 class GridError(Exception):
     """Base of all errors of the grid.
 
-    `transient` says whether the same call may succeed later with nothing changed;
-    `next_step` is one imperative sentence, or empty.
+    `transient` says whether the same call may succeed later without a change. `next_step` is one
+    imperative sentence, or empty.
     """
 
     transient = False
@@ -33,7 +33,7 @@ class GridError(Exception):
 
 
 class InputError(GridError):
-    """What the user gave is wrong: a file, a field, an option, a key."""
+    """The user's input is wrong: a file, a field, an option, a key."""
 
 
 class ConfigurationError(GridError):
@@ -41,13 +41,13 @@ class ConfigurationError(GridError):
 
 
 class ChainError(GridError):
-    """The node cannot be reached or answered nonsense; transient unless said otherwise."""
+    """The node cannot be reached, or its answer is malformed. Transient by default."""
 
     transient = True
 
 
 class ContractError(GridError):
-    """A contract refused a call. `name` and `args_by_name` are those of its custom error."""
+    """A contract refused a call. `name` and `args_by_name` are from its custom error."""
 
     def __init__(
         self, message: str, *, name: str = "", args_by_name: dict[str, object] | None = None, next_step: str = ""
@@ -58,30 +58,30 @@ class ContractError(GridError):
 
 
 class SlurmError(GridError):
-    """A Slurm command failed for good (`sbatch` refused the job, a partition is unknown)."""
+    """A Slurm command failed permanently: `sbatch` refused the job, or a partition is unknown."""
 
 
 class SlurmUnreachable(SlurmError):
-    """The login node or slurmctld did not answer; nothing may be concluded from it."""
+    """The login node or slurmctld did not answer. This says nothing about any job."""
 
     transient = True
 
 
 class Deposed(GridError):
-    """Another supervisor leads the provider by now; what this one carries it is to let go of."""
+    """Another supervisor leads the provider now. This one must release its jobs."""
 
 
 class ServiceError(GridError):
-    """A grid service cannot be reached, or failed; transient unless it refused."""
+    """A grid service cannot be reached, or failed. Transient, unless it refused the request."""
 
     transient = True
 
 
 class AccessDenied(ServiceError):
-    """A grid service refused: wrong signer, expired or replayed request, job not released to the asker."""
+    """A grid service refused access: wrong signer, expired or replayed request, or a job of another party."""
 
     transient = False
 
 
 class NotFound(GridError):
-    """The job, provider, definition or log that was asked for does not exist."""
+    """The requested job, provider, definition or log does not exist."""

@@ -1,4 +1,4 @@
-"""Text of strangers made harmless for terminals and logs."""
+"""Makes text from other parties harmless for terminals and logs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # control, direction, sur
 
 
 def plain(text: str, *, keep: str = "") -> str:
-    """`text` with a space for each character that steers a terminal, except those of `keep`."""
+    """`text` with a space for each character that controls a terminal, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(" " if c not in keep and unicodedata.category(c) in _STEERING else c for c in text)

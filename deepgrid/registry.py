@@ -1,7 +1,8 @@
-"""What registries say of images: the folder that a container starts in.
+"""Reads an image's working folder from its registry.
 
-Only registries that the provider allows are asked, within limits of time and size; each answer is kept for
-a while. A registry that is silent is a warning: the node reads the same from the image when it has it.
+Only registries that the provider allows are queried, with limits on time and size. Answers are cached
+for a while. A registry that does not answer costs only a warning: the node later reads the folder from
+the image itself.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from deepgrid.workflow import Definition
 from deepgrid.workflow.models import ContainerRun
 from deepgrid.workflow.walk import steps_in
 
-TIMEOUT_S = 10.0  # for all that is asked about one image
-MAX_BYTES = 1 << 20  # of an answer
+TIMEOUT_S = 10.0  # for all requests about one image
+MAX_BYTES = 1 << 20  # per answer
 KEPT_S = 600.0
 MOST_KEPT = 1000
 
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class Registries:
-    """The registries that may be asked, by name; `mirrors` as in `Containers`."""
+    """Client of the allowed registries, with a cache. `mirrors` is as in `Containers`."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Registries:
         self._kept: dict[ContainerRun, tuple[float, str | None]] = {}
 
     async def folders(self, job: Definition, containers: Containers) -> Folders:
-        """Working folders of a job's images for Apptainer, as far as registries are allowed and say one."""
+        """Working folders of a job's images for Apptainer. Images without a known folder are left out."""
         steps = [step for _, step in steps_in(job.steps, ())]
         found: Folders = {}
         for image in Images(steps, containers):
@@ -63,7 +64,7 @@ class Registries:
         return found
 
     async def working_folder(self, container: ContainerRun) -> str | None:
-        """The image's WORKDIR; None if it has none, or its registry is not allowed. Raises ServiceError."""
+        """The image's WORKDIR. None if it has none, or if its registry is not allowed. Raises ServiceError."""
         name = container.registry or DOCKER_HUB
         if name not in self._allowed:
             return None
@@ -80,10 +81,10 @@ class Registries:
         except httpx.HTTPError as error:
             why = f"it could not be reached ({type(error).__name__})"
         except (ValueError, KeyError, TypeError, AttributeError):
-            why = "its answer is not what registries answer"
+            why = "its answer is not that of a registry"
         else:
             return self._keep(container, config)
-        raise ServiceError(f"The registry {name} says nothing of {container.image}: {why}.")
+        raise ServiceError(f"The registry {name} does not describe {container.image}: {why}.")
 
     def _keep(self, container: ContainerRun, config: dict[str, Any]) -> str | None:
         inner = config.get("config")
@@ -99,11 +100,11 @@ class Registries:
 
 
 class _Unusable(Exception):
-    """An answer that cannot be used; its text says why, as the end of a sentence."""
+    """The answer cannot be used. The text says why, as the end of a sentence."""
 
 
 class _Conversation:
-    """Questions about one image, with the token that the registry gave."""
+    """Requests about one image, with the token from the registry."""
 
     def __init__(self, client: httpx.AsyncClient, address: str, container: ContainerRun) -> None:
         path, _, tag = container.image.partition(":")
@@ -116,7 +117,7 @@ class _Conversation:
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 
     async def configuration(self) -> dict[str, Any]:
-        """The image's configuration, that for linux/amd64 where there are several."""
+        """The image's configuration; of a multi-platform image that of linux/amd64."""
         manifest = await self._get(f"manifests/{self._tag}")
         if "manifests" in manifest:
             wanted = {"os": "linux", "architecture": "amd64"}
@@ -132,29 +133,29 @@ class _Conversation:
         if status == 401:
             account = await self._authenticate(headers.get("WWW-Authenticate", ""))
             status, headers, content = await self._ask(url, self._headers, account)
-        if status in (301, 302, 303, 307, 308):  # to where the blobs lie; the token stays here
+        if status in (301, 302, 303, 307, 308):  # blobs may be on another host, which does not get the token
             target = headers.get("Location", "")
             if urlsplit(target).scheme != "https":
-                raise _Unusable("it sends us to an address without TLS")
+                raise _Unusable("it redirects to an address without TLS")
             status, headers, content = await self._ask(target, {}, None)
         if status != 200:
             raise _Unusable(f"it answered with HTTP status {status}")
         found = json.loads(content)
         if not isinstance(found, dict):
-            raise _Unusable("its answer is no JSON object")
+            raise _Unusable("its answer is not a JSON object")
         return found
 
     async def _authenticate(self, challenge: str) -> httpx.Auth | None:
-        """What a registry wants: the account itself, or a token for it, from an address with TLS."""
+        """The Authorization header that a registry demands: the account, or a token from an address with TLS."""
         if challenge.lower().startswith("basic"):
             return self._account
         asked = dict(_CHALLENGE.findall(challenge))
         realm = asked.pop("realm", "")
         if urlsplit(realm).scheme != "https" and not self._base.startswith("http://"):
-            raise _Unusable("it wants us to fetch a token without TLS")
+            raise _Unusable("it demands a token from an address without TLS")
         status, _, content = await self._ask(f"{realm}?{httpx.QueryParams(asked)}", {}, self._account)
         if status != 200:
-            raise _Unusable(f"it gives no token for it (HTTP status {status})")
+            raise _Unusable(f"it refuses a token (HTTP status {status})")
         answer = json.loads(content)
         self._headers["Authorization"] = f"Bearer {answer.get('token') or answer['access_token']}"
         return None

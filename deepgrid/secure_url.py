@@ -1,6 +1,6 @@
 """Which URLs may carry secrets: https, and http to this machine.
 
-Definitions hold passwords of storage and registries. Over http everybody on the way reads and changes them.
+Definitions hold passwords of storage and registries. Over http any host on the path can read and change them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ PLAIN_HTTP_VARIABLE = "DEEPGRID_ALLOW_PLAIN_HTTP"
 
 
 def fault_of(url: str) -> str:
-    """What is wrong with the URL of a service that is told secrets; empty if nothing is."""
+    """The fault of a URL to which secrets are sent; empty if there is none."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
@@ -29,7 +29,7 @@ def fault_of(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine: 127.0.0.0/8, ::1 or `localhost`. No other name is looked up."""
+    """Whether the host is this machine: 127.0.0.0/8, ::1 or `localhost`. Other names are not resolved."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -37,5 +37,5 @@ def is_loopback(host: str) -> bool:
 
 
 def plain_http_is_allowed() -> bool:
-    """Whether the environment allows clear text to other machines."""
+    """Whether the environment allows plain http to other machines."""
     return os.environ.get(PLAIN_HTTP_VARIABLE, "") in ("1", "true", "yes")

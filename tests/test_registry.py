@@ -1,4 +1,4 @@
-"""Images are looked up at real registries on this machine: an open one, one with accounts, and none at all."""
+"""Looks up images at real local registries: an open one, one with accounts, and a missing one."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ REFUSED = PRIVATE.model_copy(update={"password": "x"})
     ],
     ids=["gone", "large", "absent", "refused"],
 )  # fmt: skip
-async def test_what_cannot_be_read_is_told_without_secrets(
+async def test_failures_are_reported_without_secrets(
     container: ContainerRun, why: str, mirrors: dict[str, str]
 ) -> None:
-    with pytest.raises(ServiceError, match=rf"The registry .* says nothing of some/.*: .*{why}") as caught:
+    with pytest.raises(ServiceError, match=rf"The registry .* does not describe some/.*: .*{why}") as caught:
         await Registries(mirrors, mirrors).working_folder(container)
     assert caught.value.transient
     assert PASSWORD not in str(caught.value)
@@ -105,7 +105,7 @@ async def test_a_silent_registry_is_a_warning(mirrors: dict[str, str], caplog: p
     with caplog.at_level(logging.WARNING):
         folders = await Registries(mirrors, mirrors).folders(job, containers)
     assert folders == {("open.example.org", "some/image:v1"): "/srv/app"}
-    assert "gone.example.org says nothing" in caplog.text
+    assert "gone.example.org does not describe" in caplog.text
     script = render(job, StoragePaths(), containers, folders)
     assert "  __dg_folder=/srv/app\n" in script
     assert script.count("\n  image_folder\n") == 1

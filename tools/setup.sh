@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Installs what a command needs and this machine lacks; silent and quick when nothing is missing.
+# Installs the parts that a command needs and this machine lacks. It is silent and quick when nothing is missing.
 #
-# Debian packages become the machine's (tools/install-packages keeps their services from starting),
-# Python packages lie in .venv, npm packages in contracts/node_modules; uv, the provers and the log in .grid.
-# Sourced by `run`, in the root of the checkout.
+# Debian packages are installed on the machine (tools/install-packages prevents their services from starting).
+# Python packages are in .venv, npm packages in contracts/node_modules; uv, the provers and the log in .grid.
+# `run` sources this file in the root of the checkout.
 
 grid_packages=(
   slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin munge mariadb-server openssh-server postgresql
@@ -13,12 +13,12 @@ grid_packages=(
 test_packages=(
   libatomic1 # for playwright's driver
   faketime # sets the clock of a supervisor
-  docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and what runs them
+  docker-registry umoci skopeo busybox-static squashfs-tools patchelf # images, and programs for them
   slirp4netns passt iproute2 wireguard-tools wireguard-go # networks of steps
   sudo # supervisors without root
-  libpmix-dev # Slurm's PMIx plugin opens the library by the name that only this has
+  libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )
-# Ubuntu has chromium only as a snap; where that is installed the tests use it.
+# Ubuntu has chromium only as a snap. The tests use it where it is installed.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log
 
@@ -30,7 +30,7 @@ die() {
   exit "${2:-1}"
 }
 
-# ensure_installed COMMAND: everything that ./run COMMAND needs.
+# ensure_installed COMMAND: installs everything that ./run COMMAND needs.
 ensure_installed() {
   command -v dpkg-query >/dev/null || die "this needs Debian 12 or Ubuntu 24.04, or a newer one: there is no dpkg"
   local -a packages=("${grid_packages[@]}")
@@ -52,7 +52,7 @@ ensure_installed() {
   [ "$1" != test ] || fetch_apptainer
 }
 
-# Without Apptainer the tests that need it are skipped, and say so.
+# Without Apptainer, its tests are skipped with a message.
 fetch_apptainer() {
   if command -v apptainer >/dev/null || [ -e .grid/apptainer/debs/complete ]; then return; fi
   say "fetching Apptainer for tests"
@@ -60,7 +60,7 @@ fetch_apptainer() {
     say "Apptainer could not be had, tests of containers are skipped: $(tail -n 1 "$setup_log")"
 }
 
-# A folder for the tools' caches, also where HOME is unset, absent or not ours.
+# Sets a folder for the tools' caches, also where HOME is unset, missing or owned by another user.
 use_a_home() {
   if [ ! -d "${HOME:-}" ] || [ ! -w "$HOME" ]; then
     export HOME=$PWD/.grid/home
@@ -86,10 +86,10 @@ install_packages() {
     die "they could not be installed (is there a network?): $(grep '^E: ' "$setup_log" | tail -1) The log is $setup_log"
 }
 
-# Whether sudo needs no password, or there is a terminal to type it into.
+# Whether sudo needs no password, or there is a terminal for it.
 may_sudo() { command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
 
-# The settings of the tools in pyproject.toml change nothing that is installed.
+# The settings of tools in pyproject.toml do not affect the installation.
 python_stamp() { { sed '/^\[tool\.ruff/,$d' pyproject.toml && cat tools/project/pyproject.toml constraints.txt tools/uv.txt && pwd; } | sha256sum; }
 
 python_is_current() { [ -x .venv/bin/python ] && [ "$(cat .venv/stamp 2>/dev/null)" = "$(python_stamp)" ]; }
@@ -111,7 +111,7 @@ install_python() {
   python_stamp >.venv/stamp
 }
 
-# ensure_prover halmos|slither: each in an environment of its own, .grid/NAME, since they pin other versions than .venv.
+# ensure_prover halmos|slither: installs a prover in its own environment .grid/NAME, because it pins other versions.
 # Their locks are made with: uv pip compile --no-header --generate-hashes --no-emit-index-url --universal
 # --python-version 3.11 --index-strategy unsafe-best-match - -o tools/NAME.txt <<<halmos (or slither-analyzer)
 ensure_prover() {
@@ -140,12 +140,12 @@ install_prover() {
   prover_stamp "$1" >".grid/$1/stamp"
 }
 
-# A copied or moved checkout, or another Python, needs a new one.
+# A copied or moved checkout, or another Python, needs a new environment.
 venv_is_usable() {
   grep -qsF "$PWD/.venv" .venv/bin/activate && .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 }
 
-# uv does not read pip's configuration; every file is checked by its hash, wherever it comes from.
+# uv does not read pip's configuration. Every file is checked by its hash.
 adopt_pip_index() {
   local line value
   while read -r line; do

@@ -1,1 +1,4 @@
-"""What a cluster can do, measured: scripts of real programs, and their output read. Nothing here runs anything."""
+"""Measures clusters: batch scripts of real programs, and parsers of their output. Pure: nothing runs here.
+
+`measuring` lists the programs, `outcome` turns their results into labels, `labels` defines these.
+"""

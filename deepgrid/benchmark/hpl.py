@@ -1,6 +1,6 @@
-"""HPL, as Debian's `hpcc` contains it: the problem that fits a cluster, its input file, its result.
+"""HPL from Debian's `hpcc`: chooses the problem for a cluster, writes the input file, parses the result.
 
-hpcc runs its other tests too, on data of the same size; HPL comes last, and only it is read.
+hpcc runs its other tests too, on data of the same size. HPL comes last, and only its result is parsed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Problem:
 
 
 def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
-    """As large as the memory share allows and the time budget too; every node counts as much as the smallest."""
+    """The largest problem within the memory share and the time budget. Every node counts as the smallest one."""
     ranks_per_node = max(1, min(hardware.cpus_per_node) // settings.cpus_per_rank)
     ranks = hardware.nodes * ranks_per_node
     p, q = process_grid(ranks)
@@ -82,18 +82,18 @@ def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
 
 
 def process_grid(ranks: int) -> tuple[int, int]:
-    """P and Q with P * Q = `ranks`, as nearly square as its divisors allow, P not below Q."""
+    """P and Q with P * Q = `ranks` and P >= Q, as square as possible."""
     q = max(divisor for divisor in range(1, math.isqrt(ranks) + 1) if ranks % divisor == 0)
     return ranks // q, q
 
 
 def order_in_memory(mem_per_node_mb: int, nodes: int, share: float) -> float:
-    """The order of a matrix: `share` of that of the largest one that the memory of all nodes would hold."""
+    """The order of a matrix: `share` of the largest order that fits the memory of all nodes."""
     return math.sqrt(mem_per_node_mb * nodes * 1_000_000 / BYTES_PER_NUMBER) * share
 
 
 def order_in_time(seconds: int, gflops: float) -> float:
-    """The order of a matrix that is solved in `seconds`: it takes 2/3 n^3 operations."""
+    """The order of a matrix that is solved in `seconds`, with 2/3 n^3 operations."""
     return float((1.5 * seconds * gflops * 1e9) ** (1 / 3))
 
 
@@ -103,7 +103,7 @@ def whole_blocks(order: float, block_size: int) -> int:
 
 
 def options(problem: Problem) -> list[str]:
-    """What sbatch is asked for: every CPU and all memory of the nodes."""
+    """Options of sbatch: every CPU and all memory of the nodes."""
     return [
         f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * problem.ranks_per_node}",
         f"--ntasks-per-node={problem.ranks_per_node}", f"--cpus-per-task={problem.cpus_per_rank}", "--mem=0",
@@ -111,7 +111,7 @@ def options(problem: Problem) -> list[str]:
 
 
 def script(problem: Problem, settings: BenchmarkSettings) -> str:
-    """The batch script; it prints HPL's part of hpcc's report."""
+    """The batch script. It prints HPL's part of hpcc's report."""
     return "\n".join([
         "#!/bin/bash",
         "set -e",
@@ -123,7 +123,7 @@ def script(problem: Problem, settings: BenchmarkSettings) -> str:
 
 
 def parse(output: str) -> dict[str, float]:
-    """The best rate among verified solutions. Raises SlurmError when there is none."""
+    """The best rate of the verified solutions. Raises SlurmError when there is none."""
     rates = [float(found[1]) for found in _RESULT.finditer(output)]
     if not rates:
         raise SlurmError("HPL printed no result.")

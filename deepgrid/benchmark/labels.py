@@ -1,7 +1,7 @@
-"""The standard labels that come from measurements, and how they join a provider's own.
+"""The standard labels from measurements, and how they are merged with a provider's own labels.
 
-Keys are those that customers know: `compute.gflops`, `network.p2p.latency.us`, `storage.scratch.read.iops` ...
-A number has two decimals; a text is normalised, so that it can be asked for without quoting.
+Keys are for example `compute.gflops`, `network.p2p.latency.us` and `storage.scratch.read.iops`. A number has
+two decimals. A text is normalised, so that customers can use it without quoting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from deepgrid.lifecycle.job import Label
 
-MOVED_PERCENT = 5  # a figure that moved by less is taken for the same
+MOVED_PERCENT = 5  # a smaller change of a figure does not count
 
 _VOLUMES = ("scratch", "shared-world-tmp", "shared-tmp", "disk-world-tmp", "disk-tmp")
 _KEYS = frozenset(
@@ -36,19 +36,19 @@ def is_measured(key: str) -> bool:
 
 
 def normalised(text: str) -> str:
-    """A key or a value as labels have it: plain runs joined by `-`, in lower case."""
+    """A key or a value in normal form: lower-case runs of plain characters, joined by `-`."""
     return "-".join(_PLAIN.findall(text)).lower()
 
 
 def number(value: float) -> str:
     """A measured figure as a label's value. Raises ValueError when it is not finite."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is not a measured figure.")
+        raise ValueError(f"{value} is not a finite figure.")
     return str(Decimal(str(value)).quantize(Decimal("0.01"), rounding=ROUND_HALF_EVEN))
 
 
 def labels_of(values: Mapping[str, str]) -> tuple[Label, ...]:
-    """The measured labels of these keys and values, normalised and sorted by key; empty values are left out."""
+    """Measured labels of these keys and values, normalised and sorted by key. Empty values are left out."""
     plain = {normalised(key): normalised(value) for key, value in values.items()}
     return tuple(Label(key, value) for key, value in sorted(plain.items()) if value)
 
@@ -59,19 +59,19 @@ def measured_of(labels: tuple[Label, ...]) -> tuple[Label, ...]:
 
 
 def merge(own: tuple[Label, ...], measured: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Both together, sorted by key; where both have a key, the provider's own label stands."""
+    """Both merged, sorted by key. The provider's own label wins where both have a key."""
     joined = {label.key: label for label in (*measured, *own)}
     return tuple(joined[key] for key in sorted(joined))
 
 
 def moved(old: tuple[Label, ...], new: tuple[Label, ...]) -> bool:
-    """Whether `new` says something else than `old`: a key came or went, a text changed, a figure moved by over 5 %."""
+    """Whether `new` differs from `old`: a key came or went, a text changed, or a figure moved by over 5 %."""
     before, after = _by_key(old), _by_key(new)
     return before.keys() != after.keys() or any(value_moved(before[key], after[key]) for key in after)
 
 
 def value_moved(old: str, new: str) -> bool:
-    """Whether a text changed, or a figure moved by more than 5 % of what it was."""
+    """Whether a text changed, or a figure moved by more than 5 % of its old value."""
     before, after = _figure(old), _figure(new)
     if before is None or after is None:
         return old != new

@@ -1,6 +1,6 @@
-"""What a node is: operating system, architecture, CPU and its micro-architecture, GPU.
+"""Describes a node: operating system, architecture, CPU with its micro-architecture, GPU.
 
-The node prints its facts as the kernel tells them; archspec's tables, read here, name the micro-architecture.
+The node prints the kernel's facts. archspec's tables, which are read here, name the micro-architecture.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _PARTS = {
     "cpuinfo": "sed '/^$/q' /proc/cpuinfo",
     "gpu": "nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -n 1",
 }
-# The families whose members archspec tells apart by features; the line of /proc/cpuinfo that has them.
+# CPU families that archspec distinguishes by features, with the line of /proc/cpuinfo that lists the features.
 _FLAGS = {"x86_64": "flags", "aarch64": "Features"}
 _ARM_VENDORS: dict[str, str] = TARGETS_JSON["conversions"]["arm_vendors"]
 
 
 def options() -> list[str]:
-    """What sbatch is asked for: one CPU of one node."""
+    """Options of sbatch: one CPU of one node."""
     return ["--nodes=1", "--ntasks=1"]
 
 
 def script() -> str:
-    """The batch script; each part follows a line with its name."""
+    """The batch script. It prints a line with its name before each part."""
     parts = [f"echo '== {name}'\n{command}" for name, command in _PARTS.items()]
     return "\n".join(["#!/bin/bash", *parts])
 
 
 def parse(output: str) -> dict[str, str]:
-    """Labels; without `gpu` where there is none. Raises SlurmError when the node said nothing of itself."""
+    """The labels; `gpu` only if there is one. Raises SlurmError when the output does not describe the node."""
     sections = re.split(r"^== (\w+)\n", output, flags=re.MULTILINE)[1:]
     part = {name: text.strip() for name, text in zip(sections[::2], sections[1::2], strict=True)}
     if not part.get("architecture"):
-        raise SlurmError("The node did not say what it is.")
+        raise SlurmError("The output does not describe the node.")
     facts = _facts(part.get("cpuinfo", ""))
     return {
         "os": part.get("system", ""),
@@ -53,9 +53,9 @@ def parse(output: str) -> dict[str, str]:
 
 
 def microarchitecture(family: str, facts: dict[str, str]) -> str:
-    """archspec's name of the newest micro-architecture all of whose features the CPU has.
+    """archspec's name of the newest micro-architecture whose features the CPU has; else the CPU's family.
 
-    As `archspec.cpu.host`, which knows only the machine that it runs on; the family where nothing more is known.
+    `archspec.cpu.host` does the same, but only for the machine on which it runs.
     """
     if family not in _FLAGS:
         return family
@@ -73,6 +73,6 @@ def _rank(target: Microarchitecture) -> tuple[int, int]:
 
 
 def _facts(cpuinfo: str) -> dict[str, str]:
-    """The first CPU's lines."""
+    """The lines of the first CPU."""
     pairs = (line.partition(":") for line in cpuinfo.splitlines())
     return {key.strip(): value.strip() for key, separator, value in pairs if separator}

@@ -1,4 +1,4 @@
-"""The programs by which a cluster is measured: what each asks of Slurm, its script, and what its output says."""
+"""The programs that measure a cluster: Slurm options, batch script and output parser of each."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deepgrid.sbatch import StoragePaths
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A job to be run: options of sbatch and a script."""
+    """A Slurm job: options of sbatch and a script."""
 
     options: Sequence[str]
     script: str
 
 
 def request(program: Program, hardware: Hardware, paths: StoragePaths, settings: BenchmarkSettings) -> Request | None:
-    """The job that measures `program` on nodes that respond; None when there is nothing to be measured."""
+    """The Slurm job of `program`, for responding nodes; None when there is nothing to measure."""
     match program:
         case "machine":
             return Request(machine.options(), machine.script())
@@ -39,7 +39,7 @@ def request(program: Program, hardware: Hardware, paths: StoragePaths, settings:
 
 
 def read(program: Program, output: str) -> Outcome:
-    """What the program's output says. Raises SlurmError when it says nothing of use."""
+    """Parse the program's output. Raises SlurmError when it has no result."""
     match program:
         case "machine":
             return Outcome(program, labels_of(machine.parse(output)))

@@ -1,6 +1,6 @@
-"""MPI between nodes: one rank a node, a ping-pong between the first two, an all-to-all among all of them.
+"""MPI between nodes, one rank per node: a ping-pong between the first two, an all-to-all among all.
 
-Addresses outside the cluster are not contacted, so nothing is said about up- and downloads.
+Addresses outside the cluster are not contacted, so up- and downloads are not measured.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LINE = re.compile(r"^(network\.\S+) (\S+)$", re.MULTILINE)
 
 
 def options(nodes: int) -> list[str]:
-    """What sbatch is asked for: one rank on each node."""
+    """Options of sbatch: one rank on each node."""
     return [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1"]
 
 
 def script(nodes: int, settings: BenchmarkSettings) -> str:
-    """The batch script; for two nodes and more."""
+    """The batch script, for two or more nodes."""
     return "\n".join([
         "#!/bin/bash",
         "set -e",

@@ -1,4 +1,4 @@
-"""What came of measuring a cluster, and what its labels become."""
+"""The results of measuring a cluster, and the labels that follow from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIXES: dict[Program, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one program measured; `problem` says why it has no value, or not all of them."""
+    """The labels that one program measured. `problem` says why values are missing."""
 
     program: Program
     labels: tuple[Label, ...] = ()
@@ -27,13 +27,13 @@ class Outcome:
 
     @property
     def words(self) -> str:
-        """Why it failed, and what that means."""
+        """The failure and its consequence, as a sentence."""
         return f"{self.program} failed ({self.problem.rstrip('.')}); its last values stay" if self.problem else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A label before and after, empty where there was or is none."""
+    """A label before and after; empty where it is missing."""
 
     key: str
     old: str
@@ -45,32 +45,34 @@ class Comparison:
 
 
 def updated(last: tuple[Label, ...], outcomes: Sequence[Outcome], own: tuple[Label, ...] = ()) -> tuple[Label, ...]:
-    """The measured labels after these outcomes: what failed or was not measured keeps its last value.
+    """The measured labels after these outcomes. Labels that were not measured keep their last values.
 
-    Without those that stand among the provider's `own` labels, which win.
+    The provider's `own` labels win: measured labels with the same keys are left out.
     """
     values = {label.key: label.value for label in last if is_measured(label.key)}
     for outcome in outcomes:
-        if not outcome.problem:  # what it no longer reports, such as a GPU that was taken out, is gone
+        if (
+            not outcome.problem
+        ):  # a program that succeeded drops labels that it no longer reports, such as a removed GPU
             values = {key: value for key, value in values.items() if not key.startswith(_PREFIXES[outcome.program])}
         values |= {label.key: label.value for label in outcome.labels}
     return tuple(Label(key, values[key]) for key in sorted(values.keys() - {label.key for label in own}))
 
 
 def compared(old: tuple[Label, ...], new: tuple[Label, ...]) -> tuple[Comparison, ...]:
-    """Both sides by key."""
+    """Old and new values by key."""
     before, after = ({label.key: label.value for label in labels} for labels in (old, new))
     keys = sorted(before.keys() | after.keys())
     return tuple(Comparison(key, before.get(key, ""), after.get(key, "")) for key in keys)
 
 
 def nothing_worked(outcomes: Sequence[Outcome]) -> bool:
-    """Whether programs failed and none measured anything."""
+    """Whether a program failed and none measured a label."""
     return any(outcome.problem for outcome in outcomes) and not any(outcome.labels for outcome in outcomes)
 
 
 def summary(rows: Sequence[Comparison], outcomes: Sequence[Outcome], standing: str) -> str:
-    """What moved and what failed, in a sentence; `standing` says how the provider stands if it proposed that."""
+    """One sentence on changes and failures. `standing` says how the provider stands after proposing the changes."""
     moved = [f"{row.key} {row.old or 'none'} -> {row.new or 'none'}" for row in rows if row.moved]
     said = [f"proposed {', '.join(moved)}; the provider {standing}"] if standing else ["nothing moved by more than 5 %"]
     words = "; ".join(said + [outcome.words for outcome in outcomes if outcome.problem])

@@ -1,7 +1,7 @@
-"""Run by the nodes' own Python under mpirun, one rank a node; it knows nothing of deepgrid.
+"""Runs under mpirun with the nodes' own Python, one rank per node. It does not import deepgrid.
 
-Prints `key value`: between the first two nodes the one-way time of one byte (microseconds, half the median
-round trip) and the rate of 4 MiB messages (MB/s); among all nodes the median time of an all-to-all of 8 bytes.
+Prints `key value` lines. Between the first two nodes: the one-way time of one byte (microseconds, half the median
+round trip) and the rate of 4 MiB messages (MB/s). Among all nodes: the median time of an all-to-all of 8 bytes.
 """
 
 from statistics import median
@@ -28,11 +28,11 @@ def round_trip_s(size: int, rounds: int) -> float:
             world.Recv([message, MPI.BYTE], source=0)
             world.Send([message, MPI.BYTE], dest=0)
         times.append(MPI.Wtime() - began)
-    return float(median(times[rounds // 5 :]))  # the first ones open connections
+    return float(median(times[rounds // 5 :]))  # the first messages open connections
 
 
 def all_to_all_s(rounds: int) -> float:
-    """Median time in which every rank has sent 8 bytes to every other."""
+    """Median time until every rank has sent 8 bytes to every other rank."""
     outgoing, incoming = bytearray(8 * world.Get_size()), bytearray(8 * world.Get_size())
     times = []
     for _ in range(rounds + rounds // 5):

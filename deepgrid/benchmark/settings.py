@@ -1,4 +1,4 @@
-"""How a cluster is measured: how much of it, how long, with which options."""
+"""Settings of measurements: which part of a cluster, for how long, with which options."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ VOLUMES = ("scratch", "shared-tmp", "shared-world-tmp", "disk-tmp", "disk-world-
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
-    """Defaults are for a real cluster; `docs/how-to/benchmark.md` explains each.
+    """The defaults are for a real cluster; `docs/how-to/benchmark.md` explains each.
 
-    `partition` empty stands for the partition of the grid's jobs.
+    An empty `partition` means the partition of the grid's jobs.
     """
 
     memory_share: float = 0.5

@@ -1,7 +1,7 @@
-"""fio on the volumes that jobs get: streams of 1 MiB blocks for the rate, random 4 KiB blocks for operations.
+"""fio on the volumes of jobs: streams of 1 MiB blocks for the rate, random 4 KiB blocks for operations.
 
-One process on one node; past the page cache where the file system allows it. A volume that cannot be
-used costs its own figures only.
+One process runs on one node. It bypasses the page cache where the file system allows. A volume that cannot
+be used only loses its own figures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deepgrid.sbatch import StoragePaths
 
 _MARK = "deepgrid-volume"
 
-# Arguments: name of the volume, its folder. One volume's failure does not keep the next from its turn.
+# Arguments: name of the volume, its folder. If one volume fails, the next is still measured.
 _MEASURE = """\
 folder=
 trap 'rm -rf "$folder"' EXIT # also at the time limit
@@ -35,12 +35,12 @@ measure() {
 
 
 def options() -> list[str]:
-    """What sbatch is asked for: one CPU of one node."""
+    """Options of sbatch: one CPU of one node."""
     return ["--nodes=1", "--ntasks=1"]
 
 
 def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
-    """The batch script, which measures one volume after the other."""
+    """The batch script. It measures one volume after the other."""
     folders = folders_of(paths)
     measures = [f"measure {volume} {shlex.quote(folders[volume])}" for volume in settings.volumes]
     return "\n".join([
@@ -51,7 +51,7 @@ def script(paths: StoragePaths, settings: BenchmarkSettings) -> str:
 
 
 def folders_of(paths: StoragePaths) -> dict[str, str]:
-    """The folder of each volume, by the name that the labels give it."""
+    """The folder of each volume, by its name in the labels."""
     return {
         "scratch": paths.job,
         "shared-tmp": paths.user_tmp,
@@ -62,7 +62,7 @@ def folders_of(paths: StoragePaths) -> dict[str, str]:
 
 
 def parse(output: str) -> tuple[dict[str, float], dict[str, str]]:
-    """Figures by label key, and for each volume that has none what was said instead."""
+    """Figures by label key, and the error output of each volume without figures."""
     figures: dict[str, float] = {}
     problems: dict[str, str] = {}
     for section in re.split(rf"^{_MARK} ", output, flags=re.MULTILINE)[1:]:
@@ -76,7 +76,7 @@ def parse(output: str) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _report(said: str) -> dict[str, float]:
-    """The four figures of fio's JSON report, which warnings may surround; empty when there is none of use."""
+    """The four figures of fio's JSON report, which warnings may surround; empty when it has none."""
     start = said.find("{\n")
     if start < 0:
         return {}

@@ -1,1 +1,5 @@
-"""What a job costs: rates, minutes, and how the locked credits are divided. Pure."""
+"""Rates, bills and the reconciliation of books. Pure.
+
+`formulas` computes bills as the contract does, `credits` converts amounts. `reconcile` compares the
+chain's entries with Slurm's runs (`entries`) and returns the differences; `report` and `plot` show them.
+"""

@@ -1,4 +1,4 @@
-"""Credits as people write them, wei as code keeps them; exact both ways, without floats.
+"""Converts between credits, as people write them, and wei. Exact, without floats.
 
 1 credit = 10**18 wei.
 """
@@ -19,14 +19,14 @@ _AMOUNT = re.compile(r"([0-9]{1,60})(?:\.([0-9]{1,60}))?", re.ASCII)
 def parse_credits(text: str) -> int:
     """Wei in an amount of credits such as `100` or `0.5`.
 
-    Raises InputError for signs, exponents, more than 18 decimals and what no contract can hold.
+    Raises InputError for signs, exponents, more than 18 decimals, and more than the contract can hold.
     """
     match = _AMOUNT.fullmatch(text.strip())
     if match is None:
         raise InputError(f"{text[:40]!r} is not an amount of credits.", next_step="Write it like 100 or 0.5.")
     whole, decimals = match[1], match[2] or ""
     if len(decimals) > DECIMALS:
-        raise InputError(f"{text[:40]!r} has more than {DECIMALS} decimals; a credit has no smaller part.")
+        raise InputError(f"{text[:40]!r} has more than {DECIMALS} decimals; a credit has {DECIMALS}.")
     wei = int(whole) * WEI_PER_CREDIT + int(decimals.ljust(DECIMALS, "0"))
     if wei > MAX_WEI:
         raise InputError(f"{text[:40]!r} is more than the credit contract can hold.")
@@ -34,7 +34,7 @@ def parse_credits(text: str) -> int:
 
 
 def format_credits(wei: int) -> str:
-    """`wei` as credits, exact, without trailing zeros: `0.5`, `100`, `-2.92`."""
+    """`wei` in credits, exact, without trailing zeros: `0.5`, `100`, `-2.92`."""
     sign = "-" if wei < 0 else ""
     whole, decimals = divmod(abs(wei), WEI_PER_CREDIT)
     fraction = f"{decimals:0{DECIMALS}d}".rstrip("0")

@@ -1,6 +1,6 @@
-"""Where contract, token and Slurm disagree about a claim: each disagreement has a name, and its evidence.
+"""Finds where contract, token and Slurm disagree about a claim. Each difference has a name and evidence.
 
-What is odd but needs nobody (a job that was not billed because its provider failed it) is a note.
+An oddity that needs no action is a note, such as a job that was not billed because its provider failed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing about a claim that a person should read; a difference if it has a `kind`, else a note."""
+    """A finding on one claim: a difference if it has a `kind`, else a note."""
 
     job_id: int
     claimed_at: int
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Side:
-    """What all rows are judged by. `runs` is None where there is no Slurm to ask."""
+    """The data against which all rows are checked. `runs` is None in the operator's books, which have no Slurm."""
 
     ledger: Ledger
     runs: Runs | None
@@ -55,7 +55,7 @@ class Side:
 
 
 def findings(row: Row, side: Side) -> Iterator[Finding]:
-    """Everything to be said about one row of the join."""
+    """All findings on one row of the join."""
     outcome = row["outcome"]
     if outcome in (SETTLED, OPEN):
         yield from _transfers(row, side)
@@ -83,7 +83,7 @@ def _minutes(row: Row, side: Side) -> Iterator[Finding]:
     elif billed > expected + side.tolerance_minutes:
         yield _finding(row, Kind.MINUTES, f"{_billed(row)}, {_ran(row)}: {expected} expected")
     elif billed < expected - side.tolerance_minutes:
-        # A provider may always take less: for its own faults it has to.
+        # A provider may always bill less. For its own faults it must.
         excused = row["status"] in ("panicked", "cancelled") or (billed == 0 and row["status"] == "failed")
         yield _finding(row, None if excused else Kind.MINUTES, f"{_billed(row)}, {_ran(row)}: {expected} expected")
     elif row["status"] == "panicked" and row["ran"] > 0:
@@ -97,7 +97,7 @@ def _unsettled(row: Row, side: Side) -> Iterator[Finding]:
 
 
 def _without_settlement(row: Row, side: Side) -> Iterator[Finding]:
-    """A claim that was given back, or one that only Slurm knows: nothing should have run for it in the period."""
+    """A claim that was given back, or that only Slurm knows. Nothing should have run for it in the period."""
     begun = starts(side.runs_of.get((row["job_id"], row["claimed_at"]), []))
     run = begun[0] if begun else None
     if run is None or run.started_at is None:
@@ -124,7 +124,7 @@ def _twice(row: Row, side: Side) -> Iterator[Finding]:
 
 
 def _transfers(row: Row, side: Side) -> Iterator[Finding]:
-    """The settlement by the job's terms, and the token's transfers by the settlement; wei for wei."""
+    """Compare the settlement with the job's terms, and the transfers with the settlement, to the wei."""
     job = side.ledger.jobs[row["job_id"]]
     pairs: list[tuple[str, int, str, int]] = []
     if row["job_id"] in side.ledger.requested:

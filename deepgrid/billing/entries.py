@@ -1,7 +1,7 @@
-"""What books are made of, as plain values: from the chain (claims, settlements, transfers) and from Slurm (runs).
+"""Entries of the books, as plain values: claims, settlements and transfers from the chain, runs from Slurm.
 
-Money is an int of wei, times are unix seconds. The chain's entries reach from the period's beginning to the
-block at which the jobs themselves were read, so that the state at the period's end can be told from the state now.
+Money is an int of wei, times are unix seconds. The chain's entries reach from the start of the period to the
+block at which the jobs were read. So the state at the period's end can be derived from the state now.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from deepgrid.lifecycle.job import Job
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A period of time, unix seconds, without its end."""
+    """A period of time in unix seconds. `until` is not part of it."""
 
     since: int
     until: int
@@ -39,7 +39,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A provider took a job."""
+    """A provider claimed a job."""
 
     job_id: int
     provider: str
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """A job left its provider and waits for another one: refused, or taken back."""
+    """A job left its provider and is pending again: refused, or taken back."""
 
     job_id: int
     provider: str
@@ -59,19 +59,19 @@ class GivenBack:
 
 
 class Purpose(StrEnum):
-    """Why credits went to the contract or left it."""
+    """Purpose of a transfer of credits to or from the contract."""
 
     DEPOSIT = "deposit"
     TOP_UP = "top-up"
     PAID = "paid"
     REFUND = "refund"
-    WITHDRAWAL = "withdrawal"  # by the platform, of its cut
-    STRAY = "stray"  # came to the contract, and no call of it says what for
+    WITHDRAWAL = "withdrawal"  # of its cut, by the platform
+    STRAY = "stray"  # sent to the contract outside of any call of it
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer of credits to or from the contract; `job_id` is None for what belongs to no job."""
+    """A transfer of credits to or from the contract. `job_id` is None if it belongs to no job."""
 
     purpose: Purpose
     job_id: int | None
@@ -84,9 +84,9 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What the chain says of the blocks `first_block` to `last_block` (the period) and on to `head_block`.
+    """The chain's entries of the blocks `first_block` to `last_block` (the period), and on to `head_block`.
 
-    `jobs` are as of `head_block`, as are the figures of the contract.
+    `jobs` and the figures of the contract are as of `head_block`.
     """
 
     first_block: int
@@ -120,21 +120,21 @@ class Ledger:
 
     @cached_property
     def strays_wei(self) -> int:
-        """Credits that came to the contract since the period began, and of which nothing says what for."""
+        """Credits that were sent to the contract since the start of the period, for no known purpose."""
         return sum(one.wei for one in self.transfers if one.purpose is Purpose.STRAY)
 
     @cached_property
     def claim_blocks(self) -> dict[tuple[int, int], int]:
-        """Blocks of the claims, by job and time."""
+        """Block of each claim, by job and time."""
         return {(claim.job_id, claim.at): claim.block for claim in self.claims}
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A job at Slurm, of one claim. `started_at` is None for one that never started.
+    """A Slurm job of one claim. `started_at` is None if it never started.
 
-    `guarded`: the script refused to start, as it had started before or the claim was over. `ran_s` is for how many
-    seconds it ran in all, None where its start and end say that.
+    `guarded`: the script refused to start, because it had started before or the claim was over.
+    `ran_s`: seconds that it ran in all; None if its start and end say the same.
     """
 
     job_id: int
@@ -150,7 +150,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class ForeignJob:
-    """A job at Slurm that ran in a customer's account and belongs to no claim; `cpu_s` is the CPU time, if known."""
+    """A Slurm job that ran in a customer's account without a claim. `cpu_s` is its CPU time, if known."""
 
     slurm_id: int
     account: str
@@ -161,9 +161,9 @@ class ForeignJob:
 
 @dataclass(frozen=True)
 class Runs:
-    """The jobs of this grid at one cluster. `complete` says that a claim without a run here had none.
+    """The grid's Slurm jobs at one cluster. If `complete`, a claim without a run here never ran.
 
-    `foreign` are the jobs of customers' accounts in the period that are no claim's.
+    `foreign` are jobs of customers' accounts in the period that belong to no claim.
     """
 
     runs: tuple[Run, ...] = ()

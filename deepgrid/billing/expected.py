@@ -1,8 +1,8 @@
-"""What the contract's rules make of what ran: the minutes and the money that a settlement should show. Pure.
+"""Computes the expected settlement of a run, minutes and money, by the contract's rules. Pure.
 
-The rules are `MetaScheduler._billableMinutes` and `Escrow._end` (docs/explanation/contracts.md). A supervisor
-reports the started minutes of Slurm's record, at most those that were bought. The contract bills no more than passed on
-its own clock.
+The rules are `MetaScheduler._billableMinutes` and `Escrow._end` of the contracts (docs/explanation/contracts.md). A supervisor
+reports the started minutes in Slurm's record, but no more than were bought. The contract bills no more than passed
+by its own clock.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from deepgrid.lifecycle.states import JobStatus
 
 
 def run_minutes(run: Run | None) -> int:
-    """Started minutes of a run that has ended; 0 for one that never started, or has not ended."""
+    """Started minutes of a run; 0 if it never started, or has not ended."""
     if run is None or run.started_at is None or run.ended_at is None:
         return 0
     return started_minutes(run.started_at, run.ended_at) if run.ran_s is None else minutes_begun(run.ran_s)
 
 
 def expected_minutes(job: Job, run: Run | None, *, fee_minutes: int, timeout_minutes: int) -> int:
-    """Minutes that the settlement of a cold job should bill for `run`, by the contract's figures of today."""
+    """Minutes that the settlement of a cold job should bill for `run`, by the contract's current constants."""
     if job.started_at == 0 or job.status is JobStatus.PANICKED:
         return 0
     ran = 0 if run is not None and run.state in FAULTS else run_minutes(run)

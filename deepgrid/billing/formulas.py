@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from deepgrid.lifecycle.job import JobDefinition, Prices
 
 MAX_LIMIT_MINUTES = 525_600
-"""The longest time limit that a job can buy, 365 days; also that of a job that costs nothing."""
+"""The longest time limit that a job can buy: 365 days. A job without a price gets it too."""
 
 
 def rate_wei_per_minute(definition: JobDefinition, prices: Prices) -> int:
@@ -27,7 +27,7 @@ def affordable_minutes(locked_wei: int, rate_wei: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """How locked credits were divided: `paid` to the provider, `cut` to the platform, the rest back."""
+    """The division of locked credits: `paid` to the provider, `cut` to the platform, the rest to the customer."""
 
     cost: int
     paid: int
@@ -38,8 +38,8 @@ class Bill:
 def bill(minutes: int, rate_wei: int, locked_wei: int, cut_percent: int) -> Bill:
     """Divide `locked_wei` for `minutes` at `rate_wei`; the parts add up to the wei.
 
-    One minute more than the credits buy costs all of them, and no later minute costs more. The provider gets
-    floor(cost * (100 - cut) / 100), the platform the rest of the cost.
+    The cost is never more than `locked_wei`: one minute more than the credits buy costs all of them. The provider
+    gets floor(cost * (100 - cut) / 100), the platform gets the rest of the cost.
     """
     charged = min(minutes, affordable_minutes(locked_wei, rate_wei) + 1)
     cost = min(charged * rate_wei, locked_wei)

@@ -1,6 +1,6 @@
-"""The entries of the books as pandas tables. Every column holds Python objects: a wei more than 2^63 is still exact.
+"""The entries of the books as pandas tables. Columns hold Python objects, so amounts above 2^63 wei stay exact.
 
-One row a claim: `job_id` and `claimed_at` are the key. A job that nobody claimed has `claimed_at` 0.
+There is one row per claim, with the key `job_id` and `claimed_at`. A job without a claim has `claimed_at` 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RUN_COLUMNS = [*KEY, "slurm_id", "slurm_state", "slurm_start", "slurm_end", "sta
 
 
 def chain_frame(ledger: Ledger, provider: str | None = None) -> pd.DataFrame:
-    """Claims that were settled, open or given back at the period's end; of one provider, or of all."""
+    """Claims that were settled, open or given back at the period's end, of one provider or of all."""
     settled_in, settled_at_all = {}, set()
     for settlement in ledger.settlements:
         settled_at_all.add(settlement.job_id)
@@ -43,7 +43,7 @@ def chain_frame(ledger: Ledger, provider: str | None = None) -> pd.DataFrame:
 
 
 def moved_frame(ledger: Ledger) -> pd.DataFrame:
-    """Wei that moved for each job within the period: in as deposit and top-ups, out to provider and customer."""
+    """Wei transferred for each job in the period: deposit and top-ups in, payments to provider and customer out."""
     columns = {
         Purpose.DEPOSIT: "deposit", Purpose.TOP_UP: "top_up", Purpose.PAID: "paid_out", Purpose.REFUND: "refund_out",
     }  # fmt: skip
@@ -55,7 +55,7 @@ def moved_frame(ledger: Ledger) -> pd.DataFrame:
 
 
 def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
-    """Each claim's first start at Slurm (or what kept it from one), and how often it started."""
+    """First start of each claim at Slurm (or its job that never started), and the number of its starts."""
     rows = []
     for (job_id, claimed_at), mine in sorted(by_claim(runs).items()):
         first = first_run(mine)
@@ -67,7 +67,7 @@ def runs_frame(runs: Iterable[Run]) -> pd.DataFrame:
 
 
 def by_claim(runs: Iterable[Run]) -> dict[tuple[int, int], list[Run]]:
-    """The runs of each claim: job and time of the claim."""
+    """Runs by claim. The key is the job and the time of the claim."""
     found: dict[tuple[int, int], list[Run]] = defaultdict(list)
     for run in runs:
         found[run.job_id, run.claimed_at].append(run)
@@ -75,19 +75,19 @@ def by_claim(runs: Iterable[Run]) -> dict[tuple[int, int], list[Run]]:
 
 
 def starts(runs: Iterable[Run]) -> list[Run]:
-    """Runs that began, in that order; a start that the script itself refused is none."""
+    """Runs that began, in this order. A start that the script refused does not count."""
     begun = (run for run in runs if run.started_at is not None and not run.guarded)
     return sorted(begun, key=lambda run: run.started_at or 0)
 
 
 def first_run(runs: Iterable[Run]) -> Run:
-    """The first that began; else any, as one that did not."""
+    """The first run that began; else any run."""
     known = list(runs)
     return next(iter(starts(known)), replace(known[0], started_at=None))
 
 
 def locked_at_end(ledger: Ledger, job_id: int) -> int:
-    """Wei that a job had locked by the period's end (for a settled one: in all)."""
+    """Wei that a job had locked by the period's end; in all, for a settled job."""
     later = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if one.block > ledger.last_block)
     return ledger.jobs[job_id].locked_wei - later
 
@@ -108,7 +108,7 @@ def _open(ledger: Ledger, job_id: int) -> dict[str, Any]:
 
 
 def _common(ledger: Ledger, job_id: int) -> dict[str, Any]:
-    """What settled and open jobs have in common. A job of before the period brings its deposit with it."""
+    """Common columns of settled and open jobs. An older job brings its deposit forward into the period."""
     job, locked = ledger.jobs[job_id], locked_at_end(ledger, job_id)
     topped_up = sum(one.wei for one in ledger.top_ups.get(job_id, ()) if ledger.in_period(one.block))
     return {
@@ -119,7 +119,7 @@ def _common(ledger: Ledger, job_id: int) -> dict[str, Any]:
 
 
 def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
-    """Claims of the period that the provider did not keep; their money is in the books of whom the job went to."""
+    """Claims of the period that were given back. Their money is in the books of the next provider."""
     blocks: dict[int, list[int]] = defaultdict(list)
     for one in ledger.given_back:
         if one.provider == provider:
@@ -139,7 +139,7 @@ def _given_back(ledger: Ledger, provider: str) -> list[dict[str, Any]]:
 
 
 def _is_held_by(ledger: Ledger, job_id: int, provider: str | None) -> bool:
-    """Whether the job is of these books: anybody's for the operator, claimed by the period's end for a provider."""
+    """Whether the job belongs to these books. A provider's job must have been claimed by the period's end."""
     if provider is None:
         return True
     job = ledger.jobs[job_id]

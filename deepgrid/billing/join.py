@@ -1,4 +1,4 @@
-"""Contract, token and Slurm joined: one row a claim, with what each of the three says of it."""
+"""Joins the entries of contract, token and Slurm into one row per claim."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MONEY = [
 
 
 def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.DataFrame:
-    """The outer join of the three; without Slurm (`runs` None) of the first two.
+    """The outer join of the three sources, or of the first two if `runs` is None.
 
-    Claims that only Slurm knows have no `outcome`; what one side does not know is None, money 0. `ran` is in
-    started minutes, `expected` what the contract's rules make of it, None where nothing was settled.
+    Claims that only Slurm knows have no `outcome`. Missing values are None, missing money is 0. `ran` is in started
+    minutes. `expected` are the minutes to bill by the contract's rules, None where nothing was settled.
     """
     chain = chain_frame(ledger, provider)
     kept, given_back = chain[chain["outcome"] != GIVEN_BACK], chain[chain["outcome"] == GIVEN_BACK]
@@ -42,7 +42,7 @@ def join(ledger: Ledger, runs: Runs | None, provider: str | None = None) -> pd.D
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows as dicts, values as they are."""
+    """The rows as dicts, with unchanged values."""
     return [dict(zip(rows.columns, values, strict=True)) for values in rows.itertuples(index=False, name=None)]
 
 
@@ -54,7 +54,7 @@ def _expected(ledger: Ledger, job_id: int, run: Run | None) -> int:
 
 
 def _plain(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the join left empty: None, and 0 for money."""
+    """Replace empty values of the join by None, and by 0 for money."""
     rows = rows.astype(object).where(rows.notna(), None)
     for column in (name for name in MONEY if name in rows):
         rows[column] = _objects([0 if value is None else value for value in rows[column]])

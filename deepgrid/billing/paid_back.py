@@ -1,6 +1,6 @@
-"""Customers whose jobs end by the cluster's fault again and again. Such an end is paid back each time.
+"""Finds customers whose jobs fail repeatedly by the cluster's fault. Each such failure is refunded.
 
-One of them may be bad luck. A customer may also have found out how to bring a node down at the end of a job.
+A single failure may be bad luck. Repeated ones may mean that a customer can crash a node at the end of a job.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAILURES = ("failed", "panicked")
 
 @dataclass(frozen=True, slots=True)
 class PaidBack:
-    """A customer, the jobs that ran and were paid back in whole, and for how many started minutes they ran."""
+    """A customer, the jobs that ran and were fully refunded, and their started minutes."""
 
     customer: str
     job_ids: tuple[int, ...]
@@ -28,7 +28,7 @@ class PaidBack:
 
 
 def paid_back(rows: pd.DataFrame, ledger: Ledger) -> tuple[PaidBack, ...]:
-    """Customers with `OFTEN` or more of them, the most first."""
+    """Customers with at least `OFTEN` such jobs, the most first."""
     jobs: dict[str, list[int]] = defaultdict(list)
     minutes: dict[str, int] = defaultdict(int)
     for row in records(rows):

@@ -1,4 +1,4 @@
-"""Periods as people write them: dates or times in UTC, without an end (`until` itself is not in the period)."""
+"""Parses periods: dates or times in UTC. `until` itself is not part of the period."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ DAY_S = 86400
 
 
 def parse_period(since: str | None, until: str | None, now: int) -> Span:
-    """The period from `since` to `until`: by default the last 24 hours, up to `now` (unix seconds).
+    """The period from `since` to `until`; by default the 24 hours before `now` (unix seconds).
 
-    Each is a date (its midnight) or a time such as 2026-11-21T14:30, in UTC unless it names its own zone.
-    Raises InputError for another spelling, and for an end that is not after the beginning.
+    Each is a date (its midnight) or a time such as 2026-11-21T14:30, in UTC unless it names a time zone.
+    Raises InputError for other formats, and for an end that is not after the start.
     """
     end = now + 1 if until is None else parse_time(until)
     begin = end - DAY_S if since is None else parse_time(since)

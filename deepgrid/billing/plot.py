@@ -1,6 +1,6 @@
-"""A reconciliation in one picture: where the credits went, and minutes billed against minutes run.
+"""Plots a reconciliation: where the credits went, and billed minutes against minutes that ran.
 
-Importing it takes a second, and matplotlib keeps a cache of fonts: set MPLCONFIGDIR to a folder that may be written.
+The import takes a second. matplotlib caches fonts: set MPLCONFIGDIR to a writable folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AGREE, DIFFER = "#2a6f97", "#c1121f"
 
 
 def draw(result: Reconciliation) -> bytes:
-    """The picture as PNG. Figure draws by itself: no screen, no global state."""
+    """The plot as PNG. It needs no display and no global state of matplotlib."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     credits_axes, minutes_axes = figure.subplots(1, 2)
     _draw_credits(credits_axes, result)
@@ -47,7 +47,7 @@ def _draw_credits(axes: Axes, result: Reconciliation) -> None:
     for at, (bar, parts) in enumerate(bars.items()):
         left = 0.0
         for number, (label, wei) in enumerate(parts):
-            width = wei / WEI_PER_CREDIT  # a length on paper; the sums are exact elsewhere
+            width = wei / WEI_PER_CREDIT  # only the length of a bar; the exact sums are in the report
             axes.barh(bar, width, left=left, label=label, color=f"C{number + 2 * at}")
             left += width
     axes.invert_yaxis()

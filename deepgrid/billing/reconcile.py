@@ -1,7 +1,7 @@
-"""The reconciliation of one party's books over one period: the join, its findings, its totals.
+"""Reconciles one party's books over one period: joins the entries, finds differences, sums up.
 
-Every wei that the jobs of the books had locked must be found again as paid, kept, refunded or still locked, and
-every transfer in a settlement; for the operator also everything that the contract holds. Exact, in Python ints.
+Each wei that a job had locked must be paid, cut, refunded or still locked. Each transfer must belong to a
+settlement. In the operator's books, the contract's balance must be explained too. Amounts are exact Python ints.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from deepgrid.billing.join import join, records
 from deepgrid.billing.paid_back import PaidBack, paid_back
 
 NAMED_IN_MESSAGE = 10
-NEVER_SETTLED_GRACE_S = 3600  # an hour after its end in Slurm a job has its bill, or something is wrong
+NEVER_SETTLED_GRACE_S = 3600  # a job should be settled within an hour of its end in Slurm
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums in wei: of the jobs in the books, of their transfers, and what the contract holds now.
+    """Sums in wei: of the jobs in the books, of their transfers, and of the contract's balance now.
 
-    The contract's figures are of the whole grid; `deposits` is None in the books of one provider.
+    The contract's figures are those of the whole grid. `deposits` is None in the books of one provider.
     """
 
     jobs: int
@@ -48,10 +48,10 @@ class Totals:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The outcome. `rows` is the join; `imbalances` are sentences, none in good books.
+    """The result. `rows` is the join; `imbalances` are sentences, empty in correct books.
 
-    `paid_back` are customers whose jobs failed by the cluster's fault again and again, `foreign` jobs without a claim:
-    both are for a person to look at, and no difference.
+    `paid_back` are customers whose jobs failed repeatedly by the cluster's fault. `foreign` are Slurm jobs without a
+    claim. Both are hints for a person, not differences.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Reconciliation:
 
     @property
     def message(self) -> str:
-        """One sentence: that all agrees, or which jobs do not, and how."""
+        """One sentence: everything agrees, or which jobs differ, and how."""
         of = f"{self.totals.jobs} {'job' if self.totals.jobs == 1 else 'jobs'}"
         if self.clean:
             return (
@@ -97,7 +97,7 @@ def reconcile(
     tolerance_minutes: int = 1,
     never_settled_grace_s: int = NEVER_SETTLED_GRACE_S,
 ) -> Reconciliation:
-    """Compare the books of `provider` with its Slurm's `runs`, or without both those of the whole grid."""
+    """Reconcile the books of `provider` with the `runs` of its Slurm; without both, those of the whole grid."""
     rows = join(ledger, runs, provider)
     runs_of = by_claim(runs.runs if runs is not None else ())
     side = Side(ledger, runs, runs_of, span, tolerance_minutes, never_settled_grace_s)
@@ -114,12 +114,12 @@ def reconcile(
 
 
 def needs_older_strays(ledger: Ledger) -> bool:
-    """Whether the contract holds more than jobs, cut and the period's strays account for."""
+    """Whether the contract holds more than the jobs, the cut and the period's strays explain."""
     return _excess(ledger) > ledger.strays_wei + ledger.older_strays_wei
 
 
 def _shown(rows: pd.DataFrame, found: list[Finding]) -> pd.DataFrame:
-    """The rows of these books, each with the names of its differences; what only Slurm knows only if it differs."""
+    """The rows, each with the names of its differences. Rows that only Slurm knows are shown only if they differ."""
     kinds: dict[tuple[int, int], list[str]] = defaultdict(list)
     for one in found:
         if one.kind is not None:

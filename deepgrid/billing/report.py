@@ -1,4 +1,4 @@
-"""A reconciliation as people read it: a page, a table, and the rows as they are kept in a file."""
+"""Presents a reconciliation: a page, a table, and the rows for a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepgrid.billing.paid_back import PaidBack
 from deepgrid.billing.period import format_time
 from deepgrid.billing.reconcile import Reconciliation, Totals
 
-ROWS_SHOWN = 500  # of a table in the UI; the file has them all
+ROWS_SHOWN = 500  # of a table in the UI; the file has all rows
 JOBS_NAMED = 20  # of one customer
 NUMBERS = ("job_id", "claimed_at", "billed", "ran", "expected", "slurm_id", "slurm_start", "slurm_end", "starts")
 
@@ -36,20 +36,20 @@ def page(result: Reconciliation, picture: bytes) -> str:
     if result.foreign:
         parts += ["## Slurm jobs of customers' accounts without a claim", _foreign(result.foreign)]
     if result.notes:
-        parts += ["## Notes", "Odd, and in order:", _findings(result.notes)]
+        parts += ["## Notes", "Unusual, but correct:", _findings(result.notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def table(result: Reconciliation) -> list[dict[str, Any]]:
-    """One row a claim for a table in the UI, those that differ first; credits are exact, as text."""
+    """One row per claim for a table in the UI, differences first. Credits are exact, as text."""
     rows = sorted(records(result.rows), key=lambda row: not row["difference"])
     return [_shown(row) for row in rows[:ROWS_SHOWN]]
 
 
 def stored(result: Reconciliation) -> pd.DataFrame:
-    """The rows for a file: wei as text (no column type of Parquet that pandas reads holds them), times unix seconds.
+    """The rows for a file: wei as text, because no Parquet type that pandas reads holds them; times in unix seconds.
 
-    Its `attrs` have the period and the totals.
+    The `attrs` have the period and the totals.
     """
     rows = result.rows.rename(columns={name: f"{name}_wei" for name in MONEY})
     for column in rows.columns:
@@ -80,7 +80,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _findings(found: tuple[Finding, ...]) -> str:
-    """A list, because the UI does not break the lines of a table."""
+    """A list, because the UI does not wrap lines of a table."""
     return "\n".join(
         f"* **job {one.job_id}**{f', **{one.kind}**' if one.kind else ''}: {one.evidence}"
         f"{f', transaction `{one.tx}`' if one.tx else ''}"
@@ -105,7 +105,7 @@ def _foreign(found: tuple[ForeignJob, ...]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name that Slurm told, without what would end a line or a code span."""
+    """A name from Slurm, without characters that would end a line or a code span."""
     return "".join(c if c.isprintable() and c != "`" else "?" for c in text)
 
 

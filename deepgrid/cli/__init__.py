@@ -1,1 +1,1 @@
-"""The `dps` command: one file a group of verbs. Nothing heavy is imported before a verb needs it."""
+"""The `dps` command: one file per group of verbs. Heavy libraries are imported only when a verb needs them."""

@@ -1,7 +1,7 @@
-"""`dps operator constants`, `withdraw`, `open`, `close`: what the admin and the owner of the contracts do.
+"""`dps operator constants`, `withdraw`, `open`, `close`: verbs for the admin and the owner of the contracts.
 
-Writes go through the contract's setters. The platform's cut changes by notice: one call announces it, a later call
-applies it when the notice period is over.
+Writes use the contract's setters. A new platform cut takes two calls: one announces it, a later one applies it
+after the notice period.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deepgrid.cli.screen import print_json
 from deepgrid.cli.text import plural
 from deepgrid.errors import InputError
 
-# By the name that a person types: the contract's setter and the unit of its value.
+# Name on the command line -> the contract's setter, and the unit of its value.
 SETTERS = {
     "minimum": ("setMinimumAmount", "credits"),
     "cut": ("setDeepsquareCut", "percent"),
@@ -107,7 +107,7 @@ async def _accept(accepted: bool, said: str, key: Path, book: Path | None) -> No
 
 
 def _setting(name: str, value: str | None, *, wei: bool) -> tuple[str, int]:
-    """The setter, and the value as the contract takes it. Raises InputError."""
+    """The setter, and the value in the contract's unit. Raises InputError."""
     if name not in SETTERS:
         raise InputError(f"There is no constant {name[:60]!r}.", next_step=f"Use one of {', '.join(SETTERS)}.")
     setter, unit = SETTERS[name]

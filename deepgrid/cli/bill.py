@@ -1,4 +1,4 @@
-"""The bill of a job as people read it and as JSON: rate, minutes, cost, who got what, transactions."""
+"""Shows the bill of a job, as text and as JSON: rate, minutes, cost, its division, transactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 
-# What was done to reach a state.
+# The action that led to a state.
 DEEDS = {
     JobStatus.PENDING: "requested",
     JobStatus.META_SCHEDULED: "assigned",
@@ -25,12 +25,12 @@ DEEDS = {
 
 
 def show_bill(screen: Screen, job: Job, settlement: Settlement, history: Sequence[Transition]) -> None:
-    """Print how the locked credits were divided, and by which transactions the job went."""
+    """Print the division of the locked credits, and the job's transactions."""
     cost_wei = settlement.paid_wei + settlement.cut_wei
     provider_share = f"to provider ({100 - job.cut_percent} %)" if cost_wei else "to provider"
     platform_share = f"platform cut ({job.cut_percent} %)" if cost_wei else "platform cut"
     rows = [
-        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits a minute" if job.rate_wei_per_minute else "-"),
+        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else "-"),
         ("minutes", str(settlement.billed_minutes)),
         ("cost", format_credits(cost_wei)),
         (provider_share, format_credits(settlement.paid_wei)),
@@ -56,14 +56,14 @@ def _deed(transition: Transition) -> str:
 
 
 def running_cost(job: Job, now: int) -> str:
-    """What a running job has cost so far and how long its credits last, at the unix time `now`."""
+    """The cost of a running job so far, and how long its credits last, at the unix time `now`."""
     minutes = min(started_minutes(job.started_at, max(now, job.started_at)), max(1, job.granted_minutes))
     cost = format_credits(bill(minutes, job.rate_wei_per_minute, job.locked_wei, job.cut_percent).cost)
     return f"{cost} credits for {plural(minutes, 'minute')}, of {plural(job.granted_minutes, 'minute')} paid for"
 
 
 def bill_as_json(settlement: Settlement | None) -> dict[str, Any] | None:
-    """The settlement with amounts as text, or None while there is none."""
+    """The settlement, with amounts as texts; None while there is none."""
     if settlement is None:
         return None
     return {

@@ -1,7 +1,7 @@
-"""The border of the command line: whatever goes wrong leaves as one line and an exit status.
+"""The error boundary of the command line: every error becomes one line and an exit status.
 
-0 done; 1 refused or failed; 2 the input, the configuration or a part of the grid cannot be used;
-130 interrupted. No traceback ever crosses it; `dps --debug` shows it on standard error.
+0: done. 1: refused or failed. 2: the input, the configuration or a part of the grid cannot be used.
+130: interrupted. Tracebacks are shown only with `dps --debug`, on standard error.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ FAILED = 1
 UNUSABLE = 2
 INTERRUPTED = 130
 
-# What a contract refuses because of the amounts that it was given; the rest is its state, not the input.
+# Errors of contracts about amounts, which are input. All other contract errors are about state.
 MONEY_REFUSALS = frozenset({"InsufficientFunds", "ERC20InsufficientBalance", "ERC20InsufficientAllowance"})
 
 logger = logging.getLogger(__name__)
 
 
 class Border(TyperGroup):
-    """The root of the command; ends the process."""
+    """The root command. It ends the process."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
         options["standalone_mode"] = False
@@ -57,7 +57,7 @@ class Border(TyperGroup):
 
 
 def runs(verb: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Makes an async verb one that typer can call."""
+    """Wrap an async verb, so that typer can call it."""
 
     @functools.wraps(verb)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -67,7 +67,7 @@ def runs(verb: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
 
 
 def exit_status(error: BaseException) -> int:
-    """The exit status that stands for `error`."""
+    """The exit status for `error`."""
     error = _cause(error)
     if isinstance(error, typer.TyperException):
         return error.exit_code
@@ -79,7 +79,7 @@ def exit_status(error: BaseException) -> int:
 
 
 def complaint(error: BaseException) -> Iterator[str]:
-    """What a person reads about `error`: one line, or a line for each fault of a file."""
+    """The lines to print for `error`: one, or one per fault of a file."""
     error = _cause(error)
     if isinstance(error, GridError):
         for line in str(error).splitlines():
@@ -92,7 +92,7 @@ def complaint(error: BaseException) -> Iterator[str]:
 
 def _usage(error: typer.TyperException) -> Iterator[str]:
     message = error.format_message()
-    if "\n" in message:  # the help, shown because nothing else was asked for
+    if "\n" in message:  # the help, because there were no arguments
         yield message
     elif message:
         context = getattr(error, "ctx", None)
@@ -100,7 +100,7 @@ def _usage(error: typer.TyperException) -> Iterator[str]:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The first of the errors of tasks that failed together."""
+    """The first error of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

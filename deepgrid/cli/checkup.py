@@ -1,4 +1,4 @@
-"""Findings on a provider's set-up, as people and programs read them."""
+"""Shows the findings of `dps provider doctor`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level
 
 
 def show_findings(screen: Screen, findings: Sequence[Finding]) -> None:
-    """A line each, and below it what to do."""
+    """Print one line per finding, with the next step below it."""
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
         screen.line(MARKS[finding.level], f"  {finding.subject:<{width}}  {finding.words}")

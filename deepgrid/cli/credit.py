@@ -1,4 +1,4 @@
-"""`dps credit`, `dps allowance`: what one has, gives away, and lets the grid lock."""
+"""`dps credit`, `dps allowance`: balances, transfers, and the grid's allowance."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 
-credit = typer.Typer(help="Look at credits, give some away, or create some.", no_args_is_help=True)
-allowance = typer.Typer(help="Look at, or set, what the grid may lock of your credits.", no_args_is_help=True)
+credit = typer.Typer(help="Show, transfer or create credits.", no_args_is_help=True)
+allowance = typer.Typer(help="Show or set how many of your credits the grid may lock.", no_args_is_help=True)
 
 
 @credit.command("get")
 @runs
 async def credit_get(
-    who: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Whose; yours if left out.")] = None,
+    who: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Owner; your address if left out.")] = None,
     wei: InWei = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
@@ -31,13 +31,13 @@ async def credit_get(
 @credit.command("transfer")
 @runs
 async def credit_transfer(
-    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets them.")],
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Receiver of the credits.")],
     value: Amount,
     wei: InWei = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Give credits away; this cannot be taken back."""
+    """Transfer credits. This cannot be undone."""
     receiver, given_wei = address(to), amount(value, wei=wei)
     async with as_customer(key, book) as session:
         receipt = await session.writer.transfer(receiver, given_wei)
@@ -49,13 +49,13 @@ async def credit_transfer(
 @credit.command("mint")
 @runs
 async def credit_mint(
-    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets them.")],
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Receiver of the credits.")],
     value: Amount,
     wei: InWei = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Create credits; for the minter's key."""
+    """Create credits (minter's key)."""
     receiver, made_wei = address(to), amount(value, wei=wei)
     async with as_customer(key, book) as session:
         receipt = await session.writer.mint(receiver, made_wei)
@@ -78,9 +78,9 @@ async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: Bo
 async def allowance_set(
     value: Amount, wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
 ) -> None:  # fmt: skip
-    """Let the grid lock this many of your credits, in all; 0 takes the allowance back.
+    """Let the grid lock this many of your credits in all; 0 revokes the allowance.
 
-    `dps submit` sets what it needs itself.
+    `dps submit` sets the allowance that it needs.
     """
     allowed_wei = amount(value, wei=wei)
     async with as_customer(key, book) as session:

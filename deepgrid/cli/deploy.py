@@ -1,4 +1,4 @@
-"""`dps operator deploy`: the grid's contracts, the roles at them, and the address book."""
+"""`dps operator deploy`: deploys the contracts, grants their roles, writes the address book."""
 
 from __future__ import annotations
 
@@ -16,28 +16,32 @@ from deepgrid.errors import InputError
 from deepgrid.secure_url import fault_of
 
 Who = list[str] | None
-RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="The chain's node.")]
-WsUrl = Annotated[str | None, typer.Option("--ws-url", metavar="URL", help="The node's websocket.")]
+RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="URL of the chain's node.")]
+WsUrl = Annotated[str | None, typer.Option("--ws-url", metavar="URL", help="URL of the node's websocket.")]
 DefinitionsUrl = Annotated[
-    str | None, typer.Option("--definitions-url", metavar="URL", help="The Job Definition service.")
+    str | None, typer.Option("--definitions-url", metavar="URL", help="URL of the Job Definition service.")
 ]
-LogsUrl = Annotated[str | None, typer.Option("--logs-url", metavar="URL", help="The log service.")]
-PrefectUiUrl = Annotated[str | None, typer.Option("--prefect-ui-url", metavar="URL", help="Prefect's UI.")]
+LogsUrl = Annotated[str | None, typer.Option("--logs-url", metavar="URL", help="URL of the log service.")]
+PrefectUiUrl = Annotated[str | None, typer.Option("--prefect-ui-url", metavar="URL", help="URL of Prefect's UI.")]
 Operator = Annotated[
     str | None,
-    typer.Option("--operator", metavar="ADDRESS", help="Who assigns and panics jobs and approves providers."),
+    typer.Option("--operator", metavar="ADDRESS", help="Address that assigns and panics jobs and approves providers."),
 ]
 Assign = Annotated[
-    Who, typer.Option("--assign", metavar="ADDRESS", help="Who assigns jobs, if not the operator; may be repeated.")
+    Who,
+    typer.Option("--assign", metavar="ADDRESS", help="Address that assigns jobs, instead of the operator; repeatable."),
 ]
 Panic = Annotated[
-    Who, typer.Option("--panic", metavar="ADDRESS", help="Who panics jobs, if not the operator; may be repeated.")
+    Who,
+    typer.Option("--panic", metavar="ADDRESS", help="Address that panics jobs, instead of the operator; repeatable."),
 ]
 Approve = Annotated[
     Who,
-    typer.Option("--approve", metavar="ADDRESS", help="Who approves providers, if not the operator; may be repeated."),
+    typer.Option(
+        "--approve", metavar="ADDRESS", help="Address that approves providers, instead of the operator; repeatable."
+    ),
 ]
-DONE = {0: "Nothing was sent: all of it stood.", 1: "1 transaction was sent."}
+DONE = {0: "Everything was in place; nothing was sent.", 1: "1 transaction was sent."}
 
 
 @runs
@@ -54,10 +58,10 @@ async def deploy_contracts(
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Deploy and wire the contracts, give roles, write the address book.
+    """Deploy and connect the contracts, grant roles, write the address book.
 
-    The key becomes the contracts' admin and the minter of credits. Run again, it does what is missing and nothing
-    else: after it was stopped, to give more roles, or to change a URL. A book of another chain is not overwritten.
+    The key becomes the contracts' admin and the minter of credits. A repeated run does only the missing steps: after
+    an interruption, to grant more roles, or to change a URL. An address book of another chain is not overwritten.
     """
     where = book_path(book)
     standing = AddressBook.load(where) if where.exists() else None
@@ -66,7 +70,7 @@ async def deploy_contracts(
         "prefect_ui_url": prefect_ui_url,
     }  # fmt: skip
     endpoints = _endpoints(given, standing)
-    duties = _duties(operator, assign, panic, approve, standing)
+    duties = _roles(operator, assign, panic, approve, standing)
     admin = wallet(key)
     print(f"The grid's contracts, with the key of {admin.address}:")
     written, sent = await deploy_to_book(
@@ -78,7 +82,7 @@ async def deploy_contracts(
 
 
 def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> dict[str, str | None]:
-    """The book's URLs: as given, else as they stand. Raises InputError for one that is needed."""
+    """The URLs for the book: the given ones, else the current ones. Raises InputError if a required one is missing."""
     found: dict[str, str | None] = {
         name: url or (getattr(standing, name) if standing else None) for name, url in given.items()
     }
@@ -91,14 +95,14 @@ def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> di
     return found
 
 
-def _duties(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Roles:
-    """Who shall do what; on a grid that stands, nobody new need be named. Raises InputError."""
+def _roles(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Roles:
+    """The roles to grant. An existing grid needs no new ones. Raises InputError if a required role is missing."""
     everything = [operator] if operator else []
     assigning, panicking, approving = (
         tuple(address(who) for who in named or everything) for named in (assign, panic, approve)
     )
     if standing is None and not assigning:
-        raise InputError("Nobody would assign jobs.", next_step="Name --operator or --assign.")
+        raise InputError("No address would assign jobs.", next_step="Name --operator or --assign.")
     if standing is None and not approving:
-        raise InputError("Nobody would approve providers.", next_step="Name --operator or --approve.")
+        raise InputError("No address would approve providers.", next_step="Name --operator or --approve.")
     return Roles(assigning, panicking, approving)

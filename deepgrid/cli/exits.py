@@ -1,11 +1,11 @@
-"""How a job's end becomes the exit status of `dps`, and how people read it."""
+"""Maps the end of a job to an exit status of `dps`, and to words."""
 
 from __future__ import annotations
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
-# Where the job itself left no status: 124 as timeout(1) has it, the others beside it.
+# For jobs without an exit status of their own. 124 is that of timeout(1); the others are next to it.
 WITHOUT_STATUS = {
     JobStatus.FINISHED: 0,
     JobStatus.FAILED: 1,
@@ -16,7 +16,7 @@ WITHOUT_STATUS = {
 
 
 def exit_status_of(job: Job) -> int:
-    """The exit status that stands for a job that is over: its own, or one for the way it ended."""
+    """The exit status for a job that is over: its own, or one for its final state."""
     return own_exit_status(job.exit_status) or WITHOUT_STATUS[job.status]
 
 
@@ -27,7 +27,7 @@ def own_exit_status(wait_status: int) -> int:
 
 
 def exit_words(job: Job) -> str:
-    """`exit status 3`, `killed by signal 9`, or nothing where the job never ran or ended well."""
+    """`exit status 3`, `killed by signal 9`, or empty if the job never ran and did not finish."""
     signal = job.exit_status & 0x7F
     if signal:
         return f"killed by signal {signal}"

@@ -1,4 +1,4 @@
-"""Optional parts of the installation, and what a person reads where one is missing."""
+"""Explains a missing optional dependency."""
 
 from __future__ import annotations
 

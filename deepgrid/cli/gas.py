@@ -1,4 +1,4 @@
-"""`dps gas`: the chain's own currency, which pays for transactions. Amounts have 18 decimals, as credits have."""
+"""`dps gas`: the chain's native currency, which pays for transactions. Amounts have 18 decimals, like credits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wa
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
 from deepgrid.errors import InputError
 
-gas = typer.Typer(help="Look at what pays for transactions, or give some away.", no_args_is_help=True)
+gas = typer.Typer(help="Show or transfer the currency that pays for transactions.", no_args_is_help=True)
 
 
 @gas.command("get")
 @runs
 async def gas_get(
-    who: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Whose; yours if left out.")] = None,
+    who: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="Owner; your address if left out.")] = None,
     wei: InWei = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Print what an address has of the chain's own currency."""
+    """Print an address's balance of the chain's native currency."""
     owner = wallet(key).address if who is None else address(who)
     async with as_anyone(book) as chain:
         print(shown(await chain.gas_money(owner), wei=wei))
@@ -31,19 +31,19 @@ async def gas_get(
 @gas.command("transfer")
 @runs
 async def gas_transfer(
-    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Who gets it.")],
+    to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Receiver.")],
     value: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, such as 1 or 0.5.")],
     wei: InWei = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Give some of the chain's own currency away, so that somebody can pay for transactions."""
+    """Transfer the chain's native currency, so that the receiver can pay for transactions."""
     receiver, given_wei = address(to), amount(value, wei=wei)
     async with as_customer(key, book) as session:
         has_wei = await session.chain.gas_money(session.address)
         if given_wei >= has_wei:
             raise InputError(
-                f"{session.address} has {shown(has_wei, wei=False)}, of which the transaction itself costs something.",
+                f"{session.address} has {shown(has_wei, wei=False)}, and the transaction itself has a cost.",
                 next_step="Give less.",
             )
         receipt = await session.writer.give_gas_money(receiver, given_wei)

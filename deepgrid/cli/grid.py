@@ -1,4 +1,4 @@
-"""Opens the grid for a verb; the heavy imports of chain and services happen here."""
+"""Opens the grid for a verb. This module has the heavy imports of chain and services."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from deepgrid.errors import ConfigurationError, InputError
 
 @asynccontextmanager
 async def as_customer(key: Path, book: Path | None) -> AsyncIterator[CustomerSession]:
-    """The grid as the holder of `key` uses it."""
+    """Open a session of the customer with this key."""
     async with customer_session(CustomerSettings(present(key), book)) as session:
         yield session
 
 
 @asynccontextmanager
 async def as_anyone(book: Path | None) -> AsyncIterator[Chain]:
-    """The chain, to read what everybody may."""
+    """Open the chain for public reads, without a key."""
     async with await Chain.connect(AddressBook.load(book)) as chain:
         yield chain
 
@@ -36,7 +36,7 @@ def wallet(key: Path) -> Wallet:
 
 
 def present(key: Path) -> Path:
-    """`key` with its ~ replaced. Raises ConfigurationError when there is no such file."""
+    """The path with ~ expanded. Raises ConfigurationError when there is no such file."""
     where = key.expanduser()
     if not where.exists():
         raise ConfigurationError(
@@ -57,7 +57,7 @@ def address(text: str) -> str:
 
 
 def amount(text: str, *, wei: bool) -> int:
-    """Wei in an amount as the person wrote it. Raises InputError."""
+    """Parse an amount of credits, or of wei. Raises InputError."""
     if not wei:
         return parse_credits(text)
     if not (text.isascii() and text.isdigit() and len(text) < 80 and int(text) <= MAX_WEI):
@@ -66,5 +66,5 @@ def amount(text: str, *, wei: bool) -> int:
 
 
 def shown(value_wei: int, *, wei: bool) -> str:
-    """An amount as `amount` reads it."""
+    """Format an amount so that `amount` can parse it."""
     return str(value_wei) if wei else format_credits(value_wei)

@@ -1,4 +1,4 @@
-"""`dps job`: look at jobs, read their output, cancel them, buy them more time."""
+"""`dps job`: show jobs, read their output, cancel them, buy them more time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from deepgrid.cli.text import plural
 from deepgrid.customer.session import CustomerSession
 from deepgrid.lifecycle.job import Job
 
-job = typer.Typer(help="Look at jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
+job = typer.Typer(help="Show jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
 
 
 @job.command("get")
 @runs
 async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Show a job: where it stands, why it waits, its life and its bill."""
+    """Show a job: its state, why it waits, its history and its bill."""
     async with as_customer(key, book) as session:
         record = await read_record(session, number)
     if as_json:
@@ -36,7 +36,7 @@ async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY
 @job.command("list")
 @runs
 async def list_jobs(
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many, newest first.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Number of jobs, newest first.", min=1)] = 20,
     as_json: AsJson = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
@@ -59,12 +59,12 @@ async def list_jobs(
 @runs
 async def logs(
     number: JobId,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the job is over.")] = False,
     no_timestamp: NoTimestamp = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Print what a job wrote. With --follow each line comes with the time at which it arrived."""
+    """Print a job's output. With --follow, each line has the time of its arrival."""
     screen, aside = Screen(timestamps=follow and not no_timestamp), Screen(to_stderr=True)
     async with as_customer(key, book) as session:
         status = (await session.chain.job(number)).status
@@ -74,13 +74,13 @@ async def logs(
             screen.output(lines)
             printed += len(lines)
         if not printed:
-            aside.remark(f"job {number} is {status.words}; it has written nothing that was kept")
+            aside.remark(f"job {number} is {status.words}; it has no stored output")
 
 
 @job.command("cancel")
 @runs
 async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Cancel a job; what it did not use comes back."""
+    """Cancel a job. Credits that it did not use are returned."""
     async with as_customer(key, book) as session:
         receipt = await session.writer.cancel_job(number)
         print(await _what_comes_next(session, await session.chain.job(number)))
@@ -91,7 +91,7 @@ async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = Non
 @runs
 async def panic(
     number: JobId,
-    reason: Annotated[str, typer.Argument(metavar="REASON", help="Why; the customer sees it.")],
+    reason: Annotated[str, typer.Argument(metavar="REASON", help="Reason, which the customer sees.")],
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
@@ -115,7 +115,7 @@ async def topup(
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Buy more time for a job that a cluster has claimed; what it does not use comes back."""
+    """Buy more time for a job that a cluster has claimed. Credits that it does not use are returned."""
     added_wei = amount(value, wei=wei)
     async with as_customer(key, book) as session:
         receipt = await session.top_up(number, added_wei, approve=not no_approve)
@@ -136,6 +136,6 @@ async def _what_comes_next(session: CustomerSession, job: Job) -> str:
     fee = plural(constants.cancellation_fee_minutes, "minute")
     return (
         f"job {job.id} is {job.status.words}: its cluster has been asked to stop it, and settles what it ran"
-        f" (at least {fee} if it ran). If it still stands in"
+        f" (at least {fee} if it ran). If it is not settled in"
         f" {plural(constants.claim_timeout_minutes, 'minute')}, cancel it again: then all credits come back."
     )

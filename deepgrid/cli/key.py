@@ -1,4 +1,4 @@
-"""`dps key`: the file with which one acts on the grid. The key itself is never shown."""
+"""`dps key`: creates key files and shows their addresses. The key itself is never shown."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ key = typer.Typer(help="Create a key, or show its address.", no_args_is_help=Tru
 
 @key.command("create")
 def create(key: KeyFile = DEFAULT_KEY) -> None:
-    """Make a new key file that only you can read, and print its address.
+    """Create a key file that only you can read, and print its address.
 
-    Keep a copy of the file in a safe place: who loses it loses the credits.
+    Keep a copy of the file in a safe place. If the file is lost, the credits are lost.
     """
     made = Wallet.create(key)
     print(made.address)

@@ -1,6 +1,6 @@
 """Commands that are imported when they run. Their names and help texts are known before.
 
-So `dps --help` imports nothing heavy, and the modules of the verbs can import what they need at their top.
+So `dps --help` imports no heavy library, and modules of verbs can have all imports at their top.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Verb = typer.Typer | Callable[..., Any]
 
 
 class LazyCommand(TyperCommand):
-    """A command, or a group of them, that `load` imports when it is used."""
+    """A command or a group that `load` imports at its first use."""
 
     def __init__(self, name: str, help_text: str, load: Callable[[], Verb], *, panel: str | None = None) -> None:
         super().__init__(name, help=help_text, rich_help_panel=panel)
         self._load = load
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the real command, which carries on from here."""
+        """The context of the real command, which parses the rest of the arguments."""
         return as_command(self._load()).make_context(info_name, args, parent, **extra)
 
 
 def from_module(target: str) -> Callable[[], Verb]:
-    """Loads a verb or a group of verbs, named as in `deepgrid.cli.job:job`."""
+    """A loader of a verb or a group, named as in `deepgrid.cli.job:job`."""
 
     def load() -> Verb:
         module, _, attribute = target.partition(":")
@@ -39,7 +39,7 @@ def from_module(target: str) -> Callable[[], Verb]:
 
 
 def as_command(verb: Verb) -> Any:
-    """What typer makes of a group of verbs, or of the function of one."""
+    """The command that typer builds from a group, or from a function."""
     if isinstance(verb, typer.Typer):
         return typer.main.get_group(verb)  # without the completion options of a root
     single = typer.Typer(add_completion=False)
@@ -48,7 +48,7 @@ def as_command(verb: Verb) -> Any:
 
 
 def group_with(base: type[TyperGroup], *commands: LazyCommand) -> type[TyperGroup]:
-    """A class of groups that have these commands too."""
+    """A group class with these additional commands."""
 
     class WithCommands(base):  # type: ignore[misc, valid-type]
         def __init__(self, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""The `dps` command: puts the groups of verbs together."""
+"""The `dps` command, with its groups of verbs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyComma
 
 COMMANDS = (
     _verbs("submit", JOBS, "Submit a workflow file as a job; prints `job ID submitted`."),
-    _verbs("job", JOBS, "Look at jobs, read their output, cancel them, buy them more time."),
+    _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
     _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),
-    _verbs("validate", JOBS, "Check a workflow file: `valid` and what it costs, or a line for each fault.", "workflow"),
+    _verbs("validate", JOBS, "Check a workflow file: prints `valid` and its cost, or one line per fault.", "workflow"),
     _verbs("render", JOBS, "Print the batch script that a provider runs for a workflow file.", "workflow"),
     _verbs("schema", JOBS, "Print the JSON schema of workflow files, for editors.", "workflow"),
-    _verbs("credit", MONEY, "Look at credits, give some away, or create some."),
-    _verbs("allowance", MONEY, "Look at, or set, what the grid may lock of your credits.", "credit"),
-    _verbs("gas", MONEY, "Look at what pays for transactions, or give some away."),
-    _verbs("key", MONEY, "Create a key, or show whose it is."),
-    _verbs("provider", GRID, "Look at clusters, join with one's own, decide about others."),
+    _verbs("credit", MONEY, "Show, transfer or create credits."),
+    _verbs("allowance", MONEY, "Show or set how many of your credits the grid may lock.", "credit"),
+    _verbs("gas", MONEY, "Show or transfer the currency that pays for transactions."),
+    _verbs("key", MONEY, "Create a key, or show its address."),
+    _verbs("provider", GRID, "Show clusters, join with your own, approve and ban providers."),
     _verbs("operator", GRID, "Deploy and administer the contracts, run the meta-scheduler."),
     _verbs("services", GRID, "Run the grid's Job Definition and log services."),
 )
@@ -71,5 +71,5 @@ def main() -> None:
     """Entry point of `dps`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a job may write what this terminal cannot
+            stream.reconfigure(errors="replace")  # a job may print characters that this terminal cannot show
     app(prog_name="dps")

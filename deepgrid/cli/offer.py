@@ -1,4 +1,4 @@
-"""A cluster and what it asks for, for the verbs of `dps provider`: on a screen and as JSON."""
+"""Shows clusters with hardware, prices and labels for `dps provider`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepgrid.lifecycle.job import Provider
 
 
 def state_words(one: Provider) -> str:
-    """How the provider stands with the operator."""
+    """The provider's state in words: approved, waiting or banned."""
     if one.banned:
         return "banned"
     if not one.approved:
@@ -39,10 +39,10 @@ def show_offer(screen: Screen, one: Provider) -> None:
                 f" {plural(gpus, 'GPU') if gpus else 'no GPU'}",
             ),
             (
-                "a minute",
-                f"{format_credits(prices.cpu_wei_per_minute)} a CPU,"
-                f" {format_credits(prices.mem_wei_per_mb_minute)} a MB,"
-                f" {format_credits(prices.gpu_wei_per_minute)} a GPU (credits)",
+                "per minute",
+                f"{format_credits(prices.cpu_wei_per_minute)} per CPU,"
+                f" {format_credits(prices.mem_wei_per_mb_minute)} per MB,"
+                f" {format_credits(prices.gpu_wei_per_minute)} per GPU (credits)",
             ),
             ("labels", "  ".join(labels)),
         ]
@@ -50,7 +50,7 @@ def show_offer(screen: Screen, one: Provider) -> None:
 
 
 def waiting_change(versions: Versions) -> tuple[str, ...]:
-    """What an approval would change, a line each, `what: old -> new`; empty when nothing waits or all of it is new."""
+    """Changes by an approval, one line each: `what: old -> new`. Empty for a first proposal, or if none waits."""
     if versions.proposed is None or versions.approved is None:
         return ()
     new = versions.proposed
@@ -58,7 +58,7 @@ def waiting_change(versions: Versions) -> tuple[str, ...]:
 
 
 def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queues: Queues) -> None:
-    """Print how a provider stands: its offer, what waits for approval, what it did and what it is to do."""
+    """Print a provider: its offer, its waiting proposal, its past jobs and its current jobs."""
     newest = versions.approved or versions.proposed
     if newest is not None:
         show_offer(screen, newest)
@@ -73,7 +73,7 @@ def show_standing(screen: Screen, versions: Versions, record: TrackRecord, queue
 
 
 def show_proposal(screen: Screen, versions: Versions) -> None:
-    """Print what an approval would put in force, and by which hash; nothing when nothing waits."""
+    """Print the waiting proposal and its hash. Print nothing if none waits."""
     changes = waiting_change(versions)
     if changes:
         screen.heading("Waits for approval")
@@ -84,18 +84,18 @@ def show_proposal(screen: Screen, versions: Versions) -> None:
 
 
 def show_hash(screen: Screen, versions: Versions) -> None:
-    """Print the hash by which the waiting proposal is approved; nothing when nothing waits."""
+    """Print the hash of the waiting proposal. Print nothing if none waits."""
     if versions.proposed is not None:
         screen.pairs([("proposal", f"0x{hash_of(versions).hex()}")])
 
 
 def hash_of(versions: Versions) -> bytes:
-    """The hash of the waiting proposal as it was read; zeros, which no proposal has, when nothing waits."""
+    """The hash of the waiting proposal; zeros, which no proposal has, if none waits."""
     return bytes(32) if versions.proposed is None else proposal_hash(versions.proposed)
 
 
 def read_hash(text: str) -> bytes:
-    """A proposal's hash as it is typed. Raises InputError."""
+    """Parse the hash of a proposal. Raises InputError."""
     digits = text.removeprefix("0x")
     if len(digits) != 64 or not all(digit in string.hexdigits for digit in digits):
         raise InputError(
@@ -105,7 +105,7 @@ def read_hash(text: str) -> bytes:
 
 
 def standing_as_json(address: str, versions: Versions, record: TrackRecord, queues: Queues) -> dict[str, Any]:
-    """The same as values; versions that do not stand are null."""
+    """The same as JSON values. Missing versions are null."""
     return {
         "address": address,
         "standing": versions.standing.name.lower(),
@@ -130,7 +130,7 @@ def _queues(queues: Queues) -> dict[str, int]:
 
 
 def offer_as_json(one: Provider) -> dict[str, Any]:
-    """A provider with prices as texts of wei."""
+    """A provider as JSON values, with prices as texts of wei."""
     hardware, prices = one.hardware, one.prices
     return {
         "address": one.address,

@@ -1,4 +1,4 @@
-"""Options that several verbs share, so that they read the same everywhere. None takes a private key."""
+"""Options that several verbs share. No option takes a private key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 DEFAULT_KEY = Path("~/.dps/key")
 
 KeyFile = Annotated[
-    Path, typer.Option("--key", envvar="DPS_KEY_FILE", help="File of the key to act with; only you may read it.")
+    Path, typer.Option("--key", envvar="DPS_KEY_FILE", help="File of your key; only you may be able to read it.")
 ]
 BookFile = Annotated[
     Path | None,
@@ -20,8 +20,6 @@ JobId = Annotated[int, typer.Argument(metavar="ID", help="Number of the job.", m
 Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Credits, such as 100 or 0.5.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; amounts are texts of wei, times unix seconds.")]
 InWei = Annotated[bool, typer.Option("--wei", help="Amounts are wei, not credits (1 credit = 10^18 wei).")]
-NoTimestamp = Annotated[
-    bool, typer.Option("--no-timestamp", "--no-ts", help="Print the job's lines as they are, without the time.")
-]
-NoApprove = Annotated[bool, typer.Option("--no-approve", help="Refuse rather than change the allowance of the grid.")]
+NoTimestamp = Annotated[bool, typer.Option("--no-timestamp", "--no-ts", help="Print the job's lines without the time.")]
+NoApprove = Annotated[bool, typer.Option("--no-approve", help="Fail instead of changing the allowance of the grid.")]
 ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")]

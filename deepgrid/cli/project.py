@@ -1,4 +1,4 @@
-"""Verbs that need Prefect: the Prefect project, run from a checkout, provides them through entry points.
+"""Verbs that need Prefect. The Prefect project, run from a checkout, provides them through entry points.
 
 The library never imports Prefect, so it knows only their names and help texts. The project's distribution maps each
 name, such as `provider.serve`, to a function in the entry-point group `deepgrid.cli`.
@@ -16,13 +16,13 @@ from deepgrid.errors import ConfigurationError
 ENTRY_POINTS = "deepgrid.cli"
 VERBS = {
     "provider": {
-        "register": "Propose one's cluster to the operator, as Slurm and the provider block describe it.",
-        "doctor": "Find what is wrong with a cluster's set-up: Prefect, Slurm, hooks, accounts, chain, services.",
-        "authorized-keys": "Print the public half of the supervisor's SSH key.",
+        "register": "Propose your cluster to the operator, as Slurm and the provider block describe it.",
+        "doctor": "Check the set-up of a cluster: Prefect, Slurm, hooks, accounts, chain, services.",
+        "authorized-keys": "Print the supervisor's public SSH key.",
         "serve": "Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them.",
-        "drain": "Let a cluster claim no new jobs; claimed jobs continue and are settled.",
+        "drain": "Stop claiming new jobs for a cluster; claimed jobs continue and are settled.",
         "resume": "Let a drained cluster claim jobs again.",
-        "install-hooks": "Install the hooks that a cluster's Slurm needs; shows them before anything changes.",
+        "install-hooks": "Install the hooks that a cluster's Slurm needs; shows them before any change.",
     },
     "operator": {"serve": "Follow the chain and assign jobs, until stopped by a signal."},
 }
@@ -34,7 +34,7 @@ def project_verbs(group: str) -> list[LazyCommand]:
 
 
 def load(group: str, name: str) -> Verb:
-    """The function of a verb. Raises ConfigurationError where the project, or an extra, is not installed."""
+    """Load a verb's function. Raises ConfigurationError when the project or an extra is not installed."""
     for found in entry_points(group=ENTRY_POINTS, name=f"{group}.{name}"):
         with needs(group):
             verb: Verb = found.load()

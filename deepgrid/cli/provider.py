@@ -1,4 +1,4 @@
-"""`dps provider`: the clusters of the grid, joining it with one's own, and what the operator decides about them."""
+"""`dps provider`: shows clusters, joins the grid with a cluster, approves and bans providers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from deepgrid.errors import NotFound
 
 provider = typer.Typer(
     cls=group_with(TyperGroup, *project_verbs("provider")),
-    help="Look at clusters, join with one's own, decide about others.",
+    help="Show clusters, join with your own, approve and ban providers.",
     no_args_is_help=True,
 )
 
@@ -66,7 +66,7 @@ async def status(
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Show how a provider stands: what waits for approval, what it did so far, what waits for it."""
+    """Show a provider: its waiting proposal, its past jobs and its current jobs."""
     async with as_anyone(book) as chain:
         candidate = await _address_of(chain, who, key)
         versions = await read_versions(chain, candidate)
@@ -90,7 +90,7 @@ async def approve(
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Put a provider's proposal in force, exactly as it is shown here; for the operator's key."""
+    """Approve a provider's proposal, exactly as it is shown here (operator's key)."""
     candidate = address(who)
     expected = read_hash(looked_at) if looked_at else None
     async with as_customer(key, book) as session:
@@ -106,14 +106,14 @@ async def approve(
 @provider.command("remove")
 @runs
 async def remove(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Take a provider off the list; its claimed jobs are settled as usual. For the operator's key."""
+    """Remove a provider; its claimed jobs are settled as usual (operator's key)."""
     await _decide(who, key, book, lambda writer: writer.remove_provider, "is removed")
 
 
 @provider.command("ban")
 @runs
 async def ban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Bar a provider from new jobs; its claimed jobs are settled as usual. For the operator's key."""
+    """Bar a provider from new jobs; its claimed jobs are settled as usual (operator's key)."""
     async with as_anyone(book) as chain:
         await chain.provider(address(who))  # the contract would also ban a mistyped address
     await _decide(who, key, book, lambda writer: writer.ban_provider, "is banned")
@@ -122,7 +122,7 @@ async def ban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> No
 @provider.command("unban")
 @runs
 async def unban(who: Who, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
-    """Lift a ban; what was approved before is in force again. For the operator's key."""
+    """Lift a ban; the approved version is valid again (operator's key)."""
     await _decide(who, key, book, lambda writer: writer.unban_provider, "is no longer banned")
 
 
@@ -133,7 +133,7 @@ async def _decide(
     verb: Callable[[Writer], Callable[[str], Awaitable[Receipt]]],
     became: str,
 ) -> None:
-    """Do what only the operator may, to one provider, and say what it is now."""
+    """Send one of the operator's decisions on a provider, and print the result."""
     candidate = address(who)
     async with as_customer(key, book) as session:
         receipt = await verb(session.writer)(candidate)
@@ -142,7 +142,7 @@ async def _decide(
 
 
 async def _address_of(chain: Chain, who: str, key: Path) -> str:
-    """The address that is meant. Raises NotFound for a name that no cluster of the grid has, or several have."""
+    """The address of a provider. Raises NotFound for a name that no cluster has, or that several have."""
     if not who:
         return wallet(key).address
     if who.startswith("0x"):

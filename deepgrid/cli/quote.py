@@ -1,4 +1,4 @@
-"""What a job would cost, in sentences."""
+"""Describes the price of a job in sentences."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from deepgrid.workflow import Definition
 
 
 async def quoted(job: Definition, book: Path | None, credits_wei: int | None) -> list[str]:
-    """What the clusters of the grid ask for, and how long `credits_wei` last; or that no prices are known, and why.
+    """The prices of the grid's clusters, and how long `credits_wei` last; or why no prices are known.
 
-    Raises ConfigurationError for a `book` that was named and is not right.
+    Raises ConfigurationError if `book` is given and wrong.
     """
     definition = Order(job, name="", locked_wei=0).definition("")
     try:
@@ -28,7 +28,7 @@ async def quoted(job: Definition, book: Path | None, credits_wei: int | None) ->
     except ConfigurationError as error:
         if book is not None:
             raise
-        return [f"No prices are known here: {error.message} With --book FILE, what the job costs is shown."]
+        return [f"No prices are known here: {error.message} --book FILE shows the price of the job."]
     except ChainError as error:
         return [f"No prices are known now: {error.message}"]
     return [printable(line) for line in _sentences(quote(definition, providers), credits_wei)]
@@ -44,9 +44,9 @@ def _sentences(found: Quote, credits_wei: int | None) -> Iterator[str]:
     minute, hour = format_credits(least), format_credits(60 * least)
     if least == most:
         where = f" ({low})" if len(found.offers) == 1 else ""
-        yield f"{count} can run it{where}: {minute} credits a minute, {hour} an hour."
+        yield f"{count} can run it{where}: {minute} credits per minute, {hour} per hour."
     else:
-        yield f"{count} can run it: from {minute} credits a minute ({low}) to {format_credits(most)} ({high})."
+        yield f"{count} can run it: from {minute} credits per minute ({low}) to {format_credits(most)} ({high})."
         yield f"An hour costs {hour} to {format_credits(60 * most)} credits."
     if credits_wei is not None:
         yield f"{format_credits(credits_wei)} credits last {_duration(credits_wei, least, most)}."

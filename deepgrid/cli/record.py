@@ -1,4 +1,4 @@
-"""A job with all that is known of it, for `dps job get` and `dps job list`: on a screen and as JSON."""
+"""Shows jobs with all known facts for `dps job get` and `dps job list`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Record:
-    """A job, its history, how it was settled, and what was said about it; `notices` None: not known now."""
+    """A job with its history, settlement and notices. `notices` is None if the services do not answer."""
 
     job: Job
     cluster: str
@@ -37,7 +37,7 @@ class Record:
 
 
 async def read_record(session: CustomerSession, job_id: int) -> Record:
-    """Everything about a job. Raises NotFound."""
+    """Read everything about a job. Raises NotFound."""
     job = await session.chain.job(job_id)
     history, settlement, notices, cluster, now = await asyncio.gather(
         session.chain.history(job_id),
@@ -57,7 +57,7 @@ async def _notices(session: CustomerSession, job_id: int) -> list[Notice] | None
 
 
 def show_record(screen: Screen, record: Record) -> None:
-    """Print the job as a person reads it."""
+    """Print the job as text."""
     job = record.job
     screen.line(
         (f"job {job.id}", "bold"), f"  {job.name}  ", (job.status.words.upper(), STYLES.get(job.status, "bold"))
@@ -89,19 +89,19 @@ def _facts(record: Record) -> list[tuple[str, str]]:
         ("resources", resources_words(job)),
         ("conditions", ", ".join(conditions(job))),
         ("locked", f"{format_credits(job.locked_wei)} credits"),
-        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits a minute" if job.rate_wei_per_minute else ""),
+        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else ""),
         ("cost so far", running_cost(job, record.now) if running else ""),
         ("top-ups", "by the grid, from your allowance" if job.delegate_spending else ""),
     ]
 
 
 def _why(record: Record) -> str:
-    """Why a job waits: in the words of who decides, if they have said so since it is in this state."""
+    """Why a job waits: the latest notice on its state if there is one, else a general sentence."""
     job = record.job
     if job.status.cold or (job.status is JobStatus.RUNNING and not job.has_cancel_request):
         return ""
     if record.notices is None:
-        return f"{whereabouts(job, record.cluster)} (the services, which may know more, do not answer)"
+        return f"{whereabouts(job, record.cluster)} (the services may know more, but do not answer)"
     reason = record.notices[-1] if record.notices else None
     if job.status is JobStatus.PENDING and reason is not None and reason.kind != "assigned":
         return reason.text
@@ -109,12 +109,12 @@ def _why(record: Record) -> str:
 
 
 def _life(record: Record) -> list[tuple[int, JobStatus | None, str]]:
-    """States and remarks in the order in which they came."""
+    """States and remarks, sorted by time."""
     told = tell(record.history, record.job, record.cluster)
     states = [(step.at, step.after, what) for step, what in told]
     remarks = [(notice.at, None, f"{notice.kind}: {notice.text}") for notice in record.notices or ()]
     if record.job.has_cancel_request:
-        remarks.append((record.job.cancel_requested_at, None, "cancelling was asked for"))
+        remarks.append((record.job.cancel_requested_at, None, "cancellation was requested"))
     return sorted([*states, *remarks], key=lambda entry: entry[0])
 
 
@@ -131,7 +131,7 @@ def show_jobs(screen: Screen, jobs: Sequence[Job], clusters: Sequence[str]) -> N
 
 
 def record_as_json(record: Record) -> dict[str, Any]:
-    """The record with amounts as texts of wei and times as unix seconds."""
+    """The record as JSON values. Amounts are texts of wei, times are unix seconds."""
     return {
         **job_as_json(record.job, record.cluster),
         "why_it_waits": _why(record) or None,
@@ -144,7 +144,7 @@ def record_as_json(record: Record) -> dict[str, Any]:
 
 
 def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
-    """What is on chain of the job; what is not there yet is null."""
+    """The job's values on chain. Missing values are null."""
     wanted = job.definition
     return {
         "id": job.id,

@@ -1,4 +1,4 @@
-"""What `dps` prints while something goes on: states, remarks and the job's own lines, each with its time."""
+"""Prints states, remarks and the job's lines, each with its time; and headings, pairs and tables."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _COLOUR_OFF = "\x1b[0m"
 
 
 class Screen:
-    """Lines on standard output, never cut or wrapped by us, so that they can be copied and piped."""
+    """Lines on standard output, never cut or wrapped, so that they can be copied and piped."""
 
     def __init__(self, *, timestamps: bool = True, to_stderr: bool = False) -> None:
         self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=to_stderr)
         self._timestamps = timestamps
 
     def line(self, *parts: str | tuple[str, str], end: str = "\n") -> None:
-        """A line of texts, or of texts with their style; what strangers wrote is made harmless."""
+        """A line of texts, or of texts with styles. Control characters are removed."""
         styled = [
             Text(printable(part)) if isinstance(part, str) else Text(printable(part[0]), part[1]) for part in parts
         ]
@@ -46,7 +46,7 @@ class Screen:
         self.line((clock(at), "dim"), "  ", (name, STYLES.get(status, "bold")), f"{gap}{what}" if what else "")
 
     def remark(self, text: str, at: float | None = None) -> None:
-        """Something worth knowing, now or at the unix time `at`."""
+        """A remark, with the current time or the unix time `at`."""
         self.line((clock(time.time() if at is None else at), "dim"), f"  {text}")
 
     def output(self, lines: Iterable[str]) -> None:
@@ -63,14 +63,14 @@ class Screen:
         self.line((text, "bold"))
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Names and values, one a line; a pair without a value is left out."""
+        """Names and values, one pair per line. Pairs without a value are left out."""
         shown = [(name, value) for name, value in rows if value]
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
             self.line("  ", (f"{name:<{width}}", "dim"), f"  {value}")
 
     def table(self, columns: list[str], rows: Iterable[list[str]]) -> None:
-        """Columns as wide as their longest cell; those whose heading begins with `>` are flushed right."""
+        """A table. Columns are as wide as their longest cell; a heading with `>` aligns its column right."""
         cells = [[column.lstrip(">") for column in columns], *([printable(cell) for cell in row] for row in rows)]
         widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
         for number, row in enumerate(cells):

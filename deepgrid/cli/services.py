@@ -27,12 +27,14 @@ async def serve_services(
         str,
         typer.Option(
             envvar="DEEPGRID_SERVICES_DATABASE",
-            help="sqlite:///FILE or postgresql://...; one with a password belongs into the environment.",
+            help="sqlite:///FILE or postgresql://...; put a URL with a password into the environment.",
         ),
     ],
     secret_file: Annotated[
         Path,
-        typer.Option(envvar="DEEPGRID_SERVICES_SECRET_FILE", help="Key of the encryption at rest; made if missing."),
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_SECRET_FILE", help="File with the key for encryption at rest; created if missing."
+        ),
     ],
     host: Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port to listen at.", min=0)] = 3000,
@@ -46,7 +48,7 @@ async def serve_services(
         list[str] | None,
         typer.Option(
             envvar="DEEPGRID_SERVICES_TRUSTED_PROXY",
-            help="Address or network of a proxy whose X-Forwarded-For counts; repeatable. Nobody's by default.",
+            help="Address or network of a proxy whose X-Forwarded-For is trusted; repeatable. None by default.",
         ),
     ] = None,
     allow_plain_http: Annotated[
@@ -54,7 +56,7 @@ async def serve_services(
     ] = False,
     book: BookFile = None,
 ) -> None:
-    """Keep definitions and logs, and hand each to whom it belongs, until stopped by a signal."""
+    """Store definitions and logs, and release them to their parties, until stopped by a signal."""
     with needs("services"):
         from deepgrid.services.app import ServicesSettings
         from deepgrid.services.serve import serve as serve_until_stopped

@@ -1,4 +1,4 @@
-"""The life of a job in words: what each state means for this job, where it waits and why."""
+"""Describes the life of a job in words: what each state means, where the job waits and why."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def cluster_name(provider: Provider) -> str:
 
 
 class ClusterNames:
-    """Names of clusters by address, each asked for once."""
+    """Names of clusters by address, with a cache."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
         self._names: dict[str, str] = {}
 
     async def of(self, address: str | None) -> str:
-        """The name of the cluster at `address`; empty for nobody."""
+        """The name of the cluster at `address`; empty for None."""
         if address is None:
             return ""
         if address not in self._names:
@@ -41,9 +41,9 @@ class ClusterNames:
 
 
 def tell(history: Sequence[Transition], job: Job, cluster: str) -> list[tuple[Transition, str]]:
-    """Each transition with what to say about it; `cluster` is the one that the job is at now.
+    """Each transition, with its description. `cluster` is the job's current one.
 
-    Which cluster had a job before it was given back, the chain does not keep.
+    The chain does not record which cluster had a job before it was given back.
     """
     requests = [at for at, step in enumerate(history) if step.after is JobStatus.PENDING]
     present = requests[-1] if requests else 0
@@ -68,12 +68,12 @@ def _told(step: Transition, job: Job, cluster: str) -> str:
 
 
 def outcome(job: Job) -> str:
-    """How a job that is over ended: its exit status, and what was reported."""
+    """How a job ended: its exit status, and the reported error."""
     return ": ".join(part for part in (exit_words(job), job.last_error) if part)
 
 
 def whereabouts(job: Job, cluster: str) -> str:
-    """What a job that is not over waits for; empty while it runs undisturbed."""
+    """What a job waits for; empty while it runs."""
     if job.has_cancel_request:
         return f"to be cancelled: {cluster} has been asked to stop it"
     match job.status:
@@ -88,15 +88,15 @@ def whereabouts(job: Job, cluster: str) -> str:
 
 
 def resources_words(job: Job) -> str:
-    """`2 tasks of 4 CPUs, 128 MB a CPU, 1 GPU`."""
+    """`2 tasks of 4 CPUs, 128 MB per CPU, 1 GPU`."""
     wanted = job.definition
     gpus = plural(wanted.gpus, "GPU") if wanted.gpus else "no GPU"
     each = plural(wanted.cpus_per_task, "CPU")
-    return f"{plural(wanted.ntasks, 'task')} of {each}, {wanted.mem_per_cpu_mb} MB a CPU, {gpus}"
+    return f"{plural(wanted.ntasks, 'task')} of {each}, {wanted.mem_per_cpu_mb} MB per CPU, {gpus}"
 
 
 def conditions(job: Job) -> list[str]:
-    """The job's conditions on labels, as one writes them for `--affinities`."""
+    """The job's conditions on labels, in the format of `--affinities`."""
     return [_use(label) for label in job.definition.uses] + [_affinity(wanted) for wanted in job.definition.affinity]
 
 

@@ -1,4 +1,4 @@
-"""`dps submit`: from a workflow file to a job, and if wanted to its end."""
+"""`dps submit`: submits a workflow file as a job, and optionally watches it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Affinities = Annotated[
     list[str] | None,
     typer.Option("--affinities", metavar="KEY<OP>VALUE", help="A condition on a label; < <= = >= > != :in:"),
 ]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show the job's life until it is over.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show the job's states and output until it is over.")]
 ExitOnJobExit = Annotated[bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")]
 DelegateSpending = Annotated[
-    bool, typer.Option("--delegate-spending", help="Let the grid top the job up from your allowance.")
+    bool, typer.Option("--delegate-spending", help="Let the grid top up the job from your allowance.")
 ]
 
 
@@ -59,7 +59,7 @@ async def submit(
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
-    """Submit a job, and lock credits for it; what it does not use comes back."""
+    """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei)
 
     order = read_order(
@@ -72,7 +72,10 @@ async def submit(
         job_id = await _place(session, order, approve=not no_approve)
         print(f"job {job_id} submitted", flush=True)
         if delegate_spending and not await session.chain.allowance(session.address):
-            typer.echo("Nothing is left to top it up from: set some with `dps allowance set AMOUNT`.", err=True)
+            typer.echo(
+                "The allowance is 0, so the grid cannot top up the job: set one with `dps allowance set AMOUNT`.",
+                err=True,
+            )
         if watch or exit_on_job_exit:
             status = await _watch(session, job_id, order, Screen(timestamps=not no_timestamp))
             if exit_on_job_exit:
@@ -84,7 +87,10 @@ def _locked(credits: str | None, wei: str | None) -> int:
         return amount(credits, wei=False)
     if wei is not None and credits is None:
         return amount(wei, wei=True)
-    raise InputError("Say how many credits to lock.", next_step="Give --credits, or --credits-wei, not both.")
+    raise InputError(
+        "The number of credits to lock is missing, or given twice.",
+        next_step="Give --credits or --credits-wei, not both.",
+    )
 
 
 async def _place(session: CustomerSession, order: Order, *, approve: bool) -> int:
@@ -93,7 +99,7 @@ async def _place(session: CustomerSession, order: Order, *, approve: bool) -> in
     try:
         return await session.request(order, definition_hash, approve=approve)
     except asyncio.CancelledError:
-        typer.echo("dps: interrupted while the job was requested; `dps job list` shows whether it stands.", err=True)
+        typer.echo("dps: interrupted while the job was requested; `dps job list` shows whether it exists.", err=True)
         raise
 
 
@@ -104,7 +110,7 @@ async def _watch(session: CustomerSession, job_id: int, order: Order, screen: Sc
         return exit_status_of(await watch(session, job_id, screen))
     except asyncio.CancelledError:
         typer.echo(
-            f"\ndps: job {job_id} goes on. See it with `dps job logs {job_id} --follow`, end it with"
+            f"\ndps: job {job_id} continues. See it with `dps job logs {job_id} --follow`, end it with"
             f" `dps job cancel {job_id}`.",
             err=True,
         )

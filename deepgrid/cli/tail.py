@@ -1,4 +1,4 @@
-"""Follows a job's output through the log service, over outages of the service and new claims of the job."""
+"""Follows a job's output at the log service, across outages of the service and new claims of the job."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from deepgrid.cli.text import LogLines
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ServiceError
 
-WAIT_S = 10.0  # how long one question may stay open
-AGAIN_S = (0.5, 1.0, 2.0, 5.0)  # pauses while the service does not answer
+WAIT_S = 10.0  # timeout of one long poll
+AGAIN_S = (0.5, 1.0, 2.0, 5.0)  # first and longest pause while the service does not answer
 
 
 async def follow_log(session: CustomerSession, job_id: int, say: Callable[[str], None]) -> AsyncIterator[list[str]]:
-    """Lines as the job writes them, until its log is complete; `say` is told of outages and new starts.
+    """Lines of the job until its log is complete. `say` gets remarks on outages and new starts.
 
     Raises AccessDenied for another customer's job.
     """
@@ -31,9 +31,9 @@ async def follow_log(session: CustomerSession, job_id: int, say: Callable[[str],
             failures += 1
             continue
         failures = 0
-        if offset and page.claimed_at != claim:  # another cluster runs it now, its output begins anew
+        if offset and page.claimed_at != claim:  # another cluster runs it now; its output starts again
             lines, offset = LogLines(), 0
-            say("The job starts anew; what it printed before is void.")
+            say("The job starts again on another cluster; its previous output is void.")
             continue
         claim, offset = page.claimed_at, page.next_offset
         yield lines.feed(page.data, final=page.final)
@@ -42,7 +42,7 @@ async def follow_log(session: CustomerSession, job_id: int, say: Callable[[str],
 
 
 async def read_log(session: CustomerSession, job_id: int) -> AsyncIterator[list[str]]:
-    """Lines that the job has written until now."""
+    """The lines that the job has written so far."""
     lines, offset = LogLines(), 0
     while True:
         page = await session.services.read_log(job_id, offset)

@@ -1,4 +1,4 @@
-"""Shows a job's life as it happens: states, remarks of the grid, output, and at its end the bill."""
+"""Shows a job live: states, remarks of the grid, output, and at the end the bill."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ T = TypeVar("T")
 POLL_S = 0.5
 REMARKS_POLL_S = 1.0
 OUTAGE_POLL_S = 2.0
-PATIENCE_S = 3.0  # output that is late for longer gets a remark,
-LATE_OUTPUT_S = 45.0  # and for longer than this is left out: the service closes a log 30 s after its job
+PATIENCE_S = 3.0  # a remark is shown when output is late for longer
+LATE_OUTPUT_S = 45.0  # later output is left out; the service closes a log 30 s after its job
 
 
 async def watch(session: CustomerSession, job_id: int, screen: Screen) -> Job:
-    """Show the job until it is over, its output complete and the bill printed; returns it as it ended.
+    """Show the job until it is over, with its whole output and the bill. Returns the final job.
 
-    A node or service that does not answer is said once and waited for.
+    If a node or service does not answer, this is shown once, and polling continues.
     """
     watcher = Watcher(session, job_id, screen)
     output = asyncio.create_task(watcher.show_output())
@@ -35,7 +35,7 @@ async def watch(session: CustomerSession, job_id: int, screen: Screen) -> Job:
     try:
         job = await watcher.show_states()
         if not (await asyncio.wait({output}, timeout=PATIENCE_S))[0]:
-            screen.remark("The job is over; the rest of its output is awaited.")
+            screen.remark("The job is over; waiting for the rest of its output.")
             await asyncio.wait({output}, timeout=LATE_OUTPUT_S)
     finally:
         for task in (output, remarks):
@@ -46,7 +46,7 @@ async def watch(session: CustomerSession, job_id: int, screen: Screen) -> Job:
 
 
 class Watcher:
-    """Knows what has been shown of one job, and shows what is new."""
+    """Shows the news of one job. It remembers what was shown."""
 
     def __init__(self, session: CustomerSession, job_id: int, screen: Screen) -> None:
         self._chain = session.chain
@@ -59,27 +59,27 @@ class Watcher:
         self._remarks_shown = 0
 
     async def show_states(self) -> Job:
-        """Show each state until the job is over; the final one is left to `show_end`."""
+        """Show each state until the job is over. `show_end` shows the final state."""
         seen: Job | None = None
         while True:
             job = await self._answered(lambda: self._chain.job(self._job_id))
             if seen is None or (seen.status, seen.assigned_at) != (job.status, job.assigned_at):
                 await self._show_new_states(job)
             if job.has_cancel_request and job.status.hot and not (seen and seen.has_cancel_request):
-                self._screen.remark("cancelling was asked for", job.cancel_requested_at)
+                self._screen.remark("cancellation was requested", job.cancel_requested_at)
             if job.status.cold:
                 return job
             seen = job
             await asyncio.sleep(POLL_S)
 
     async def keep_showing_remarks(self) -> None:
-        """Show what meta-scheduler and clusters say about the job, as they say it."""
+        """Show new remarks of the meta-scheduler and of clusters."""
         while True:
             await self._show_new_remarks()
             await asyncio.sleep(REMARKS_POLL_S)
 
     async def show_output(self) -> None:
-        """Show the job's lines until there are no more."""
+        """Show the job's output until its end."""
         try:
             async for lines in follow_log(self._session, self._job_id, self._screen.remark):
                 self._screen.output(lines)
@@ -101,7 +101,7 @@ class Watcher:
             await self._show([step for step in history if step.after.hot], job)
 
     async def _show(self, history: list[Transition], job: Job) -> None:
-        """Show what of `history` has not been shown."""
+        """Show the new part of `history`."""
         cluster = await self._answered(lambda: self._names.of(job.provider))
         for step, what in tell(history, job, cluster)[self._transitions_shown :]:
             self._screen.state(step.at, step.after, what)
@@ -111,15 +111,15 @@ class Watcher:
         try:
             notices = await self._session.services.notices(self._job_id)
         except GridError:
-            return  # whoever shows the output says that the service is away
-        if len(notices) > self._remarks_shown:  # first the state that they are about
+            return  # `output` reports that the service does not answer
+        if len(notices) > self._remarks_shown:  # the state comes before its remarks
             await self._show_new_states(await self._answered(lambda: self._chain.job(self._job_id)))
         for notice in notices[self._remarks_shown :]:
             self._screen.remark(f"{notice.kind}: {notice.text}", notice.at)
         self._remarks_shown = len(notices)
 
     async def _answered(self, question: Callable[[], Awaitable[T]]) -> T:
-        """The chain's answer, however long its node takes to be back."""
+        """Call the chain, and retry until its node answers."""
         silent = False
         while True:
             try:

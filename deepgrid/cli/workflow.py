@@ -1,4 +1,4 @@
-"""`dps init`, `dps validate`, `dps render`, `dps schema`: workflow files; only a quote needs a grid."""
+"""`dps init`, `dps validate`, `dps render`, `dps schema`: verbs for workflow files. Only prices need a grid."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow fil
 async def validate(
     file: WorkflowFile,
     credits: Annotated[
-        str | None, typer.Option("--credits", metavar="AMOUNT", help="Say how long these credits would last.")
+        str | None, typer.Option("--credits", metavar="AMOUNT", help="Show how long these credits would last.")
     ] = None,
     book: BookFile = None,
 ) -> None:
-    """Check a workflow file and its modules; all that is wrong is said at once. Shows what the job would cost."""
+    """Check a workflow file and its modules. Shows all faults at once, or the cost of the job."""
     locked_wei = None if credits is None else amount(credits, wei=False)
     loaded = modules.load(file)
     check_script(_script(loaded.model))
@@ -71,10 +71,13 @@ async def validate(
 def render(
     file: WorkflowFile,
     storage: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder of all storage volumes; by default those of a stock provider.")
+        str,
+        typer.Option(
+            metavar="FOLDER", help="Folder of all storage volumes; by default the standard paths of a provider."
+        ),
     ] = "",
 ) -> None:
-    """Show the batch script that a workflow file becomes."""
+    """Print the batch script of a workflow file."""
     script = _script(modules.load(file).model, storage)
     check_script(script)
     print(script, end="")
@@ -90,7 +93,7 @@ def init(
         Path, typer.Option("--output", "-o", metavar="PATH", help="File to write, or folder to write job.yaml into.")
     ] = Path(FILE_NAME),
 ) -> None:
-    """Write a commented workflow file to start from, and beside it the schema that editors use."""
+    """Write a commented workflow file to start from, and the schema for editors."""
     where = output / FILE_NAME if output.is_dir() else output
     try:
         with where.open("x") as file:

@@ -1,4 +1,4 @@
-"""What can be done next for a claimed job: the vocabulary between `decide` and whoever acts."""
+"""The actions that `decide` returns for a claimed job. The carrier executes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 
 class Awaited(Enum):
-    """What a carrier waits for; the values go before `job 7`."""
+    """What a carrier waits for. The values are put before `job 7`."""
 
     SLURM = "the cluster's word on"
     START = "the start of"
@@ -19,7 +19,7 @@ class Awaited(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Fetch the definition, render the script, hand it to Slurm (at most once per claim)."""
+    """Fetch the definition, render the script, submit it to Slurm (at most once per claim)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,23 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class ReportRunning:
-    """Tell the chain that the job runs, and for how many started minutes already."""
+    """Report to the chain that the job runs, and for how many started minutes already."""
 
     elapsed_minutes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendLimit:
-    """Give the job at Slurm the time that its credits buy by now: `minutes` from its start, in all."""
+    """Raise the job's time limit at Slurm to what its credits buy now: `minutes` in all, from its start."""
 
     minutes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Report the end; the contract pays. `tombstone` bars a late start first.
+    """Report the end, so that the contract pays.
 
-    `minutes` are started minutes, `exit_status` is a wait status.
+    `minutes` are started minutes, `exit_status` is a wait status. `tombstone` first bars a late start.
     """
 
     status: JobStatus
@@ -59,14 +59,14 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Give the job back, so that another cluster can run it; bars a late start first."""
+    """First bar a late start. Then give the job back, so that another cluster can run it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class CancelAtSlurm:
-    """Bar a late start and cancel whatever Slurm holds of this claim."""
+    """Bar a late start and cancel all Slurm jobs of this claim."""
 
     why: str
 

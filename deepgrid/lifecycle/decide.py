@@ -1,8 +1,8 @@
-"""The one decision about a claimed job: what the chain says x what Slurm says -> what to do next.
+"""The decision about a claimed job: chain state x Slurm state -> next action.
 
-Pure: time is an argument, and so is what this carrier tried already. Whoever calls it, at any
-point, gets the missing step and never one that was done: that is why a run may be killed,
-retried or taken over anywhere. Absence is not proof; "no trace" only counts once it lasted.
+Pure: time and the carrier's own attempts are arguments. The result is always the missing step, never
+one that was done already. So a run can be killed, retried or taken over at any point. Absence is not
+proof: "no trace" of a job counts only after a grace period.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from deepgrid.lifecycle.states import JobStatus
 LOST_GRACE_S = 60
 LOST = "the cluster lost the job: neither its queue nor its records know it"
 
-# Slurm's final states that are the cluster's fault: never billed (rule 3 of the contracts).
+# Slurm's final states that are the cluster's fault. They are never billed (rule 3 of the contracts).
 FAULTS = {"NODE_FAIL": "a node of the cluster failed", "BOOT_FAIL": "a node of the cluster did not boot",
           "PREEMPTED": "the cluster preempted the job",
           "REVOKED": "another cluster of the site took the job"}  # fmt: skip
 LAUNCH_FAILURES = frozenset({"JobLaunchFailure", "launch_failed_requeued_held"})
 LAUNCH_FAILURE = "the cluster could not launch the job"
-# A job's own account can make Slurm report a failed launch at any time. So one counts as the cluster's only this soon
-# after the start, without a sign that the script ran, and no more often than this for one customer within a day.
+# A job's own account can make Slurm report a failed launch at any time. A failed launch counts as the cluster's fault
+# only this soon after the start, without a sign that the script ran, and only this often per customer and day.
 LAUNCH_FAILS_WITHIN_S = 60
 FREE_LAUNCH_FAILURES = 2
 HAD_RUN = "Slurm reports a failed launch, which counts as a run"
 REQUEUED = "the job was queued again after it had started; a job runs once"
-# Slurm's reasons for which a job stays in the queue for ever.
+# Slurm's reasons that keep a job in the queue forever.
 HOPELESS = {"PartitionTimeLimit": "the cluster's partition does not allow jobs of that length",
             "PartitionNodeLimit": "the cluster's partition does not allow jobs of that size",
             "BadConstraints": "the cluster has no nodes of that kind",
             "launch_failed_requeued_held": LAUNCH_FAILURE}  # fmt: skip
-# Slurm's final states that are the job's own end, billed for what ran.
+# Slurm's final states that are the job's own end. What ran is billed.
 ENDS = {
     "COMPLETED": (JobStatus.FINISHED, ""),
     "FAILED": (JobStatus.FAILED, ""),
@@ -58,10 +58,10 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came of this carrier's own try to submit.
+    """Result of this carrier's own attempt to submit.
 
-    `unfit`: this cluster cannot take the job, another may. `unusable`: nobody can run it.
-    Both empty: Slurm has it.
+    `unfit`: this cluster cannot run the job, another may. `unusable`: no cluster can run it.
+    Both empty: Slurm has the job.
     """
 
     unfit: str = ""
@@ -70,12 +70,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that a decision rests on. `now` is unix seconds by the cluster's clock, which Slurm's times are by.
+    """The input of a decision. `now` is unix seconds by the cluster's clock, as are Slurm's times.
 
-    `absent_s` is for how many seconds nothing has known the job, None while something does.
-    `limit_minutes` is the time limit that this carrier knows it gave the job, None when another one did;
-    `limit_is_final` once Slurm has refused to raise it. `launch_failures` counts the customer's jobs that ended here
-    within a day because they could not be launched, without this one.
+    `absent_s`: for how many seconds Slurm has had no trace of the job; None while there is one.
+    `limit_minutes`: the time limit that this carrier gave the job; None when another carrier did.
+    `limit_is_final`: Slurm has refused to raise the limit.
+    `launch_failures`: how many other jobs of the customer ended here within a day because of a failed launch.
     """
 
     key: JobKey
@@ -96,7 +96,7 @@ class Observation:
 
 
 def decide(seen: Observation) -> Action:
-    """The next action for a claim. Every path that waits says for what."""
+    """The next action for a claim. Every `Wait` names what it waits for."""
     if _foreign(seen):
         return _leave(seen, "this claim is no longer ours")
     if seen.job.status.cold:
@@ -166,7 +166,7 @@ def _running(seen: Observation) -> Action:
 
 
 def _extend_or_wait(seen: Observation, awaited: Awaited) -> Action:
-    """A job whose credits buy more time than Slurm is known to give it gets it; a limit is never lowered."""
+    """Raise the time limit when the credits buy more than Slurm gives. A limit is never lowered."""
     known = max(seen.limit_minutes or 0, seen.slurm.limit_minutes or 0)
     if seen.job.granted_minutes > known and not seen.limit_is_final:
         return ExtendLimit(seen.job.granted_minutes)
@@ -200,7 +200,7 @@ def _end(seen: Observation) -> Action:
     if slurm.requeued:
         return Settle(JobStatus.FAILED, minutes, slurm.exit_status, REQUEUED, tombstone=True)
     if slurm.state == "CANCELLED":
-        # A request that was answered is one, even when a reorganisation takes it from the chain again.
+        # A cancel request that was carried out counts, even when a reorganisation drops it from the chain.
         asked = seen.job.has_cancel_request or slurm.stopped
         status = JobStatus.CANCELLED if asked else JobStatus.FAILED
         return Settle(status, minutes, slurm.exit_status, "" if asked else "cancelled at the cluster")
@@ -213,7 +213,7 @@ def _end(seen: Observation) -> Action:
 
 
 def is_free_launch_failure(slurm: SlurmJob, launch_failures: int) -> bool:
-    """Whether Slurm could not launch the job, as far as its own account could not have made it look so for gain."""
+    """Whether Slurm could not launch the job. False where the job's own account could have faked the failure."""
     if slurm.reason not in LAUNCH_FAILURES or slurm.began or slurm.requeued:
         return False
     if slurm.started_at is None or slurm.ended_at is None:

@@ -12,7 +12,7 @@ Act = Callable[[Action], Awaitable[None]]
 
 
 async def drive(observe: Observe, act: Act) -> Done:
-    """Carry one claim to its end; errors of `observe` and `act` are the caller's to retry."""
+    """Drive one claim to its end. The caller retries errors of `observe` and `act`."""
     while True:
         action = decide(await observe())
         if isinstance(action, Done):

@@ -1,4 +1,4 @@
-"""What the chain says about jobs and providers, as plain values.
+"""Jobs and providers as the chain has them, as plain values.
 
 Money is an int of wei (1 credit = 10**18 wei), times are unix seconds, memory is MB,
 durations are minutes. An absent time is 0, as on chain.
@@ -14,7 +14,7 @@ from deepgrid.lifecycle.states import JobStatus
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A `key=value` pair by which a provider advertises itself."""
+    """A `key=value` pair that describes a provider."""
 
     key: str
     value: str
@@ -51,7 +51,7 @@ class Job:
     """A job as the chain keeps it, with the terms fixed when it was assigned.
 
     `exit_status` is Slurm's wait status (768 for exit code 3). `granted_minutes` is
-    floor(locked / rate), 0 while nobody was assigned.
+    floor(locked / rate), 0 while no provider is assigned.
     """
 
     id: int
@@ -76,12 +76,12 @@ class Job:
     delegate_spending: bool
     last_error: str
     exit_status: int
-    pending_top_up_wei: int = 0  # of `locked_wei`, what the provider was not told of yet
+    pending_top_up_wei: int = 0  # part of `locked_wei` that the provider has not seen yet
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Nodes of a provider's partition; the tuples hold one figure a node."""
+    """Nodes of a provider's partition. The tuples hold one figure per node."""
 
     gpus_per_node: tuple[int, ...]
     cpus_per_node: tuple[int, ...]
@@ -94,7 +94,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Wei of credit per minute: for a GPU, for a CPU, for a MB of memory."""
+    """Wei of credits per minute: per GPU, per CPU, per MB of memory."""
 
     gpu_wei_per_minute: int
     cpu_wei_per_minute: int
@@ -103,7 +103,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider as registered; `approved` may be False while a first proposal waits."""
+    """A provider as registered. `approved` is False while its first proposal waits."""
 
     address: str
     hardware: Hardware
@@ -126,7 +126,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """Identity of one claim of one job: what every side effect at the provider is keyed by."""
+    """Identity of one claim of one job: the idempotency key of every side effect at the provider."""
 
     chain_id: int
     contract: str
@@ -140,7 +140,7 @@ class JobKey:
 
     @property
     def comment(self) -> str:
-        """Slurm comment: tells this grid's jobs from others, and one claim from another."""
+        """Slurm comment. It identifies the grid, the job and the claim."""
         return f"deepgrid:{self.chain_id}:{self.contract[2:10].lower()}:{self.job_id}:{self.claimed_at}"
 
     @property
@@ -149,7 +149,7 @@ class JobKey:
         return f"{self.chain_id}-{self.contract[2:10].lower()}-{self.job_id}-{self.claimed_at}"
 
     def of_same_grid(self, folder: str) -> JobKey | None:
-        """The claim whose folder has this name; None for a folder of another chain or contract."""
+        """The claim of a folder with this name; None for a folder of another chain or contract."""
         found = re.fullmatch(r"\d+-[0-9a-f]{8}-(\d+)-(\d+)", folder)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Minutes of a run as they are reported and billed, the same as the contract's (docs/explanation/contracts.md)."""
+"""Minutes of a run as they are reported and billed; the contract counts the same way (docs/explanation/contracts.md)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ def started_minutes(started_at: int, ended_at: int) -> int:
 
 
 def minutes_begun(seconds: int) -> int:
-    """Minutes begun in so many seconds, at least 1."""
+    """Minutes begun within this many seconds, at least 1."""
     return max(1, -(-seconds // 60))

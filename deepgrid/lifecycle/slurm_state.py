@@ -1,4 +1,4 @@
-"""What Slurm says about one job, reduced to what the lifecycle needs to decide."""
+"""State of one job at Slurm, reduced to what `decide` needs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from enum import Enum
 class Phase(Enum):
     """Where a claimed job stands at the cluster."""
 
-    UNKNOWN = "unknown"  # nothing may be concluded: not asked yet, or the login node did not answer
-    ABSENT = "absent"  # asked queue, spool and accounting: no trace of this claim
+    UNKNOWN = "unknown"  # not asked yet, or the login node did not answer: this proves nothing
+    ABSENT = "absent"  # queue, spool and accounting have no trace of this claim
     QUEUED = "queued"  # waiting in Slurm
-    RUNNING = "running"  # started, and not known to have ended
+    RUNNING = "running"  # started, no end known
     ENDED = "ended"  # a final record exists
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
-    """One job of this grid as the queue, the spool or the accounting shows it.
+    """One job of this grid as the queue, the spool or the accounting shows it. Times are unix seconds or None.
 
-    `state` is Slurm's own word (`COMPLETED`, `TIMEOUT`, ...), `exit_status` a wait status
-    (exit code * 256 + signal), `reason` Slurm's reason text, times unix seconds or None. `limit_minutes`
-    is the time that Slurm gives the job from its start, None when that was not asked or is unlimited. `stopped` tells
-    that the supervisor cancelled it, not somebody at the cluster; of an absent one, before it could run.
-
-    Of an ended one, `ran_s` is for how many seconds it ran in all, None where nothing but its start and end is known.
-    `requeued` tells that Slurm queued it again after a start, `began` that its script came past its first lines.
+    `state`: Slurm's name of the state (`COMPLETED`, `TIMEOUT`, ...).
+    `exit_status`: a wait status (exit code * 256 + signal).
+    `reason`: Slurm's reason text.
+    `limit_minutes`: the time limit from the job's start; None when it is unlimited or was not queried.
+    `stopped`: the supervisor cancelled the job, or barred it before it could run; no user of the cluster did.
+    `ran_s`: seconds that an ended job ran in all; None where only its start and end are known.
+    `requeued`: Slurm queued the job again after a start.
+    `began`: the script got past its first lines.
     """
 
     phase: Phase
@@ -44,7 +45,7 @@ class SlurmJob:
 
     @property
     def placed(self) -> bool:
-        """Whether Slurm's scheduler has come to it: it was started, or there is a reason for which it waits."""
+        """Whether Slurm's scheduler has processed the job: it was started, or it has a reason to wait."""
         waits = self.phase is Phase.QUEUED and self.reason not in ("", "None")
         return waits or self.phase in (Phase.RUNNING, Phase.ENDED)
 

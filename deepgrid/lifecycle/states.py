@@ -1,7 +1,7 @@
 """The nine states of a job and the legal edges between them.
 
-This table is the only one: the Python check, the documentation and the contract's tests
-are derived from it (`../../contracts` holds the same matrix, compared by a test).
+This is the only table. The Python check, the documentation and the contract's tests are derived from
+it. `contracts` holds the same matrix; a test compares the two.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class JobStatus(IntEnum):
 
     @property
     def cold(self) -> bool:
-        """Whether the job is over, its bill final."""
+        """Whether the job is over and its bill final."""
         return not self.hot
 
     @property
     def claimed(self) -> bool:
-        """Whether the job stands at a provider that claimed it, and is not over: such a claim needs a carrier."""
+        """Whether a provider has claimed the job and it is not over. Such a claim needs a carrier."""
         return self in (JobStatus.SCHEDULED, JobStatus.RUNNING)
 
     @property
     def words(self) -> str:
-        """The state as people read it: `out of credits`."""
+        """The state in words: `out of credits`."""
         return self.name.lower().replace("_", "-" if self is JobStatus.META_SCHEDULED else " ")
 
 

@@ -1,8 +1,8 @@
-"""Which claims are zombies, and which Slurm jobs are left over. Pure: what chain and Slurm say is an argument.
+"""Finds zombies, and Slurm jobs that are left over. Pure: chain and Slurm states are arguments.
 
-A zombie is hot on chain, was handed to Slurm, and Slurm no longer knows it. What is done about one is
-`decide`'s to say, as for a carrier, so that the two never disagree; the rule here only says which claims
-are looked at by whoever does not carry them. Absence counts when it was seen twice, a grace apart.
+A zombie is hot on chain and was submitted to Slurm, but Slurm no longer knows it. `decide` chooses the
+action for a zombie, as for a carrier, so that the two never disagree. This module only selects the
+claims to examine without a carrier. Absence counts when it was seen twice, a grace period apart.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ DAY_S = 86400
 
 
 def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
-    """Whether a claim must be looked at again: the chain says that it goes on, and Slurm does not hold it.
+    """Whether a claim must be examined again: it is hot on chain, and Slurm does not have it.
 
-    `submitted` says whether Slurm ever took it. A job that was claimed and not submitted yet is no
-    zombie: its run is to go on. What Slurm did not answer for is none either.
+    `submitted` says whether Slurm ever accepted it. A claimed job that was not submitted yet is no zombie:
+    its run continues. A job for which Slurm did not answer is none either.
     """
     if not job.status.claimed or slurm.phase not in (Phase.ABSENT, Phase.ENDED):
         return False
@@ -31,9 +31,9 @@ def is_suspect(job: Job, slurm: SlurmJob, *, submitted: bool) -> bool:
 
 
 def put_right_by(seen: Observation) -> Settle | ReportRunning | Refuse | None:
-    """The next step for a suspect that was looked at again; None when nothing is to be done for it now.
+    """The next action for a suspect at its second look; None when there is nothing to do now.
 
-    A job that ended meanwhile is settled as it ended; one that is still absent after the grace is PANICKED.
+    A job that has ended is settled by its end. A job that is still absent after the grace period is PANICKED.
     """
     if seen.slurm.phase not in (Phase.ABSENT, Phase.ENDED):
         return None
@@ -42,7 +42,7 @@ def put_right_by(seen: Observation) -> Settle | ReportRunning | Refuse | None:
 
 
 def key_of_comment(comment: str, like: JobKey) -> JobKey | None:
-    """The claim of a Slurm job's comment; None when it is of another chain or contract than `like`."""
+    """The claim in a Slurm job's comment; None for another chain or contract than that of `like`."""
     found = _COMMENT.fullmatch(comment)
     if found is None:
         return None
@@ -51,19 +51,19 @@ def key_of_comment(comment: str, like: JobKey) -> JobKey | None:
 
 
 def is_left_over(key: JobKey, job: Job, slurm: SlurmJob) -> bool:
-    """Whether Slurm still holds a job whose claim is over: cold on chain, or given back since."""
+    """Whether Slurm still has a job whose claim is over: cold on chain, or given back."""
     if slurm.phase not in (Phase.QUEUED, Phase.RUNNING) or slurm.state == "COMPLETING":
         return False
     return is_over(key, job)
 
 
 def is_over(key: JobKey, job: Job) -> bool:
-    """Whether nothing is done any more for this claim: its job is cold, or was given back since."""
+    """Whether the claim is over: its job is cold, or was given back."""
     return not job.status.claimed or job.claimed_at != key.claimed_at
 
 
 def is_long_over(key: JobKey, job: Job, now: int, days: int) -> bool:
-    """Whether the claim has been over for so long; one that was given back counts from when it was made.
+    """Whether the claim has been over for this long. A claim that was given back counts from its own time.
 
     `now` is unix seconds by the chain's clock.
     """

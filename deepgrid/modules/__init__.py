@@ -1,4 +1,4 @@
-"""Modules that a workflow uses: fetched, filled in and checked on the customer's machine, before a job is submitted."""
+"""Modules of a workflow. They are fetched, filled in and checked on the customer's machine before submission."""
 
 from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.resolving import load, resolve

@@ -1,4 +1,4 @@
-"""What a step gives to the module that it uses, and whether the two fit."""
+"""The call of a module by a step: its arguments, and whether job and module fit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from deepgrid.workflow.faults import faults_of
 from deepgrid.workflow.models import JobResources, Module, ModuleInput, StepUse
 from deepgrid.workflow.nodes import Path
 
-Fault = tuple[Path, str]  # where below `use`, and what
+Fault = tuple[Path, str]  # place below `use`, and sentence
 
 
 def faults_of_arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator[Fault]:
-    """Arguments that the module does not know, gets twice or misses."""
+    """Arguments that are unknown, repeated or missing."""
     known, given = [one.key for one in inputs], set()
     for number, argument in enumerate(use.args):
         if argument.key not in known:
@@ -33,7 +33,7 @@ def faults_of_arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator
 
 
 def faults_of_call(job: Definition, use: StepUse, module: Module) -> Iterator[Fault]:
-    """Where the job is too small for the module, or its outputs cannot have the names that they would get."""
+    """Resources that are too small for the module, and outputs whose prefixed names are invalid."""
     for name in JobResources.model_fields:
         least, has = getattr(module.minimum_resources, name), getattr(job.resources, name)
         if has < least:
@@ -43,7 +43,7 @@ def faults_of_call(job: Definition, use: StepUse, module: Module) -> Iterator[Fa
             EnvVar(key=f"{use.export_env_as}_{output.key}", value="")
         except ValidationError as error:
             what = next(faults_of(error, EnvVar))[1]
-            yield ("exportEnvAs",), f"makes of the output {output.key} a name that {what}"
+            yield ("exportEnvAs",), f"turns the output {output.key} into a name that {what}"
 
 
 def arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> tuple[EnvVar, ...]:
@@ -55,7 +55,7 @@ def arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> tuple[EnvVar, ...]
 def values_for(
     job: Definition, step: Step, use: StepUse, inputs: Sequence[ModuleInput], handed: Sequence[Step]
 ) -> dict[str, Any]:
-    """What a module's template sees: the inputs, the calling step, the job's resources; nothing else of the job."""
+    """Values for a module's template: the inputs, the calling step and the job's resources, nothing else."""
     dumped = [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in handed]
     called = {"source": use.source, "exportEnvAs": use.export_env_as, "steps": dumped}
     return {

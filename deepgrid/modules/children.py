@@ -1,4 +1,4 @@
-"""Programs that run for a while at most, and leave nothing behind."""
+"""Runs child programs with a timeout, and kills what they started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 
 
 class OutOfTime(Exception):
-    """The program did not end in time, and was ended."""
+    """The program did not end in time and was killed."""
 
 
 def run(
@@ -22,7 +22,7 @@ def run(
     given: bytes | None = None,
     stdout: IO[bytes] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program without a terminal, in a process group of its own, all of which ends with it. Raises OutOfTime."""
+    """Run a program without a terminal, in its own process group, which is killed at the end. Raises OutOfTime."""
     process = subprocess.Popen(
         command, env=env, start_new_session=True,
         stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,

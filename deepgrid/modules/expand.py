@@ -1,8 +1,8 @@
-"""A program that fills in one template, within limits; it imports nothing of deepgrid, and needs no environment.
+"""A program that fills in one template within limits. It does not import deepgrid, and needs no environment.
 
-Reads `{"text", "values", "cpu_s", "memory_bytes", "most_characters"}` as JSON. Writes `{"text", "lines"}`, where
-`lines` says for each line of the result the line of the template that it is from, or `{"fault", "line"}`. Once it has
-read, it can open no file, start no process and write nothing but the answer.
+Reads `{"text", "values", "cpu_s", "memory_bytes", "most_characters"}` as JSON. Writes `{"text", "lines"}` or
+`{"fault", "line"}`. `lines` maps each line of the result to its line in the template. After reading, the program
+can open no file, start no process, and write only the answer.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import traceback
 from contextlib import suppress
 from typing import Any
 
-import jinja2.debug  # noqa: F401 - else it is imported with the first error, when no file can be opened any more
+import jinja2.debug  # noqa: F401 - jinja2 would import it at the first error, when no file can be opened any more
 from jinja2 import StrictUndefined, TemplateError, TemplateRuntimeError, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-_MARK = re.compile("(?:\\s*\0[0-9]+\0)*?\\s*\0([0-9]+)\0(?!\\s*\0)")  # the last one before the text of a line
+_MARK = re.compile("(?:\\s*\0[0-9]+\0)*?\\s*\0([0-9]+)\0(?!\\s*\0)")  # the last mark before the text of a line
 _TOLD = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class Templates(ImmutableSandboxedEnvironment):
-    """Templates of YAML that often holds shell text, in which {# and #} are common."""
+    """Templates of YAML with shell text. Comments are <# #>, because {# and #} are common in shell text."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -35,28 +35,28 @@ class Templates(ImmutableSandboxedEnvironment):
         self.globals["fail"] = fail
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Fields of values first: a step's `items` is not what Python calls so."""
+        """Look up keys of dicts first, so that a key such as `items` hides the Python method."""
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
         return super().getattr(obj, attribute)
 
 
 class Fault(Exception):
-    """What is wrong with a template."""
+    """A fault of a template."""
 
 
 def to_yaml(value: object) -> str:
-    """A value as YAML in one line, which can stand wherever a value can."""
+    """A value as YAML on one line, which is valid at any place of a value."""
     return json.dumps(value, ensure_ascii=True)
 
 
 def fail(sentence: object) -> None:
-    """For templates that refuse what they were given."""
+    """The function `fail` of templates: refuse the given values."""
     raise TemplateRuntimeError(str(sentence))
 
 
 def expand(text: str, values: dict[str, Any], most: int) -> dict[str, Any]:
-    """The result of a template and where its lines are from."""
+    """The result of a template, and the origins of its lines."""
     templates = Templates()
     result = _render(templates, templates.parse(text), values, most)
     marked = templates.parse(text)
@@ -102,13 +102,13 @@ def explained(error: BaseException) -> dict[str, Any]:
 def main() -> None:
     """Answer one request."""
     request = json.load(sys.stdin)
-    expand("{{ '\\n' | toYaml }}", {}, 100)  # imports all that is imported on the way
+    expand("{{ '\\n' | toYaml }}", {}, 100)  # imports all modules that rendering imports
     limits = {
         resource.RLIMIT_CPU: request["cpu_s"], resource.RLIMIT_AS: request["memory_bytes"],
         resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 3, resource.RLIMIT_NPROC: 0,
     }  # fmt: skip
     for which, limit in limits.items():
-        with suppress(OSError, ValueError):  # not every system knows all
+        with suppress(OSError, ValueError):  # not every system knows all limits
             resource.setrlimit(which, (limit, limit))
     try:
         answer = expand(request["text"], request["values"], request["most_characters"])

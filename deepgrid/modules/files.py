@@ -1,4 +1,4 @@
-"""The file of a module, wherever it is."""
+"""Reads the file of a module, from a folder or a repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FoundFile", "ModuleFiles", "Unavailable", "default_cache"]
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A module file: its text, where it is exactly, and as people are told of it."""
+    """A module file: its text, its name in messages, and its exact source."""
 
     text: str
     name: str
@@ -25,19 +25,19 @@ class FoundFile:
 
 
 def default_cache() -> Path:
-    """Where files of repositories are kept between submissions; may be deleted at any time."""
+    """Folder of the cache of module files. It may be deleted at any time."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deepgrid" / "modules"
 
 
 class ModuleFiles:
-    """What one resolution reads. `until` is the time.monotonic() at which all of it must be over."""
+    """Reads the modules of one resolution. `until` is its deadline by time.monotonic()."""
 
     def __init__(self, cache: Path, until: float, limits: ModuleLimits) -> None:
         self._limits = limits
         self._repositories = Repositories(cache, until, limits)
 
     def find(self, source: Source) -> FoundFile:
-        """The module at `source`. Raises Unavailable."""
+        """Read the module at `source`. Raises Unavailable."""
         if isinstance(source, Folder):
             return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
         pinned = self._repositories.pinned(source)

@@ -1,4 +1,4 @@
-"""What the modules of one workflow may cost."""
+"""Limits on the modules of one workflow."""
 
 from __future__ import annotations
 

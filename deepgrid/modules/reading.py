@@ -1,4 +1,4 @@
-"""The text of a module to the module: its template filled in, every fault with its line in the module file."""
+"""Parses a module: fills in its template, and maps every fault to its line in the module file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from deepgrid.workflow.partial import Rule
 
 M = TypeVar("M", bound=Model)
 
-# The template needs the inputs, so this field is cut out of it first: up to the next text at the margin.
+# The template needs the inputs, so this field is parsed first. It ends at the next text at the margin.
 _INPUTS = re.compile(r"^inputs[ ]*:.*?(?=^[^\s#-]|\Z)", re.M | re.S)
 _PLAIN = "is read before the template is filled in, so it must be plain YAML"
 
 
 class ModuleFaults(Exception):
-    """What is wrong with a module file: line, column and sentence of each fault."""
+    """Faults of a module file: line, column and sentence of each."""
 
     def __init__(self, found: list[tuple[int, int, str]]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class ModuleFaults(Exception):
 
 @dataclass(frozen=True)
 class ReadModule:
-    """A module, and where its parts stand in its file."""
+    """A module, and the places of its parts in its file."""
 
     module: Module
     document: nodes.Document
@@ -47,7 +47,7 @@ class _Inputs(Model):
 
 
 def declared_inputs(text: str) -> tuple[ModuleInput, ...]:
-    """The inputs of a module, before its template is filled in. Raises ModuleFaults."""
+    """Parse the inputs of a module, before its template is filled in. Raises ModuleFaults."""
     found = _INPUTS.search(text)
     if found is None:
         return ()
@@ -67,9 +67,9 @@ def declared_inputs(text: str) -> tuple[ModuleInput, ...]:
 def read_module(
     text: str, values: Mapping[str, Any], inputs: tuple[ModuleInput, ...], rule: Rule, limits: ModuleLimits
 ) -> ReadModule:
-    """The module that the text becomes with these values; `inputs` are those declared.
+    """Fill in and parse a module. `inputs` are its declared inputs.
 
-    Raises ModuleFaults, also for breaches of `rule` when something else is wrong too; not for those alone.
+    Raises ModuleFaults. Faults found by `rule` are included only if there are others; the caller applies `rule` again.
     """
     try:
         filled = fill_in(text, values, limits)

@@ -1,6 +1,7 @@
-"""Files of git repositories at a commit, cached by it.
+"""Reads files of git repositories at a commit, with a cache per commit.
 
-git runs without prompts, hooks, submodules and other transports than the address names, with limits on time and size.
+git runs without prompts, hooks and submodules, only with the transport of the address, and with limits on time and
+size.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _OPTIONS = (
     "protocol.version=2", "core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
     "fetch.recurseSubmodules=false", "gc.auto=0", "maintenance.auto=false",
-    "fetch.unpackLimit=1",  # one file, which the limit of a file's size bounds
+    "fetch.unpackLimit=1",  # one pack file, so that the limit on file size applies
     "http.lowSpeedLimit=1000", "http.lowSpeedTime=20",
 )  # fmt: skip
-_KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CONFIG_GLOBAL")  # how to reach hosts
+_KEPT = (
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    "GIT_CONFIG_GLOBAL",
+)  # these say how to reach hosts
 
 
 class Unavailable(Exception):
-    """A file cannot be had. `transient` says whether it may be later."""
+    """A file is not available. `transient` says whether a retry may help."""
 
     def __init__(self, what: str, *, transient: bool = False) -> None:
         super().__init__(what)
@@ -37,7 +44,7 @@ class Unavailable(Exception):
 
 
 class Repositories:
-    """What one resolution reads. `until` is the time.monotonic() at which all of it must be over."""
+    """Reads the repositories of one resolution. `until` is its deadline by time.monotonic()."""
 
     def __init__(self, cache: Path, until: float, limits: ModuleLimits) -> None:
         self._cache = cache
@@ -45,7 +52,7 @@ class Repositories:
         self._limits = limits
 
     def pinned(self, source: Repository) -> Repository:
-        """The same at the commit that its tag, or what is newest, is now. Raises Unavailable."""
+        """The source with its tag, or the newest state, replaced by the commit. Raises Unavailable."""
         if _COMMIT.match(source.ref):
             return source
         wanted = ["HEAD"]
@@ -56,7 +63,7 @@ class Repositories:
         found = {name: commit for commit, _, name in lines}
         commit = next((found[name] for name in wanted if name in found), None)
         if commit is None or not _COMMIT.match(commit):
-            missing = f"no tag {source.ref}, and that is no whole commit" if source.ref else "no commit yet"
+            missing = f"no tag {source.ref}, and that is not a full commit id" if source.ref else "no commit yet"
             raise Unavailable(f"{source.url} has {missing}")
         return replace(source, ref=commit)
 
@@ -66,7 +73,7 @@ class Repositories:
         with suppress(OSError):
             return (self._cache / key).read_bytes()
         content = self._fetched(source)
-        with suppress(OSError):  # then without a cache
+        with suppress(OSError):  # works without a cache too
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self._cache, delete=False) as file:
                 file.write(content)
@@ -81,7 +88,7 @@ class Repositories:
             try:
                 self._git(*fetch, "--depth=1", "--", source.url, source.ref)
             except Unavailable as error:
-                if error.transient:  # else a server that names no commits; all that it has may have it
+                if error.transient:  # else the server refuses single commits: fetch everything
                     raise
                 self._git(*fetch, "--", source.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
             blob = f"{source.ref}:{source.file}"
@@ -110,9 +117,9 @@ class Repositories:
 
 
 def _environment() -> dict[str, str]:
-    """The person's own, for their credential helpers and keys, without what redirects git or asks questions.
+    """The user's environment, with credential helpers and keys, but without variables that redirect git.
 
-    ssh asks nothing either: it has no terminal here, and may start no program that asks.
+    git and ssh cannot prompt: they have no terminal, and may start no program that asks.
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
     return own | {
@@ -123,7 +130,7 @@ def _environment() -> dict[str, str]:
 
 def _explained(status: int, said: str) -> Unavailable:
     if status == 127:
-        return Unavailable("git is not installed, and modules of repositories need it")
+        return Unavailable("git is not installed; modules in repositories need it")
     lines = [line.partition(": ")[2] for line in said.splitlines() if line.startswith(("fatal: ", "error: "))]
     what = "".join(c if c.isprintable() else " " for c in (lines or ["it failed"])[0])[:200]
     network = ("unable to access", "Could not resolve", "Connection", "unable to connect", "timed out", "early EOF")

@@ -1,7 +1,7 @@
-"""Every `use` of a workflow becomes the steps of its module, so that what is stored needs nothing else.
+"""Replaces every `use` of a workflow by the steps of its module, so that the stored definition is complete.
 
-This happens on the customer's machine. The provider, and whoever asks later, has the same steps and the commit that
-they are from. Faults of all modules are told at once, each with its file and line and the step that uses the module.
+This happens on the customer's machine. The definition records the commit of each module. Faults of all modules are
+reported at once, each with its file and line, and the step that uses the module.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ DEFAULT_LIMITS = ModuleLimits()
 
 
 def load(path: str | FilePath, cache: FilePath | None = None, limits: ModuleLimits = DEFAULT_LIMITS) -> LoadedWorkflow:
-    """Read and check a workflow file and all modules that it uses; `cache` is where files of repositories are kept.
+    """Read and check a workflow file and all its modules. `cache` is the folder for files of repositories.
 
-    Raises InputError, with one line a fault; transient if all that is wrong is that repositories did not answer.
+    Raises InputError with one line per fault. It is transient if the only faults are repositories that did not answer.
     """
     return resolve(load_file(path), os.path.dirname(path), cache, limits)
 
@@ -45,7 +45,7 @@ def load(path: str | FilePath, cache: FilePath | None = None, limits: ModuleLimi
 def resolve(
     loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = None, limits: ModuleLimits = DEFAULT_LIMITS
 ) -> LoadedWorkflow:
-    """The same for a workflow that was read; relative sources start at `folder`."""
+    """The same for a workflow that was read already. Relative sources start at `folder`."""
     job = loaded.model
     if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
         return loaded
@@ -67,7 +67,7 @@ def resolve(
 
 @dataclass(frozen=True)
 class _File:
-    """A file with steps: what it is called, where what it names is, what uses it, how far down its steps are."""
+    """A file with steps: its name, the base of relative sources, its caller, and its nesting levels."""
 
     name: str
     document: nodes.Document
@@ -77,11 +77,11 @@ class _File:
     modules: int = 0
 
     def order(self, fault: tuple[Path, str]) -> tuple[int, int]:
-        """By which faults are sorted."""
+        """Sort key of a fault."""
         return self.document.place(fault[0])
 
     def place(self, path: Path) -> str:
-        """FILE:LINE:COLUMN: path."""
+        """`FILE:LINE:COLUMN: path` of a place."""
         line, column = self.document.place(path)
         return f"{self.name}:{line}:{column}: {dotted(path)}"
 
@@ -105,7 +105,7 @@ class _Resolution:
             raise InputError("\n".join(self._faults), transient=self._transient)
 
     def steps(self, steps: Iterable[Step], path: Path, file: _File) -> tuple[Step, ...]:
-        """The steps with the modules that they use; those whose module has a fault are of no use."""
+        """The steps with their modules. The result is only valid if no fault was found."""
         return tuple(self._step(step, (*path, number), file) for number, step in enumerate(steps))
 
     def _step(self, step: Step, place: Path, file: _File) -> Step:
@@ -157,7 +157,7 @@ class _Resolution:
         )  # fmt: skip
 
     def _between(self, module: Module, file: _File) -> Iterator[tuple[Path, str]]:
-        """What does not go together in a module, and with the job."""
+        """Disagreements within a module, and with the job."""
         return faults_in_steps(module.steps, ("steps",), self._job, file.levels)
 
     def _found(self, use: StepUse, place: Path, file: _File) -> FoundFile | None:
@@ -166,7 +166,7 @@ class _Resolution:
             if self._uses > self._limits.uses:
                 raise Unavailable(f"is one of more than {self._limits.uses} modules in all")
             if file.modules >= self._limits.depth:
-                raise Unavailable(f"is a module in more than {self._limits.depth} modules")
+                raise Unavailable(f"is nested in more than {self._limits.depth} modules")
             if time.monotonic() > self._until:
                 raise Unavailable(
                     f"resolving all modules takes longer than {self._limits.within_s:.0f} s", transient=True
@@ -176,7 +176,7 @@ class _Resolution:
             self._fault(file, place, str(error), transient=isinstance(error, Unavailable) and error.transient)
             return None
         if found.is_newest:
-            self._warn(file, place, f"takes what is newest, now {found.commit}; pin it with @TAG or @COMMIT")
+            self._warn(file, place, f"uses the newest commit, now {found.commit}; pin it with @TAG or @COMMIT")
         return found
 
     def _warn(self, file: _File, place: Path, what: str) -> None:

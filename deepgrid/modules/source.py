@@ -1,4 +1,4 @@
-"""Where a module is: the forms of `source`, and what each means from where it is written."""
+"""Parses `source` of a module: its forms, and the meaning of relative ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Repository:
-    """A folder in a git repository; `ref` is a tag or a commit, empty for what is newest."""
+    """A folder in a git repository. `ref` is a tag or a commit, empty for the newest commit."""
 
     url: str
     path: str = ""
@@ -44,7 +44,7 @@ class Repository:
 
     @property
     def shown(self) -> str:
-        """The file as people are told of it."""
+        """The file's name in messages."""
         return f"{self.url}//{self.file}" + (f"@{self.ref}" if self.ref else "")
 
 
@@ -52,9 +52,9 @@ Source = Folder | Repository
 
 
 def parse_source(text: str, at: Source) -> Source:
-    """What `source: text` means in a file of `at`. Raises InputError that says what is allowed.
+    """The meaning of `source: text` in a file of `at`. Raises InputError, with the allowed forms.
 
-    A module in a repository may name folders of that repository, at the same commit, and nothing of this machine.
+    A module in a repository may name folders of the same repository and commit, but nothing on this machine.
     """
     if text.startswith("/") or text.split("/", 1)[0] in (".", ".."):
         return _folder(text, at)
@@ -78,33 +78,33 @@ def _folder(text: str, at: Source) -> Source:
     if isinstance(at, Folder):
         return Folder(os.path.normpath(os.path.join(at.path, text)))
     if text.startswith("/"):
-        raise InputError("names a folder of this machine, which a module of a repository may not")
+        raise InputError("names a folder of this machine; a module in a repository must not")
     return Repository(at.url, _inside(posixpath.normpath(posixpath.join(at.path, text))), at.ref)
 
 
 def _split_ref(text: str) -> tuple[str, str]:
-    """The part before the last @ that is not of ssh's user@host, and what follows it."""
+    """Split at the last @, unless it belongs to user@host of ssh."""
     bare, at, ref = text.rpartition("@")
     if not at or (bare.startswith("ssh://") and "/" not in bare.removeprefix("ssh://")):
         return text, ""
     if not _REF.match(ref) or ".." in ref:
-        raise InputError("has no tag or commit after its '@' that git would allow")
+        raise InputError("has no tag or commit after its '@' that git accepts")
     return bare, ref
 
 
 def _check(url: SplitResult, at: Source) -> None:
-    """Whether git may be asked for this address; nothing in it can be taken for an option."""
+    """Raise InputError unless the address is safe for git. No part of it can be mistaken for an option."""
     user, separator, host = url.netloc.rpartition("@")
     if url.scheme == "file":
         if isinstance(at, Repository) and not at.url.startswith("file://"):
-            raise InputError("names a repository of this machine, which a module of another one may not")
+            raise InputError("names a repository of this machine; a module in another repository must not")
         known = not url.netloc
     else:
         known = url.scheme in ("https", "ssh") and bool(_HOST.match(host))
     if separator and url.scheme == "https":
-        raise InputError("must not hold a user or password; git's credential helpers know them")
+        raise InputError("must not contain a user or password; git's credential helpers have them")
     if separator and not _USER.match(user):
-        raise InputError("has a user that ssh would not take")
+        raise InputError("has a user name that ssh does not accept")
     parts = [part for part in url.path.split("/") if part]
     if not known or not parts or not all(_PART.match(part) and part not in (".", "..") for part in parts):
         raise InputError(f"is not one of {FORMS}")
@@ -116,7 +116,5 @@ def _inside(path: str) -> str:
     """A folder inside a repository, '' for its root."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not all(_PART.match(part) and part != ".." for part in parts):
-        raise InputError(
-            "must not leave its repository, nor have other characters than letters, digits and _.~+- in it"
-        )
+        raise InputError("must stay inside its repository, and use only letters, digits and _.~+-")
     return "/".join(parts)

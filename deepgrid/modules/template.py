@@ -1,4 +1,4 @@
-"""A module's text as a template, filled in by a child process that can reach nothing and ends in time."""
+"""Fills in a module's template in a sandboxed child process with a timeout."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class TemplateFault(Exception):
 
 @dataclass(frozen=True)
 class Filled:
-    """What a template became, and for each of its lines the line of the template."""
+    """The result of a template, and the template's line for each line of it."""
 
     text: str
     lines: tuple[int, ...]
 
 
 def fill_in(text: str, values: Mapping[str, Any], limits: ModuleLimits) -> Filled:
-    """The text with its expressions and blocks carried out. Raises TemplateFault."""
+    """Evaluate the expressions and blocks of the text. Raises TemplateFault."""
     request = {
         "text": text, "values": values, "cpu_s": limits.template_cpu_s,
         "memory_bytes": limits.template_memory_bytes, "most_characters": limits.file_bytes,
@@ -41,7 +41,7 @@ def fill_in(text: str, values: Mapping[str, Any], limits: ModuleLimits) -> Fille
         done = run(command, within_s=limits.template_within_s, env={}, given=json.dumps(request).encode())
     except OutOfTime:
         raise TemplateFault(f"template: takes longer than {limits.template_within_s:.0f} s") from None
-    if done.returncode != 0:  # the child says all else itself, so it was ended by a limit
+    if done.returncode != 0:  # the child reports all other faults itself, so a limit ended it
         raise TemplateFault("template: takes more time or memory than a module may")
     answer = json.loads(done.stdout)
     if "fault" in answer:

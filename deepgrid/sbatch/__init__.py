@@ -1,4 +1,4 @@
-"""Job definition to batch script."""
+"""Renders a job definition to a batch script. Pure."""
 
 from deepgrid.sbatch.containers import Containers
 from deepgrid.sbatch.render import GUARD_MARK, render

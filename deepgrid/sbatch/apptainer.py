@@ -1,4 +1,4 @@
-"""A step in a container of Apptainer."""
+"""Runs a step in a container with Apptainer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from deepgrid.sbatch.containers import Containers
 from deepgrid.sbatch.quoting import Quoted
 from deepgrid.workflow.models import Mount, StepRun
 
-# On the node, in front of Apptainer: what only a node knows is mounted as well, the sockets of X11 and of PMIx.
+# Runs on the node before Apptainer. It adds mounts that only the node knows: the sockets of X11 and of PMIx.
 _ON_NODE = """
 for folder in $0 ${PMIX_SERVER_TMPDIR:-}; do
   [ ! -d "${folder%%:*}" ] || APPTAINER_BIND=$APPTAINER_BIND,$folder
@@ -15,12 +15,15 @@ exec "$@"
 """.strip()
 _X11 = "/tmp/.X11-unix:/tmp/.X11-unix:ro"
 
-_APART = ["--contain", "--no-home"]  # nothing of the node but what is said
-_APART_BUT_DEVICES = ["--no-mount", "home,tmp,cwd,hostfs"]  # MPI: processes talk by shared memory and network cards
+_APART = ["--contain", "--no-home"]  # nothing of the node, except the mounts below
+_APART_BUT_DEVICES = [
+    "--no-mount",
+    "home,tmp,cwd,hostfs",
+]  # MPI processes communicate by shared memory and network cards
 
 
 def task(run: StepRun, containers: Containers) -> list[str]:
-    """The words in front of the command; the image's path and folder are in variables of the step's shell."""
+    """The words before the command. Variables of the step's shell hold the image's path and folder."""
     c = run.container
     assert c is not None
     options = ["--no-eval", *(_APART if run.mpi in (None, "none") else _APART_BUT_DEVICES)]
@@ -37,7 +40,7 @@ def task(run: StepRun, containers: Containers) -> list[str]:
 
 
 def _mount(mount: Mount) -> str:
-    """A mount as Apptainer reads it: fields of a CSV line."""
+    """A mount in Apptainer's format, as fields of a CSV line."""
     fields = ["type=bind", _csv(f"source={mount.host_dir}"), _csv(f"destination={mount.container_dir}")]
     return ",".join([*fields, "ro"] if mount.options == "ro" else fields)
 

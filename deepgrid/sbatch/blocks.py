@@ -1,4 +1,4 @@
-"""A job's steps as a flat list of shell functions, inner ones first, each named by its place."""
+"""Flattens a job's steps into shell functions, inner ones first. Each is named by its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepgrid.workflow.nodes import Path
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One step: its function's name, where it stands in the file, and the functions of the steps inside it."""
+    """One step: the name of its function, its place in the file, and the functions of its inner steps."""
 
     name: Quoted
     place: Quoted
@@ -25,7 +25,7 @@ class Block:
 
     @property
     def guarded(self) -> bool:
-        """Whether something runs when the step has failed or ended."""
+        """Whether the step has `catch` or `finally`."""
         return bool(self.catch or self.finally_)
 
     @property
@@ -39,7 +39,7 @@ class Block:
 
 
 def blocks_of(job: Definition) -> tuple[list[Block], tuple[Quoted, ...]]:
-    """All steps of a job, and the functions that the job itself calls in order.
+    """All steps of a job, and the functions that the job calls, in order.
 
     Raises InputError for a module that was not resolved.
     """

@@ -1,11 +1,11 @@
-"""The words of one `srun`: its options, and what it starts in each task.
+"""The words of one `srun`: its options, and the command of each task.
 
-A task is layers, each a command that starts the next one: network or user mapping, then container,
-then the step's own command. Its environment is that of the shell that calls srun.
+A task has layers, each a command that starts the next one: network or user mapping, then the container, then the
+step's own command. The task has the environment of the shell that calls srun.
 
-All users of a node can read the arguments of its processes, so a step's command and working folder are not among
-them: they are in the variables that `command_variables` names, which the step's shell takes out again. The arguments
-of a container's entry point are the exception, as its process has them in any case.
+All users of a node can read the arguments of its processes. So a step's command and working folder are passed in
+the variables of `command_variables`, which the step's shell unsets. The arguments of a container's entry point are
+an exception, because its process shows them anyway.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from deepgrid.workflow.models import Definition, EnvVar, StepRun
 
 COMMAND, FOLDER = "__dg_command", "__dg_work_dir"
 
-# What the step's shell runs. Signals go to all processes of a step. The traps keep the shell until the program that it
-# waits for has ended, which may take its time; then the shell fails as that program did, or for the signal.
+# The text that the step's shell runs. Slurm sends signals to all processes of a step. The traps keep the shell alive
+# until its program has ended. Then the shell exits with the program's status, or with that of the signal.
 _EVALUATED = (
     'for __dg_n in 1 2 3 10 12 14 15; do trap "exit \\$((\\$? ? \\$? : 128 + $__dg_n))" "$__dg_n"; done; '
     f'eval "unset -v __dg_n {COMMAND}; ${COMMAND}"'
 )
 
-# In front of it when a step has a working folder; $0 is the step's shell, $1 the text above.
+# Runs before that text if a step has a working folder. $0 is the step's shell, $1 is the text above.
 _IN_FOLDER = f"""
 mkdir -p -- "${FOLDER}" && cd -- "${FOLDER}" || {{ echo "change dir to working directory failed" >&2; exit 1; }}
 unset -v {FOLDER}
@@ -37,12 +37,12 @@ exec "$0" -c -- "$1"
 
 
 def words(texts: Iterable[str]) -> Quoted:
-    """Each text as one word of bash; what is quoted already stays as it is."""
+    """Quote each text as one word of bash. Quoted texts stay unchanged."""
     return Quoted(" ".join(text if isinstance(text, Quoted) else quote(text) for text in texts))
 
 
 def srun_options(job: Definition, run: StepRun, name: str | None, images: Images) -> Quoted:
-    """What a step takes of the job, as options."""
+    """The step's resources as options of srun."""
     wanted = run.resources_in(job.resources)
     options = [
         "--export=ALL",
@@ -52,7 +52,7 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
         f"--gpus={wanted.gpus}",
         f"--ntasks={wanted.tasks}",
     ]
-    if wanted.tasks == 1:  # else srun warns in the job's output that one task cannot use all nodes
+    if wanted.tasks == 1:  # otherwise srun warns in the job's output that one task cannot use all nodes
         options.append("--nodes=1")
     if run.mpi:
         options.append(f"--mpi={run.mpi}")
@@ -66,12 +66,12 @@ def srun_options(job: Definition, run: StepRun, name: str | None, images: Images
 
 
 def task(run: StepRun, images: Images) -> Quoted:
-    """The words that srun starts in each task."""
+    """The command that srun starts in each task."""
     return words([*_surroundings(run), *_container(run, images), *_command(run)])
 
 
 def _surroundings(run: StepRun) -> list[str]:
-    """Around the task: a network of its own, which maps users as well, or a user namespace, or nothing."""
+    """The outer layer: a network namespace (which also maps users), a user namespace, or nothing."""
     if run.apart:
         start = ["/bin/bash", "-p", "-c", Quoted('"$__dg_network"'), "network"]
         return [*start, *namespace_words(run, _mapped_ids(run)), "--"]
@@ -93,7 +93,7 @@ def _container(run: StepRun, images: Images) -> Sequence[str]:
 
 
 def command_variables(run: StepRun) -> list[EnvVar]:
-    """What a step's shell runs and where, as variables of the one srun that starts it."""
+    """The step's command and working folder, as variables of the srun that starts it."""
     if run.starts_entry_point:
         return []
     folder = [EnvVar.model_construct(key=FOLDER, value=run.work_dir)] if run.work_dir is not None else []
@@ -101,7 +101,7 @@ def command_variables(run: StepRun) -> list[EnvVar]:
 
 
 def _command(run: StepRun) -> list[str]:
-    """The words that run the step's own command; of a container's entry point, its arguments."""
+    """The words that run the step's command, or the arguments of the image's entry point."""
     if run.starts_entry_point:
         return shlex.split(run.command)
     shell = run.shell or "/bin/sh"

@@ -1,4 +1,4 @@
-"""Which container each step runs in, and in which form: with Apptainer, Enroot, or Enroot by Pyxis."""
+"""Chooses how each step's container runs: with Apptainer, Enroot, or Enroot through Pyxis."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ _MIRROR = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 class Containers:
     """How a cluster runs containers.
 
-    `apptainer` is the program's name or path on the nodes, `hosted` the folder of the provider's own
-    images, `pyxis` whether srun has that plugin. `mirrors` says where the cluster reaches a registry,
-    if not under its name: {"docker.io": "https://mirror.example.org"}, http:// for one without TLS.
+    `apptainer`: the program's name or path on the nodes.
+    `hosted`: the folder of the provider's own images.
+    `pyxis`: whether srun has this plugin.
+    `mirrors`: addresses of registries that the cluster reaches under another name, such as
+        {"docker.io": "https://mirror.example.org"}. A mirror without TLS starts with http://.
     """
 
     apptainer: str = "apptainer"
@@ -37,7 +39,7 @@ class Containers:
 
     def __post_init__(self) -> None:
         if not self.apptainer or "\0" in self.apptainer:
-            raise ConfigurationError("The program that runs Apptainer must have a name.")
+            raise ConfigurationError("The name of the Apptainer program must not be empty.")
         if not self.hosted.startswith("/") or "\0" in self.hosted:
             raise ConfigurationError(f"The folder of hosted images must be an absolute path, not {self.hosted!r}.")
         for name, address in self.mirrors.items():
@@ -45,11 +47,11 @@ class Containers:
                 raise ConfigurationError(f"The mirror of {name} must be https://HOST[:PORT] or http://HOST[:PORT].")
 
     def mirror_of(self, container: ContainerRun) -> str | None:
-        """The address to use in place of the container's registry."""
+        """The address to use instead of the container's registry."""
         return self.mirrors.get(container.registry or DOCKER_HUB)
 
     def form_of(self, run: StepRun) -> Form:
-        """By which program a step's container runs."""
+        """The program that runs a step's container."""
         assert run.container is not None
         if run.container.apptainer or run.container.deepsquare_hosted:
             return "apptainer"
@@ -57,7 +59,7 @@ class Containers:
 
 
 def _fits_pyxis(run: StepRun) -> bool:
-    """Pyxis enters the container before anything else, and lists mounts with commas and colons."""
+    """Whether Pyxis can run the step. It enters the container first, and separates mounts by commas and colons."""
     assert run.container is not None
     paths = [path for mount in run.container.mounts for path in (mount.host_dir, mount.container_dir)]
     return not run.mapped and not run.apart and not any(mark in path for path in paths for mark in ",:")
@@ -65,13 +67,13 @@ def _fits_pyxis(run: StepRun) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of a job; steps with the same one share what was fetched. `number` tells them apart."""
+    """An image of a job. Steps with the same image share its download. `number` identifies it."""
 
     number: int
     form: Form
     container: ContainerRun
     mirror: str | None = None
-    folder: str | None = None  # where it starts, if that is known
+    folder: str | None = None  # its working folder, if known
 
     @property
     def name(self) -> tuple[str | None, str]:
@@ -79,14 +81,14 @@ class Image:
 
     @property
     def fetched(self) -> bool:
-        """Whether the job fetches it from a registry, before the step starts."""
+        """Whether the job itself downloads the image before the step starts."""
         if self.container.image.startswith("/") or self.container.deepsquare_hosted:
             return False
-        return self.form != "pyxis" or self.with_account or self.mirror is not None  # else Pyxis does
+        return self.form != "pyxis" or self.with_account or self.mirror is not None  # otherwise Pyxis downloads it
 
     @property
     def with_account(self) -> bool:
-        """Whether the registry is told who asks."""
+        """Whether the registry gets credentials."""
         return bool(self.container.registry and self.container.username and self.container.password)
 
     @property
@@ -95,12 +97,12 @@ class Image:
 
     @property
     def registry(self) -> str | None:
-        """Host of the registry, with a port if need be; None for the program's default, Docker Hub."""
+        """Host of the registry, with its port if it has one; None for the program's default, Docker Hub."""
         return self.mirror.split("//")[1] if self.mirror else self.container.registry
 
     @property
     def reference(self) -> str:
-        """The image's address, as the program that fetches it spells it; for srun without `docker://`."""
+        """The image's address in the format of the downloading program; without `docker://` for srun."""
         name = self.container.image
         hub = DOCKER_HUB in (self.container.registry or (DOCKER_HUB if self.mirror else ""))
         if hub and "/" not in name:
@@ -111,18 +113,18 @@ class Image:
 
     @property
     def credentials(self) -> str:
-        """The line of Enroot's credentials file, as netrc quotes texts."""
+        """The line of Enroot's credentials file, quoted as in netrc."""
         host = (self.registry or "").partition(":")[0]
         return f"machine {host} login {_netrc(self.container.username)} password {_netrc(self.container.password)}"
 
 
 def clean(path: str) -> str:
-    """An absolute path without `..`, so that it stays below whatever it is put behind."""
+    """The path as absolute, without `..`, so that it cannot leave the folder to which it is appended."""
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 def place_of(container: ContainerRun, containers: Containers) -> Quoted:
-    """Where an image lies that is not fetched: below the job's storage, or among the provider's."""
+    """Path of an image file: below the job's storage, or in the provider's folder."""
     if container.image.startswith("/"):
         return Quoted('"$__dg_storage"' + quote(clean(container.image)))
     named = f"{container.registry}/{container.image}" if container.registry else container.image
@@ -130,7 +132,7 @@ def place_of(container: ContainerRun, containers: Containers) -> Quoted:
 
 
 class Images:
-    """The images of a job's steps, each distinct one once, in the order of their steps."""
+    """The distinct images of a job's steps, in the order of the steps."""
 
     def __init__(self, steps: Sequence[Step], containers: Containers, folders: Folders | None = None) -> None:
         self._found: dict[object, Image] = {}
@@ -152,11 +154,11 @@ class Images:
         return self._found[self._key(run)]
 
     def starts_with_srun(self, run: StepRun) -> bool:
-        """Whether srun itself starts the step's container, so that there is none without it."""
+        """Whether srun itself starts the step's container."""
         return run.container is not None and self.of(run).form == "pyxis"
 
     def uses(self, *forms: Form) -> bool:
-        """Whether any step runs in one of these forms."""
+        """Whether any step's container runs in one of these forms."""
         return any(image.form in forms for image in self)
 
     def _key(self, run: StepRun) -> tuple[Form, object]:

@@ -1,17 +1,17 @@
-"""A step in a container of Enroot."""
+"""Runs a step in a container with Enroot."""
 
 from __future__ import annotations
 
 from deepgrid.sbatch.quoting import Quoted
 from deepgrid.workflow.models import Mount, StepRun
 
-# The function that each task runs comes along as text: nodes need nothing but bash and Enroot.
-# Bash with -p neither reads BASH_ENV nor functions from the environment.
+# The text of the function is passed to each task, so nodes need only bash and Enroot.
+# bash -p reads neither BASH_ENV nor functions from the environment.
 _FUNCTION = Quoted(""""$(declare -f enroot_task start_up posix_export fstab_line)"'; enroot_task "$@"\'""")
 
 
 def task(run: StepRun) -> list[str]:
-    """The words in front of the command, see `enroot_task` in the template."""
+    """The words before the command; see `enroot_task` in the template."""
     c = run.container
     assert c is not None
     own = " ".join(variable.key for variable in run.env)
@@ -21,7 +21,9 @@ def task(run: StepRun) -> list[str]:
     options += ["--home"] if c.mount_home else []
     mounts = [word for mount in c.mounts for word in ("--mount", *_mount(mount))]
     storage = Quoted('"$__dg_storage" "$__dg_image"')
-    volumes = Quoted(" ".join(f'"${{__dg_volumes[{number}]}}"' for number in range(10)))  # one by one, whatever IFS is
+    volumes = Quoted(
+        " ".join(f'"${{__dg_volumes[{number}]}}"' for number in range(10))
+    )  # separate words, for any value of IFS
     return ["/bin/bash", "-p", "-c", _FUNCTION, "bash", storage, start, own, folder, volumes, *options, *mounts, "--"]
 
 

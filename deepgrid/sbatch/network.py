@@ -1,7 +1,7 @@
-"""Networks: what a step's namespace is made of, and the hubs of a job's virtual networks.
+"""Networks: the interfaces of a step's namespace, and the hubs of a job's virtual networks.
 
-Secrets reach a task as variables `__dg_interface_N` of its one `srun`; the templates take them out again before
-the command starts. Words of a command line say the rest.
+Secrets reach a task as variables `__dg_interface_N` of its `srun`. The templates unset them before the command
+starts. The command line has the other settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepgrid.workflow.walk import steps_in
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """The router of one virtual network; `peers` are the addresses of its steps, each with a key of its own."""
+    """The router of one virtual network. `peers` are the addresses of its steps; each has its own key."""
 
     number: int
     gateway: Quoted
@@ -25,7 +25,7 @@ class Hub:
 
 
 def uses_networks(job: Definition) -> bool:
-    """Whether a script needs the code for network namespaces at all."""
+    """Whether the script needs the code for network namespaces."""
     return bool(job.virtual_networks) or any(step.run and step.run.apart for _, step in steps_in(job.steps, ()))
 
 
@@ -47,7 +47,7 @@ def hubs(job: Definition) -> list[Hub]:
 
 
 def namespace_words(run: StepRun, mapping: list[str]) -> list[str]:
-    """The words before `--` that tell a task what its namespace is made of."""
+    """The words before `--` that describe the namespace to a task."""
     interfaces = [
         f"bore{number}={_bore_host(interface.bore)}:{interface.bore.target_port}"
         if interface.bore
@@ -58,7 +58,7 @@ def namespace_words(run: StepRun, mapping: list[str]) -> list[str]:
 
 
 def interface_secrets(run: StepRun) -> Iterator[tuple[int, Quoted]]:
-    """What is known of interfaces beforehand and nobody else may see, with their numbers."""
+    """The secret settings of interfaces that are known before the job runs, by number."""
     for number, interface in enumerate(run.custom_network_interfaces):
         if interface.wireguard:
             yield number, quote(_configuration(interface.wireguard))
@@ -67,7 +67,7 @@ def interface_secrets(run: StepRun) -> Iterator[tuple[int, Quoted]]:
 
 
 def memberships(job: Definition, run: StepRun) -> Iterator[tuple[int, Quoted]]:
-    """The interfaces in virtual networks: the arguments of `vnet_configuration`, which knows the keys."""
+    """Arguments of `vnet_configuration`, which adds the keys, for interfaces in virtual networks."""
     hubs = {network.name: number for number, network in enumerate(job.virtual_networks)}
     for number, interface in enumerate(run.custom_network_interfaces):
         if interface.vnet:
@@ -77,7 +77,7 @@ def memberships(job: Definition, run: StepRun) -> Iterator[tuple[int, Quoted]]:
 
 
 def _configuration(interface: Wireguard) -> str:
-    """The file that wg-quick reads; the models let no line end into any of its values."""
+    """The configuration file of wg-quick. The models forbid line ends in its values."""
     lines = ["[Interface]", f"PrivateKey = {interface.private_key}", *(f"Address = {a}" for a in interface.address)]
     for peer in interface.peers:
         lines += ["", "[Peer]", f"PublicKey = {peer.public_key}"]
@@ -93,5 +93,5 @@ def _ip(interface: VNet) -> str:
 
 
 def _bore_host(bore: Bore) -> str:
-    """As `bore` wants it: an address of IPv6 without brackets."""
+    """The host in the format of `bore`: an IPv6 address without brackets."""
     return bore.address or (bore.bore_address or "").rpartition(":")[0].strip("[]")

@@ -1,4 +1,4 @@
-"""A step in a container of Enroot that Slurm starts itself, by the Pyxis plugin."""
+"""Runs a step in a container of Enroot that Slurm starts, with the Pyxis plugin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ X11 = "/tmp/.X11-unix:/tmp/.X11-unix:ro"
 
 
 def options(run: StepRun, image: Image) -> list[str]:
-    """Options of srun; an image that is a file has its path in a variable of the step's shell."""
+    """Options of srun. A variable of the step's shell holds the path of an image file."""
     c = run.container
     assert c is not None
     is_file = image.fetched or c.image.startswith("/")

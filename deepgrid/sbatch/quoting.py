@@ -1,24 +1,24 @@
-"""The only way by which a user's text gets into a batch script."""
+"""Quotes text of users. No other code puts such text into a batch script."""
 
 from __future__ import annotations
 
 import re
 
-_ASCII = re.compile(r"[ -~\n\t]*\Z")  # plain characters, found out at once
+_ASCII = re.compile(r"[ -~\n\t]*\Z")  # plain characters, checked quickly
 _OPTION_OR_PATH = re.compile(r"(--[a-z-]+(=[a-zA-Z0-9_./-]+)?|-[a-zA-Z]|(/[a-zA-Z0-9_.-]+)+)\Z")
 
 
 class Quoted(str):
-    """A text that is one word of bash, whatever is in it."""
+    """A text that is quoted as one word of bash."""
 
 
 def quote(text: str) -> Quoted:
     """`text` as one word of bash that means exactly its UTF-8 bytes, in any locale.
 
-    Plain characters, letters of any script, tabs and line ends stand as they are between single
-    quotes. Others are escaped: sbatch refuses a carriage return, old bash mangles control
-    characters, shellcheck takes a typographic quote for a slip. So it does `A==`, `(a,b)` and
-    `then`: of all words, only options and paths stand without quotes. Raises ValueError for NUL.
+    Plain characters, letters of any script, tabs and line ends are put between single quotes
+    unchanged. Others are escaped: sbatch refuses carriage returns, old bash mangles control
+    characters, shellcheck warns about typographic quotes. shellcheck also warns about unquoted
+    `A==`, `(a,b)` and `then`, so only options and paths stay without quotes. Raises ValueError for NUL.
     """
     if "\0" in text:
         raise ValueError("NUL cannot be passed to a process")
@@ -30,10 +30,10 @@ def quote(text: str) -> Quoted:
 
 
 def only_quoted(value: object) -> object:
-    """Jinja's last step for each expression: numbers and quoted words may pass, nothing else."""
+    """Finalizer of each Jinja expression. Only numbers and quoted words may pass."""
     if isinstance(value, (Quoted, int)):
         return value
-    raise TypeError(f"a template puts out a {type(value).__name__} that was not quoted")
+    raise TypeError(f"a template prints a {type(value).__name__} that was not quoted")
 
 
 def _plain(char: str) -> bool:

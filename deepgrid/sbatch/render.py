@@ -1,8 +1,8 @@
-"""Job definition to batch script, by small templates, one a construct.
+"""Renders a job definition to a batch script, with one small template per construct.
 
-The script is the whole of what Slurm gets, from its first line on; `GUARD_MARK` is the line that
-whoever submits it may replace by a check of their own. Its exit status is the failing step's.
-Each step is a shell function of the script, so scripts grow linearly with their steps.
+The result is the complete script for Slurm. The submission may replace the line `GUARD_MARK` by its own
+check. The script's exit status is that of the failing step. Each step is a shell function, so the size of a
+script is linear in its steps.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ USUAL = Containers()
 def render(
     job: Definition, storage: StoragePaths, containers: Containers = USUAL, folders: Folders | None = None
 ) -> str:
-    """The batch script of a job on a cluster with these storage volumes, and this way of running containers.
+    """The batch script of a job for a cluster with these storage volumes and container settings.
 
-    `folders` are the working folders of images, where they are known; others are looked up on the node.
+    `folders` are the known working folders of images. Others are looked up on the node.
     Raises InputError for a job with a module that was not resolved.
     """
     blocks, names = blocks_of(job)
@@ -50,12 +50,12 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the output is bash, not HTML; `only_quoted` refuses what was not quoted for it
         finalize=only_quoted,
-        comment_start_string="<#",  # bash means something else by {#
+        comment_start_string="<#",  # {# has a meaning in bash
         comment_end_string="#>",
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        auto_reload=False,  # else each step looks whether its templates changed
+        auto_reload=False,  # without it, each step checks its templates for changes
     )
     environment.filters.update(quote=quote, elements=_elements, export=_export, export_again=_export_again)
     environment.filters.update(within=_within, layer=_layer)
@@ -69,12 +69,12 @@ def _environment() -> jinja2.Environment:
 
 
 def _export(variable: EnvVar) -> Quoted:
-    """`KEY='value'`; the key is an identifier, checked by the model."""
+    """`KEY='value'`. The model has checked that the key is an identifier."""
     return Quoted(f"{variable.key}={quote(variable.value)}")
 
 
 def _layer(variable: EnvVar) -> Quoted:
-    """What makes an input of a module known to its steps; one that is named like a loop's variable hides that."""
+    """Sets an input of a module for its steps. An input with the name of a loop's variable hides the variable."""
     loops = {"item": "__dg_item", "index": "__dg_index", "DEEPSQUARE_ERROR_CODE": "__dg_error_code"}
     if variable.key in loops:
         return Quoted(f"local {loops[variable.key]}={quote(variable.value)}")
@@ -82,7 +82,7 @@ def _layer(variable: EnvVar) -> Quoted:
 
 
 def _export_again(variable: EnvVar, prefix: str) -> Quoted:
-    """`PREFIX_KEY="$KEY"`: a variable that is set, under another name as well."""
+    """`PREFIX_KEY="$KEY"`: copies a set variable to another name."""
     return Quoted(f'{prefix}{variable.key}="${variable.key}"')
 
 
@@ -91,7 +91,7 @@ def _elements(texts: Iterable[str]) -> Quoted:
 
 
 def _within(loop: StepFor) -> Quoted:
-    """The condition under which a loop over a range goes on."""
+    """The condition that continues a loop over a range."""
     assert loop.range is not None
     return Quoted(f"__dg_index {'<=' if (loop.range.increment or 1) > 0 else '>='} {loop.range.end}")
 
@@ -101,11 +101,11 @@ def _octal(mode: int) -> Quoted:
 
 
 def _file_name(data: HTTPData) -> Quoted:
-    """The last part of an address's path, as the name of a file."""
+    """The last part of a URL's path, as a file name."""
     name = posixpath.basename(urlsplit(data.url).path)
     return quote(name if name not in ("", ".", "..") else "input")
 
 
 def _folder(data: S3Data) -> str:
-    """Where the output goes, as s5cmd names folders: with a '/' at the end."""
+    """Destination of the output, with a '/' at the end, as s5cmd names folders."""
     return data.bucket_url + data.path.rstrip("/") + "/"

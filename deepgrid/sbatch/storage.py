@@ -1,4 +1,4 @@
-"""Where a provider keeps the storage volumes of jobs."""
+"""Paths of a provider's storage volumes for jobs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from deepgrid.errors import ConfigurationError
 class StoragePaths:
     """Roots of the storage volumes, absolute paths on every node.
 
-    The provider makes them beforehand, writable for all job accounts (mode 1777). A job makes its
-    own folders below, for its account alone. `job`, `user_tmp` and `world_tmp` are shared between
-    nodes, the two `disk` roots are each node's own.
+    The provider creates them, writable for all job accounts (mode 1777). A job creates its own folders
+    below, private to its account. `job`, `user_tmp` and `world_tmp` are shared between nodes; the two
+    `disk` roots are local to each node.
     """
 
     job: str = "/opt/cache/shared"
@@ -30,10 +30,10 @@ class StoragePaths:
 
     @classmethod
     def under(cls, root: str) -> StoragePaths:
-        """All volumes below one folder, as on a one-machine grid."""
+        """All volumes below one folder, as on the one-machine grid."""
         return cls(f"{root}/shared", f"{root}/persistent", f"{root}/world-tmp", f"{root}/disk", f"{root}/disk-world")
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders that the provider has to make."""
+        """The folders that the provider must create."""
         return tuple(getattr(self, name) for name in self.__slots__)

@@ -1,1 +1,6 @@
-"""Jobs x clusters -> assignments, and for each job that waits the reason. Pure."""
+"""Decisions of the meta-scheduler, as pure functions.
+
+`match` assigns jobs to clusters and gives each waiting job a reason. `fit` compares a job with one
+cluster, `quote` gives prices. `expiry` takes jobs back, `top_ups` buys time, `proposals` judges changes
+of providers.
+"""

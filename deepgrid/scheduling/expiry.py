@@ -1,8 +1,8 @@
-"""Which jobs are taken back from providers that do not act, and why. Pure.
+"""Selects the jobs that are taken back from providers that do not act. Pure.
 
-The contract's rules for time-outs are the earliest that is possible. This policy is more patient
-where a provider may still be at work: what was claimed is only taken from a provider in force
-after a long silence, what runs at a banned one only when its bought time is over.
+The contract sets the earliest possible time. This policy waits longer where the provider may still work
+on the job. An active provider loses a claimed job only after a long silence. A banned provider loses a
+running job only when its bought time is over.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from deepgrid.lifecycle.states import JobStatus
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long providers have.
+    """Timeouts for providers.
 
-    `claim_minutes` is the contract's `claimJobTimeout`; `silent_hours` how long a claimed job may be
-    overdue at a provider in force; `end_running_of_banned` whether a ban ends running jobs at once.
+    `claim_minutes`: the contract's `claimJobTimeout`.
+    `silent_hours`: how long a claimed job may be overdue at an active provider.
+    `end_running_of_banned`: whether a ban ends running jobs at once.
     """
 
     claim_minutes: int
@@ -37,7 +38,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """A job to take from its provider; `cluster` is that provider's name, `reason` is for the customer."""
+    """A job to take back. `cluster` is the provider's name, `reason` is for the customer."""
 
     job: Job
     cluster: str
@@ -47,9 +48,9 @@ class TakeBack:
 def overdue(
     jobs: Iterable[Job], providers: Mapping[str, Provider], patience: Patience, now: int
 ) -> list[TakeBack]:  # fmt: skip
-    """Those of `jobs` whose provider's time is up at `now`, the chain's time, oldest first.
+    """The jobs whose provider has timed out at `now` (the chain's time), oldest first.
 
-    `providers` holds all that are registered, by address; one that was removed is not among them.
+    `providers` maps the addresses of all registered providers. A removed provider is not among them.
     """
     found: list[TakeBack] = []
     for job in sorted(jobs, key=lambda job: job.id):
@@ -63,7 +64,7 @@ def overdue(
 
 
 def _due_at(job: Job, provider: Provider | None, patience: Patience) -> int:
-    """Unix time from when the job is taken back; never earlier than the contract allows."""
+    """Unix time at which the job is taken back; never earlier than the contract allows."""
     if job.status is JobStatus.META_SCHEDULED:
         return job.assigned_at + patience.claim_s
     if provider is not None and provider.in_force:
@@ -74,7 +75,7 @@ def _due_at(job: Job, provider: Provider | None, patience: Patience) -> int:
 
 
 def _silent_from(job: Job) -> int:
-    """Since when the provider should have said something: its time is over, or a cancelling was asked for."""
+    """Unix time since which a report is due: the job's time was over, or its cancellation was requested."""
     over = (job.started_at or job.claimed_at) + 60 * job.granted_minutes
     return min(over, job.cancel_requested_at) if job.has_cancel_request else over
 
@@ -85,8 +86,8 @@ def _why(job: Job, provider: Provider | None, patience: Patience) -> str:
     if provider is None:
         return "has left the grid"
     if not provider.in_force:
-        return "is barred from the grid" if provider.banned else "is not approved any more"
-    since = "its cancelling was asked for" if job.has_cancel_request else "its time was over"
+        return "is barred from the grid" if provider.banned else "is no longer approved"
+    since = "its cancellation was requested" if job.has_cancel_request else "its time was over"
     return f"has been silent for {_long(patience.silent_s)} since {since}"
 
 
@@ -97,4 +98,4 @@ def _long(seconds: int) -> str:
 def _what_next(job: Job) -> str:
     if job.status is JobStatus.RUNNING:
         return "the job is ended with a full refund"
-    return "the job is cancelled with a full refund" if job.has_cancel_request else "another cluster is looked for"
+    return "the job is cancelled with a full refund" if job.has_cancel_request else "the job waits for another cluster"

@@ -1,15 +1,26 @@
-"""Whether a job's tasks fit a cluster's nodes. Tasks are indivisible; GPUs are for the whole job."""
+"""Whether a cluster meets the needs of a job: its nodes hold the tasks, its labels satisfy the conditions."""
 
 from __future__ import annotations
 
-from deepgrid.lifecycle.job import Hardware, JobDefinition
+import operator
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "=": operator.eq,
+    ">=": operator.ge, ">": operator.gt, "!=": operator.ne,
+}  # fmt: skip
 
 
 def misfit(definition: JobDefinition, hardware: Hardware) -> str:
     """Why the job can never run on this hardware; empty when it can.
 
-    Node n hosts min(floor(cpus / cpusPerTask), floor(mem / task memory)) tasks; the GPUs must be
-    on the nodes that host tasks, of which there are at most as many as tasks.
+    Tasks are indivisible; GPUs are for the whole job. Node n hosts min(floor(cpus / cpusPerTask),
+    floor(mem / task memory)) tasks. The GPUs must be on nodes that host tasks; the number of these nodes
+    is at most the number of tasks.
     """
     cpus = definition.ntasks * definition.cpus_per_task
     if cpus > sum(hardware.cpus_per_node):
@@ -33,3 +44,32 @@ def misfit(definition: JobDefinition, hardware: Hardware) -> str:
     if definition.gpus > reachable:
         return f"asks for {definition.gpus} GPUs for {definition.ntasks} tasks, on its nodes those reach {reachable}"
     return ""
+
+
+def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[str]:
+    """The conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold."""
+    conditions = [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
+    return [f"{c.key}{c.op}{c.value}" for c in conditions if not _holds(labels, c)]
+
+
+def _holds(labels: Sequence[Label], condition: Affinity) -> bool:
+    """A missing label satisfies no condition. Of several labels with the same key, any may match."""
+    return any(_compare(label.value, condition) for label in labels if label.key == condition.key)
+
+
+def _compare(offered: str, condition: Affinity) -> bool:
+    if condition.op in ("in", ":in:"):
+        return condition.value in offered
+    left, right = _number(offered), _number(condition.value)
+    compare: Callable[[Any, Any], bool] = _ORDER.get(condition.op, _ORDER["=="])
+    if left is not None and right is not None:
+        return compare(left, right)
+    return compare(offered, condition.value)
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() else None

@@ -1,7 +1,7 @@
-"""First policy: what fits and buys at least a minute, cheapest first, then least busy.
+"""Assigns jobs to clusters that fit and cost at most the locked credits per minute: cheapest, then least busy.
 
-Jobs are served in the order in which they were submitted. A provider that refused a job, or
-let it time out, is not asked again for that job while `refusals` names it.
+Jobs are served in the order of their submission. A provider that refused a job, or let it time out, does
+not get the job again while `refusals` names it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, Provider
-from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.labels import unmet
+from deepgrid.scheduling.fit import misfit, unmet
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A provider that may be assigned jobs, and the CPUs that its hot jobs occupy or queue for."""
+    """A provider that accepts jobs, and the CPUs that its hot jobs occupy or queue for."""
 
     provider: Provider
     cpus_taken: int = 0
@@ -34,7 +33,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A job, the provider it goes to, and why that one."""
+    """A job, its provider, and the reason for this choice."""
 
     job_id: int
     provider: str
@@ -43,7 +42,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A job that goes nowhere now, and why."""
+    """A job that no cluster can take now, and the reason."""
 
     job_id: int
     reason: str
@@ -60,9 +59,9 @@ class Offer:
 def match(
     jobs: Sequence[Job], clusters: Sequence[Cluster], refusals: Mapping[int, Mapping[str, str]] | None = None
 ) -> list[Assignment | Waiting]:
-    """Assign each job of `jobs`, counting earlier assignments of the same call as load.
+    """Decide on each job. Earlier assignments of the same call count as load.
 
-    `refusals` maps a job id to the addresses that gave it back, and why.
+    `refusals` maps a job id to the addresses that gave it back, each with the reason.
     """
     taken = {c.provider.address: c.cpus_taken for c in clusters}
     decisions: list[Assignment | Waiting] = []
@@ -109,7 +108,7 @@ def _obstacle(job: Job, cluster: Cluster, rate: int, refused: Mapping[str, str])
 
 
 def _why(best: Offer, offers: Sequence[Offer]) -> str:
-    price = f"{best.cluster.name} fits at {format_credits(best.rate_wei)} credits a minute"
+    price = f"{best.cluster.name} fits at {format_credits(best.rate_wei)} credits per minute"
     if len(offers) == 1:
         return f"{price}, the only cluster that can take it"
     cheaper = [o for o in offers if o.rate_wei > best.rate_wei]

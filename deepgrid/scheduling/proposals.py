@@ -1,8 +1,7 @@
-"""Which changes of providers are measurements and nothing else. Pure.
+"""Recognises changes of providers that only update measured labels. Pure.
 
-Such a change may be approved without a person's look. Anything that money, the fit of jobs or the
-provider's own word depends on may not: prices, hardware, labels that are not measured, and
-measured labels that no measurement of deepgrid writes.
+Such a change may be approved automatically. A person approves all other changes: prices, hardware, labels
+that are not measured, and measured labels that deepgrid's own measurements never write.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from deepgrid.lifecycle.job import Label, Provider
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a provider proposes, beside the version in force (None before its first approval)."""
+    """A provider's proposal, and the approved version (None before the first approval)."""
 
     proposed: Provider
     approved: Provider | None
@@ -27,12 +26,12 @@ class Proposal:
 
     @property
     def name(self) -> str:
-        """The name in force, else the proposed one."""
+        """The approved name, else the proposed one."""
         return (self.approved or self.proposed).name
 
     @property
     def concern(self) -> str:
-        """Why a person has to look at it; empty when only measured labels change."""
+        """Why a person must decide; empty when only measured labels change."""
         if self.approved is None:
             return "it is new"
         if self.approved.banned:
@@ -52,12 +51,12 @@ class Proposal:
 
 
 def _own(labels: Sequence[Label]) -> list[tuple[str, str]]:
-    """The labels that the provider chose, in whatever order; a repeated one counts as often."""
+    """The labels that the provider chose, with their counts, in any order."""
     return sorted((label.key, label.value) for label in labels if not is_measured(label.key))
 
 
 def _plausible(labels: Sequence[Label]) -> bool:
-    """Whether each measured label is there once and has a value in normal form (two of a key match more jobs)."""
+    """Whether each measured label is there once, in normal form. Two labels of a key would match more jobs."""
     measured = [label for label in labels if is_measured(label.key)]
     keys = {label.key for label in measured}
     return len(keys) == len(measured) and all(label.value == normalised(label.value) for label in measured)

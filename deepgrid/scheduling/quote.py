@@ -1,4 +1,4 @@
-"""What a job would cost at the clusters of a grid. All money in wei."""
+"""The price of a job at the clusters of a grid. All money is in wei."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from deepgrid.scheduling.fit import misfit
 
 @dataclass(frozen=True)
 class Quote:
-    """The clusters that can run a job with the price of a minute, cheapest first, and why others cannot."""
+    """Clusters that can run a job, with the price per minute, cheapest first; and why the others cannot."""
 
     offers: tuple[tuple[Provider, int], ...]
     misfits: tuple[tuple[Provider, str], ...]
 
 
 def quote(definition: JobDefinition, providers: Iterable[Provider]) -> Quote:
-    """What approved providers ask for; labels and free nodes are not looked at."""
+    """The prices of approved providers. Labels and free nodes are ignored."""
     offers, misfits = [], []
     for provider in providers:
         if provider.banned or not provider.approved:

@@ -1,8 +1,8 @@
-"""Which jobs get another slice of time from their customers' allowances. Pure.
+"""Selects the jobs that get another slice of time from their customers' allowances. Pure.
 
-A slice is the contract's `topUpSliceDurationMin`. Slices go to those first that end first, and
-only as far as what is left of the customer's allowance and balance pays: jobs of one customer
-share both, so no slice of a plan is refused for lack of credits.
+A slice is the contract's `topUpSliceDurationMin`. Jobs that end first get a slice first, while the
+customer's allowance and balance last. Jobs of one customer share both, so no slice of a plan is refused
+for lack of credits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deepgrid.lifecycle.job import Job
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What a customer lets the grid lock, and what there is, in wei."""
+    """A customer's allowance for the grid, and the customer's balance, in wei."""
 
     allowance_wei: int
     balance_wei: int
@@ -24,7 +24,7 @@ class Purse:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Time for a job as it stands; its customer pays `cost_wei`."""
+    """More minutes for a job; the customer pays `cost_wei`."""
 
     job: Job
     minutes: int
@@ -33,16 +33,16 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Unpaid:
-    """A job near its end that gets no slice; `reason` is for the customer, the same until its limit moves."""
+    """A job near its end that gets no slice. `reason` is for the customer; it is constant until the limit changes."""
 
     job: Job
     reason: str
 
 
 def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: int) -> list[Job]:
-    """Jobs with spending authority that have at most `ahead_minutes` left at `now`, the chain's time; first end first.
+    """Jobs with spending authority and at most `ahead_minutes` left at `now` (the chain's time), first end first.
 
-    A longer look ahead than a slice is cut to it: earlier the contract sells none.
+    `ahead_minutes` is capped at one slice, because the contract sells no slice earlier.
     """
     ahead = min(ahead_minutes, slice_minutes)
     due = [job for job in jobs if _may_be_topped_up(job) and remaining_minutes(job, now) <= ahead]
@@ -50,13 +50,13 @@ def near_end(jobs: Iterable[Job], slice_minutes: int, ahead_minutes: int, now: i
 
 
 def remaining_minutes(job: Job, now: int) -> int:
-    """Minutes left of what a claimed job bought, as the contract counts: only full minutes count as used."""
+    """Minutes left of those that a claimed job bought. As in the contract, only full minutes count as used."""
     used = max(0, now - job.started_at) // 60 if job.started_at else 0
     return max(0, job.granted_minutes - used)
 
 
 def plan(due: Iterable[Job], purses: Mapping[str, Purse], slice_minutes: int) -> list[Slice | Unpaid]:
-    """One slice for each job of `due`, in that order, as long as its customer's purse lasts."""
+    """One slice for each job of `due`, in this order, while its customer's purse lasts."""
     left = dict(purses)
     planned: list[Slice | Unpaid] = []
     for job in due:
@@ -79,5 +79,5 @@ def _why(job: Job, purse: Purse, minutes: int, cost_wei: int) -> str:
         short, remedy = "the credits are used up", "get more"
     return (
         f"{short}: the job ends at its limit of {job.granted_minutes} min;"
-        f" to let it go on, {remedy} ({minutes} min cost {format_credits(cost_wei)})"
+        f" to continue it, {remedy} ({minutes} min cost {format_credits(cost_wei)})"
     )

@@ -1,4 +1,4 @@
-"""What the services answer, as messages and errors of ours. Their word is trusted no further than it can be checked."""
+"""Parses answers of the services into messages and errors. The services are not trusted; answers are verified."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Answer:
 
 
 def opened(secret: bytes, sealed: str, definition_hash: str) -> Definition:
-    """The job in a released definition. Its hash is the proof that the customer wrote it."""
+    """Decrypt a released definition. Its hash proves that it is the one that the job names."""
     try:
         upload = messages.Upload.model_validate_json(ecies.decrypt(secret, bytes.fromhex(sealed)))
-    except Exception as error:  # the library's own range from ValueError to OpenSSL errors
+    except Exception as error:  # the library raises anything from ValueError to OpenSSL errors
         raise tampered(f"cannot be opened ({type(error).__name__})") from None
     content = upload.definition.encode()
     if hash_definition(bytes.fromhex(upload.salt), content) != definition_hash:
@@ -46,7 +46,7 @@ def tampered(what: str) -> AccessDenied:
 
 
 def nonsense() -> ServiceError:
-    return ServiceError("The grid's services gave an answer that is not of this protocol.")
+    return ServiceError("The grid's services gave an answer that does not follow the protocol.")
 
 
 def parsed(kind: type[M], content: bytes) -> M:
@@ -63,7 +63,7 @@ def checked(answer: Answer) -> bytes:
 
 
 def asked_pause_s(answer: Answer) -> float | None:
-    """How long the service asks to wait before the same request is sent again; None if it does not."""
+    """Seconds to wait before a retry of the same request, as the service asks; None if it asks for no retry."""
     asked = answer.headers.get("Retry-After", "")
     if answer.status not in (429, 503) or not re.fullmatch("[0-9]{1,6}", asked):
         return None
@@ -78,7 +78,7 @@ def refusal_of(answer: Answer) -> messages.Fault:
 
 
 def error_of(answer: Answer) -> GridError:
-    """The refusal as an error: permanent for what a repetition cannot change."""
+    """The refusal as an error. It is permanent if a retry cannot help."""
     sentence = f"The grid's services refused: {refusal_of(answer).error[:500]}."
     match answer.status:
         case 401 | 403:

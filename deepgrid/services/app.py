@@ -1,7 +1,7 @@
 """The Job Definition service and the log service as one application that holds no wallet key.
 
-Every refusal is JSON, `{"error": sentence}`. Nothing that a customer wrote, a key or a signature
-gets into an answer to somebody else or into a log line.
+Every refusal is JSON, `{"error": sentence}`. Customers' texts, keys and signatures never get into log lines or
+into answers to other parties.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ServicesSettings:
-    """What the services are configured with.
+    """Settings of the services.
 
-    `database_url` is `sqlite:///FILE` (one process) or `postgresql://...`; it may hold a password.
-    `secret_file` holds the key for encryption at rest, made (0600) when there is none.
-    `tls_cert` and `tls_key` are PEM files. `trusted_proxies` are addresses or networks whose X-Forwarded-For counts.
-    `allow_plain_http` lets the services listen without TLS at an address that other machines reach.
+    `database_url`: `sqlite:///FILE` (for one process) or `postgresql://...`; it may contain a password.
+    `secret_file`: the key for encryption at rest; created (mode 0600) if it is missing.
+    `tls_cert`, `tls_key`: PEM files.
+    `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
+    `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
     """
 
     database_url: str = field(repr=False)
@@ -101,7 +102,7 @@ def create_app(context: Context) -> FastAPI:
 
 
 async def health(context: Services) -> messages.Health:
-    """Whether the store answers, and which grid this service serves."""
+    """Check that the store answers, and name the grid of this service."""
     async with context.database.read() as session:
         await session.execute(text("select 1"))
     domain = context.domain
@@ -122,7 +123,7 @@ async def _refused(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _malformed(_request: Request, error: Exception) -> JSONResponse:
-    """Says which fields are wrong, not what was in them."""
+    """Name the wrong fields, without their values."""
     assert isinstance(error, (RequestValidationError, ValidationError))
     faults = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
     return _answer(422, "; ".join(faults)[:1000])
@@ -135,7 +136,7 @@ async def _of_the_grid(_request: Request, error: Exception) -> JSONResponse:
     if error.transient:
         return _answer(503, error.message)
     logger.error("a request failed: %s", error.message)
-    return _answer(500, "the service is not set up properly")
+    return _answer(500, "the service is not configured correctly")
 
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:

@@ -1,7 +1,7 @@
-"""Who sends a request: reads the body within its limit, checks the signature, uses up the nonce.
+"""Authenticates requests: reads the body within its limit, checks the signature, uses up the nonce.
 
-A signature proves who asks, not that the asker may: anybody can make a key. So each handler first calls
-`look_up` before it asks the chain, then decides, and then calls `accept`, which is the first to store something.
+A signature proves the identity of the signer, not a permission: any party can create a key. So each handler calls
+`look_up` before it queries the chain, then decides, and then calls `accept`, which is the first to store data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deepgrid.services.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A request that is authentic: its signer's address (with checksum) and its body."""
+    """An authentic request: the address of its signer (with checksum) and its body."""
 
     body: bytes = field(repr=False)
     source: str
@@ -41,13 +41,13 @@ class Signed:
         self._context.admission.accept(self.address)
 
     def look_up(self) -> None:
-        """Call before the chain is asked for this signer. Refuses with 429 strangers who ask too often."""
+        """Call before a chain query for this signer. Refuses unknown signers with 429 if they query too often."""
         self._context.admission.look_up(self.source, self.address)
 
     async def accept(self, session: AsyncSession | None = None) -> None:
-        """Call once the signer is authorised: uses up the nonce, in the transaction of `session` if there is one.
+        """Call once the signer is authorised. Uses up the nonce, in the transaction of `session` if given.
 
-        Refuses with 401 a request that was accepted before.
+        Refuses a replayed request with status 401.
         """
         self.trust()
         if session is not None:
@@ -62,7 +62,7 @@ def signed(body_limit: int) -> Callable[..., Awaitable[Signed]]:
 
     async def authenticate(request: Request, context: Services) -> Signed:
         try:
-            require_form(request.headers, context.clock())  # what is wrong anyhow is refused without its body
+            require_form(request.headers, context.clock())  # wrong headers are refused without reading the body
         except BadRequestSignature as fault:
             raise Refusal(401, str(fault)) from None
         body = await _body(request, body_limit, context.admission.limits.body_within_s)
@@ -86,7 +86,7 @@ SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
 
 
 async def _body(request: Request, limit: int, within_s: float) -> bytes:
-    """The body, refused as soon as it is known to exceed the limit."""
+    """Read the body. Refuse it as soon as it exceeds the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:
         raise _too_large(limit)
@@ -109,7 +109,7 @@ def _too_large(limit: int, *, hang_up: bool = False) -> Refusal:
 
 
 async def _use_up(session: AsyncSession, verified: Verified) -> None:
-    """Record the nonce; the database's key makes one of two equal requests fail, also across processes."""
+    """Record the nonce. The primary key makes one of two equal requests fail, also across processes."""
     session.add(UsedNonce(signer=verified.address, nonce=verified.nonce, expires_at=verified.expires_at))
     try:
         await session.flush()

@@ -1,4 +1,4 @@
-"""What the services ask the chain. `deepgrid.chain.client.Chain` is one."""
+"""The reads of the chain that the services need. `deepgrid.chain.client.Chain` implements them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ChainView(Protocol):
         ...
 
     async def constants(self) -> Constants:
-        """The figures that bind new jobs."""
+        """The constants that apply to new jobs."""
         ...
 
     async def balance(self, address: str) -> int:
-        """Credits of `address`, wei."""
+        """Credits of `address`, in wei."""
         ...

@@ -1,7 +1,7 @@
-"""Forgets what is no longer needed: definitions of jobs that are over, uploads nobody used, old logs.
+"""Deletes old data: definitions of jobs that are over, unused uploads, old logs, notices and nonces.
 
-Which jobs use a definition is read from the chain, not from requests: a job may wait for days
-before anybody asks for its definition.
+The chain says which jobs use a definition, not the requests: a job may wait for days before a provider
+requests its definition.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deepgrid.services.context import Context
 from deepgrid.services.database import Cursor, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Use, UsedNonce
 
 PAGE = 200
-REORGANISATION = 200  # so many of the last jobs are read again each round: the chain may have changed its mind
+REORGANISATION = 200  # jobs that each round reads again, because a reorganisation may have changed them
 DAY_S = 24 * 3600
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Retention:
-    """How long things are kept, in seconds."""
+    """How long data is kept, in seconds.
+
+    `unused_s`: uploads without a job. `cold_s`: definitions after all their jobs are over. `log_s`: logs and notices.
+    """
 
     unused_s: int = DAY_S
     cold_s: int = 300
@@ -37,22 +40,24 @@ class Retention:
 
 
 async def clean_up_for_ever(context: Context, retention: Retention, every_s: float) -> None:
-    """A round every `every_s` seconds; a failing round is tried again at the next."""
+    """Clean up every `every_s` seconds. A failed round is retried by the next one."""
     while True:
         try:
             await clean_up(context, retention)
         except GridError as error:
-            logger.warning("clean-up waits: %s", error.message)
+            logger.warning("clean-up failed, retrying in %.0f s: %s", every_s, error.message)
         except SQLAlchemyError as error:
-            logger.warning("clean-up waits: the database failed (%s)", type(error).__name__)
+            logger.warning(
+                "clean-up failed, retrying in %.0f s: the database failed (%s)", every_s, type(error).__name__
+            )
         await asyncio.sleep(every_s)
 
 
 async def clean_up(context: Context, retention: Retention) -> None:
-    """One round. Raises ChainError and what the database raises."""
+    """One round. Raises ChainError and SQLAlchemyError."""
     now = context.clock()
     await _forget_old(context, now, retention)
-    await _learn_uses(context)
+    await _record_uses(context)
     last = ""
     while True:
         async with context.database.read() as session:
@@ -79,7 +84,7 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
         await session.execute(delete(Definition).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon))
 
 
-async def _learn_uses(context: Context) -> None:
+async def _record_uses(context: Context) -> None:
     """Note which new jobs name a stored definition of their own customer."""
     newest = await context.chain.job_count()
     async with context.database.read() as session:
@@ -103,7 +108,7 @@ async def _own(session: AsyncSession, jobs: Sequence[Job]) -> list[tuple[str, Jo
 
 
 async def _forget_definitions(context: Context, rows: Sequence[Definition], now: int, retention: Retention) -> None:
-    """Delete contents whose jobs are all cold for a while, and whole rows that no job ever named."""
+    """Delete the contents whose jobs have all been cold for a while, and rows that no job names."""
     hashes = [row.definition_hash for row in rows]
     async with context.database.read() as session:
         uses = (await session.scalars(select(Use).where(Use.definition_hash.in_(hashes)))).all()
@@ -116,7 +121,7 @@ async def _forget_definitions(context: Context, rows: Sequence[Definition], now:
         async with context.database.write() as session:
             current = await session.get(Definition, row.definition_hash, with_for_update=True)
             if current is None or current.uploaded_at != row.uploaded_at:
-                continue  # uploaded again meanwhile: not for this round
+                continue  # uploaded again meanwhile; the next round decides
             if not used_by:
                 if now - current.uploaded_at > retention.unused_s:
                     await session.delete(current)
@@ -129,7 +134,7 @@ async def _forget_definitions(context: Context, rows: Sequence[Definition], now:
 
 
 async def _still_there(context: Context, job_ids: Sequence[int]) -> dict[int, Job]:
-    """Those of the jobs that the chain (still) has."""
+    """The jobs that the chain still has."""
     newest = await context.chain.job_count()
     wanted = [job_id for job_id in job_ids if job_id <= newest]
     return {job.id: job for job in await context.chain.jobs(wanted)} if wanted else {}

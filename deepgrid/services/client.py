@@ -1,8 +1,8 @@
-"""The services as customers, providers and the operator call them.
+"""The client of the services, for customers, providers and the operator.
 
-Every call is signed afresh. Raises ServiceError (transient) when a service cannot be reached or
-failed, AccessDenied when it refuses, NotFound for what it does not have, InputError for what it
-finds wrong in the request.
+Every request gets a fresh signature. All calls raise ServiceError (transient) when a service cannot be reached or
+fails, AccessDenied when it denies access, NotFound when it does not have the object, and InputError when the
+request is wrong.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ logger = logging.getLogger(__name__)
 TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 CLOCK_SLACK_S = 30.0
-MOST_AHEAD_S = 86400.0  # a service in wrong hands gets no signatures that are good for longer
+MOST_AHEAD_S = 86400.0  # a hostile service gets no signatures that are valid for longer
 UPLOADS_AT_ONCE = 16
-UPLOAD_PATIENCE_S = 300.0  # while the service asks to try again later
+UPLOAD_PATIENCE_S = 300.0  # how long an upload is retried while the service asks for retries
 
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Output of the claim made at `claimed_at`, up to `next_offset`; nothing follows if `final`."""
+    """Output of the claim made at `claimed_at`, up to `next_offset`. If `final`, the log is complete."""
 
     data: bytes = field(repr=False)
     next_offset: int
@@ -53,7 +53,7 @@ class LogChunk:
 
 
 class ServicesClient:
-    """One account's access to the services of one grid; closed by `async with` or `close`."""
+    """One account's access to the services of one grid. Close it by `async with` or `close`."""
 
     def __init__(
         self,
@@ -75,17 +75,17 @@ class ServicesClient:
                 next_step="Correct the URL in the address book or the provider block.",
             )
         where = urlsplit(base_url)
-        at_home = is_loopback(where.hostname or "")  # a proxy of the environment has no business there
-        # SSL_CERT_FILE may name an authority of one's own; to read certificates for http is 0.1 s for nothing
+        at_home = is_loopback(where.hostname or "")  # do not use a proxy of the environment there
+        # SSL_CERT_FILE may name a private authority. Plain http skips loading certificates, which takes 0.1 s.
         verify = httpx.create_ssl_context() if where.scheme == "https" else False
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self._upload_patience_s = upload_patience_s
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=verify)
-        self._ahead_s = 0.0  # of our clock, the service's
+        self._ahead_s = 0.0  # how far the service's clock is ahead of ours
 
     @classmethod
     def of(cls, book: AddressBook, account: LocalAccount, url: str = "") -> Self:
-        """The services of the grid of `book`, at `url` if that differs from here."""
+        """The services of the grid of `book`. `url` overrides the address in the book."""
         return cls(url or book.definitions_url, account, book.chain_id, book.meta_scheduler)
 
     async def __aenter__(self) -> Self:
@@ -98,22 +98,22 @@ class ServicesClient:
         await self._http.aclose()
 
     async def health(self) -> None:
-        """Raise ServiceError when the service does not answer or its store is down, ConfigurationError when it is
-        that of another grid."""
+        """Raise ServiceError when the service or its store does not answer, ConfigurationError when it serves
+        another grid."""
         answer = parsed(messages.Health, await self._call("GET", "/v1/health"))
         if (answer.chain_id, answer.meta_scheduler.lower()) != (
             self._domain.chain_id,
             self._domain.verifying_contract.lower(),
         ):
             raise ConfigurationError(
-                f"The services at {self._base} are those of another grid, on chain {answer.chain_id}.",
+                f"The services at {self._base} serve another grid, on chain {answer.chain_id}.",
                 next_step="Correct the services' URL in the address book or the provider block.",
             )
 
     async def upload(self, job: Definition) -> str:
         """Store a definition; returns its hash. The salt, and so the hash, is new each time.
 
-        Where uploads wait for one another, the upload is tried again for some minutes.
+        The upload is retried for some minutes while the service is busy with other uploads.
         """
         salt, content = secrets.token_bytes(32), canonical(job)
         definition_hash = hash_definition(salt, content)
@@ -123,7 +123,7 @@ class ServicesClient:
         return definition_hash
 
     async def _put_patiently(self, path: str, body: bytes) -> None:
-        """Repeat the request while the service says when to come back."""
+        """Retry the request while the service asks for a retry."""
         deadline = time.monotonic() + self._upload_patience_s
         while True:
             answer = await self._send("PUT", path, body)
@@ -131,32 +131,32 @@ class ServicesClient:
             if pause_s is None or time.monotonic() + pause_s > deadline:
                 checked(answer)
                 return
-            await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # not all at the same time
+            await asyncio.sleep(pause_s * random.uniform(1.0, 1.5))  # jitter
 
     async def fetch_definition(self, job_id: int, definition_hash: str) -> Definition:
         """The definition of a job that this account has claimed, verified against the hash on chain.
 
-        Raises AccessDenied also when the service answers with another definition than the hash names.
+        Raises AccessDenied also when the service answers with a definition that has another hash.
         """
         key = PrivateKey()
         try:
             body = messages.ReleaseRequest(location_hash=definition_hash, public_key=key.public_key.format().hex())
         except ValidationError:
-            raise InputError(f"Job {job_id} names no definition of this grid's kind.") from None
+            raise InputError(f"Job {job_id} names no definition of this grid's format.") from None
         answer = await self._call("POST", f"/v1/jobs/{job_id}/definition", body)
         sealed = parsed(messages.Released, answer).sealed
         return opened(key.secret, sealed, definition_hash)
 
     async def releases(self, definition_hash: str) -> list[Release]:
-        """Who fetched this account's definition, in order."""
+        """The releases of this account's definition, in order."""
         return parsed(
             messages.Releases, await self._call("GET", f"/v1/definitions/{definition_hash}/releases")
         ).releases
 
     async def push_log(self, job_id: int, offset: int, data: bytes, *, final: bool = False) -> int:
-        """Append output of a job from `offset` on; returns the offset that the service expects next.
+        """Append output of a job from `offset` on. Returns the offset that the service expects next.
 
-        That is where it stands, whether it took the data, had it already, or saw a gap before it.
+        The service may have stored the data, had it already, or refused it because of a gap before it.
         """
         expected = offset
         step = messages.MAX_LOG_CHUNK_BYTES
@@ -175,7 +175,7 @@ class ServicesClient:
         return expected
 
     async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
-        """Output of this account's job from `offset` on; waits up to `wait_s` (25 at most) for some.
+        """Output of this account's job from `offset` on. Waits up to `wait_s` (at most 25) for new output.
 
         When another provider claims the job, `claimed_at` changes and the output begins anew at offset 0.
         """
@@ -190,7 +190,7 @@ class ServicesClient:
             raise nonsense() from None
 
     async def post_notice(self, job_id: int, kind: str, text: str) -> None:
-        """Publish a remark on a job's scheduling: one line, cut where it is too long."""
+        """Publish a remark on a job's scheduling, on one line. A long text is truncated."""
         try:
             body = messages.NoticeText(kind=kind, text=text[: messages.MAX_NOTICE_CHARS])
         except ValidationError:
@@ -198,14 +198,14 @@ class ServicesClient:
         await self._call("POST", f"/v1/jobs/{job_id}/notices", body)
 
     async def notices(self, job_id: int) -> list[Notice]:
-        """What was said on a job's scheduling, oldest first."""
+        """The remarks on a job's scheduling, oldest first."""
         return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
         return checked(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
 
     async def _send(self, method: str, path: str, body: bytes) -> Answer:
-        """One signed request, and another one by the service's clock if ours was what it refused."""
+        """Send a signed request. If the service refused our time, send another one with its time."""
         signed_ahead_s = self._ahead_s
         answer = await self._exchange(method, path, body)
         if answer.status == 401 and await self._is_clock_off(signed_ahead_s):
@@ -213,21 +213,23 @@ class ServicesClient:
         return answer
 
     async def _is_clock_off(self, signed_ahead_s: float) -> bool:
-        """Whether a request signed so far ahead of our clock had a wrong time; the service's is taken over then.
+        """Whether a request signed this far ahead of our clock had a wrong time. If so, use the service's clock.
 
-        False also when it is too far off to be believed. Requests side by side may find the same, each for itself.
+        False also when the service's time is too far off to be plausible. Concurrent requests may each find this.
         """
         answer = parsed(messages.Health, checked(await self._exchange("GET", "/v1/health", b"")))
         ahead_s = answer.time - time.time()
         if abs(ahead_s - signed_ahead_s) < CLOCK_SLACK_S or abs(ahead_s) > MOST_AHEAD_S:
             return False
         if abs(ahead_s - self._ahead_s) >= CLOCK_SLACK_S:
-            logger.warning("this machine's clock is %.0f s off that of the grid's services", -ahead_s)
+            logger.warning(
+                "this machine's clock differs by %.0f s from that of the grid's services; using theirs", -ahead_s
+            )
         self._ahead_s = ahead_s
         return True
 
     async def _exchange(self, method: str, path: str, body: bytes) -> Answer:
-        """The answer is read up to a bound, as the service may be in wrong hands."""
+        """Send one request. The size of the answer is limited, because the service may be hostile."""
         headers = sign(self._account, self._domain, method, path, body, int(time.time() + self._ahead_s))
         try:
             async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:

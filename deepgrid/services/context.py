@@ -1,4 +1,4 @@
-"""What every handler of the services works with, and how it refuses."""
+"""The context of every request handler: the parts of the service, and cached chain reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JobId = Annotated[int, Path(ge=1, lt=2**63)]
 
 
 class Changes:
-    """Wakes those of this process that wait for a job's log."""
+    """Wakes the readers of this process that wait for a job's log."""
 
     def __init__(self) -> None:
         self._watchers: dict[int, set[asyncio.Event]] = {}
@@ -36,7 +36,7 @@ class Changes:
 
     @contextmanager
     def watch(self, job_id: int) -> Iterator[asyncio.Event]:
-        """An event that is set whenever the job's log changes; clear it before looking."""
+        """An event that is set whenever the job's log changes. Clear it before reading the log."""
         event = asyncio.Event()
         self._watchers.setdefault(job_id, set()).add(event)
         try:
@@ -60,7 +60,7 @@ class Context:
     admission: Admission
     checks: ScriptChecks
     changes: Changes = field(default_factory=Changes)
-    _minimum: tuple[int, int] | None = None  # the contract's, and until when it is taken for right
+    _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""
@@ -72,7 +72,7 @@ class Context:
             raise chain_is_silent() from None
 
     async def minimum_wei(self) -> int:
-        """The least that a job locks, at most a minute old. Refuses with 503."""
+        """The minimum that a job must lock, cached for a minute. Refuses with 503."""
         if self._minimum is None or self._minimum[1] < self.clock():
             try:
                 found = (await self.chain.constants()).minimum_wei

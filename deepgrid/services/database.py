@@ -1,4 +1,4 @@
-"""The services' store: its tables, on a SQLite file or in PostgreSQL.
+"""The services' store: tables in a SQLite file or in PostgreSQL.
 
 Columns named `sealed` are encrypted. Times are unix seconds, offsets and sizes bytes.
 """
@@ -24,13 +24,13 @@ DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "po
 
 
 class Table(DeclarativeBase):
-    """Base of the tables. Their names start with `grid_`, so that they can live beside others."""
+    """Base of the tables. Their names start with `grid_`, so they can share a database with other tables."""
 
     type_annotation_map = {int: BigInteger, str: String, bytes: LargeBinary}  # noqa: RUF012 - SQLAlchemy's way
 
 
 class UsedNonce(Table):
-    """A request that was accepted, kept until it would be too old anyway."""
+    """The nonce of an accepted request, kept until the request expires."""
 
     __tablename__ = "grid_nonce"
     signer: Mapped[str] = mapped_column(primary_key=True)
@@ -39,7 +39,7 @@ class UsedNonce(Table):
 
 
 class Definition(Table):
-    """A job definition; `sealed` is gone once its jobs are over. Never change the uploader."""
+    """A job definition. `sealed` becomes null once its jobs are over. The uploader never changes."""
 
     __tablename__ = "grid_definition"
     definition_hash: Mapped[str] = mapped_column("location_hash", primary_key=True)
@@ -51,7 +51,7 @@ class Definition(Table):
 
 
 class Use(Table):
-    """A job of the uploader that names the definition, as last seen on chain."""
+    """A job of the uploader that names the definition on chain."""
 
     __tablename__ = "grid_use"
     definition_hash: Mapped[str] = mapped_column("location_hash", primary_key=True)
@@ -59,7 +59,7 @@ class Use(Table):
 
 
 class ReleaseRecord(Table):
-    """A definition was handed to a provider."""
+    """A release of a definition to a provider."""
 
     __tablename__ = "grid_release"
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
@@ -70,7 +70,7 @@ class ReleaseRecord(Table):
 
 
 class Log(Table):
-    """The output of one claim of a job; `size` is what was received, also beyond what is kept."""
+    """The output of one claim of a job. `size` counts all received bytes, also those that were dropped."""
 
     __tablename__ = "grid_log"
     job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -100,7 +100,7 @@ class NoticeRecord(Table):
 
 
 class Cursor(Table):
-    """How far something was read, by name."""
+    """How far a named reader has read."""
 
     __tablename__ = "grid_cursor"
     name: Mapped[str] = mapped_column(primary_key=True)
@@ -108,21 +108,21 @@ class Cursor(Table):
 
 
 class Database:
-    """Sessions on the store. Errors of the driver never show the values of a statement."""
+    """Sessions of the store. Driver errors never show the values of a statement."""
 
     def __init__(self, url: str) -> None:
         parsed = _with_driver(url)
         self._one_writer: asyncio.Lock | None = None
         if parsed.get_backend_name() == "sqlite":
             _private_file(parsed)
-            self._one_writer = asyncio.Lock()  # SQLite fails a second writer instead of letting it wait its turn
+            self._one_writer = asyncio.Lock()  # a second writer of SQLite would fail instead of waiting
         self._engine = create_async_engine(parsed, hide_parameters=True, pool_pre_ping=self._one_writer is None)
         if self._one_writer:
             event.listen(self._engine.sync_engine, "connect", _sqlite_settings)
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
 
     async def create_tables(self) -> None:
-        """Make what is missing. Raises ConfigurationError when the database cannot be used."""
+        """Create missing tables. Raises ConfigurationError when the database cannot be used."""
         try:
             async with self._engine.begin() as connection:
                 await connection.run_sync(Table.metadata.create_all)
@@ -136,7 +136,7 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """A transaction: committed at the end, rolled back on an exception."""
+        """A transaction. It is committed at the end and rolled back on an exception."""
         async with self._one_writer or nullcontext(), self._sessions.begin() as session:
             yield session
 

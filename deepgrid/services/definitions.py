@@ -1,7 +1,7 @@
-"""The Job Definition service: keeps what customers upload, hands it to who may run it.
+"""The Job Definition service: stores definitions, and releases each to the provider of its job.
 
-A definition is released only while the chain says that the job is scheduled or running at the
-asking provider, that the job names this definition, and that the job's customer uploaded it.
+A release needs three facts on chain: the job is scheduled or running at the provider, the job names the
+definition, and the job's customer uploaded it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from deepgrid.services.messages import DefinitionHash, Release, Released, Releas
 from deepgrid.services.refusal import Refusal
 from deepgrid.workflow import hash_definition
 
-MOST_RELEASES = 1000  # told in one answer
-MOST_RELEASES_OF_JOB = 20  # recorded for one provider
+MOST_RELEASES = 1000  # in one answer
+MOST_RELEASES_OF_JOB = 20  # recorded per provider
 
 router = APIRouter()
 HashInPath = Annotated[DefinitionHash, Path(alias="name")]
@@ -32,7 +32,7 @@ HashInPath = Annotated[DefinitionHash, Path(alias="name")]
 
 @router.put("/v1/definitions/{name}", status_code=204)
 async def upload(definition_hash: HashInPath, request: SignedUpload, context: Services) -> Response:
-    """Store a definition under its hash; the same upload again changes nothing."""
+    """Store a definition under its hash. A repeated upload changes nothing."""
     message = Upload.model_validate_json(request.body)
     content = message.definition.encode()
     salt = bytes.fromhex(message.salt)
@@ -50,7 +50,7 @@ async def upload(definition_hash: HashInPath, request: SignedUpload, context: Se
 
 @router.post("/v1/jobs/{job_id}/definition")
 async def release(job_id: JobId, request: SignedSmall, context: Services) -> Released:
-    """Hand the job's definition to its provider, encrypted to the key in the request."""
+    """Release the job's definition to its provider, encrypted to the key in the request."""
     message = ReleaseRequest.model_validate_json(request.body)
     request.look_up()
     job = await _job_at(context, job_id, request.address)
@@ -71,7 +71,7 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
 
 @router.get("/v1/definitions/{name}/releases")
 async def releases(definition_hash: HashInPath, request: SignedEmpty, context: Services) -> Releases:
-    """Who fetched a definition, for its uploader."""
+    """The releases of a definition, for its uploader."""
     async with context.database.read() as session:
         row = await session.get(Definition, definition_hash)
         if row is None or row.uploader != request.address:
@@ -86,7 +86,7 @@ async def releases(definition_hash: HashInPath, request: SignedEmpty, context: S
 
 
 async def _require_credits(context: Context, address: str) -> None:
-    """Storage and checking cost the operator: only who could submit a job may use them."""
+    """Refuse signers who cannot pay for a job, because storage and checks cost the operator."""
     least = max(1, await context.minimum_wei())
     try:
         if await context.chain.balance(address) < least:
@@ -100,7 +100,7 @@ async def _store(
 ) -> None:
     row = await session.get(Definition, definition_hash, with_for_update=True)
     if row is not None and row.uploader != uploader:
-        raise Refusal(403, "somebody else uploaded this definition")
+        raise Refusal(403, "another customer uploaded this definition")
     if row is None or row.sealed is None:
         own = select(func.count()).where(Definition.uploader == uploader, Definition.sealed.is_not(None))
         most = context.admission.limits.definitions_per_customer
@@ -113,7 +113,7 @@ async def _store(
 
 
 async def _record(session: AsyncSession, definition_hash: str, job_id: int, provider: str, now: int) -> None:
-    """Note a release. Of very many for one job to one provider the last record stands for all further ones."""
+    """Record a release. Beyond a limit per job and provider, only the time of the last record is updated."""
     record = {"definition_hash": definition_hash, "job_id": job_id, "provider": provider}
     known = (await session.scalars(select(ReleaseRecord).filter_by(**record).order_by(ReleaseRecord.id))).all()
     if len(known) < MOST_RELEASES_OF_JOB:
@@ -125,7 +125,7 @@ async def _record(session: AsyncSession, definition_hash: str, job_id: int, prov
 async def _job_at(context: Context, job_id: int, provider: str) -> ChainJob:
     """The job, if it is scheduled or running at this provider.
 
-    A claim that this service's node has not seen yet is answered with 425: ask again.
+    A claim that this service's node has not seen yet is refused with 425, so that the provider retries.
     """
     too_early = Refusal(425, f"job {job_id} is not claimed, as far as this service's node knows")
     try:

@@ -1,6 +1,6 @@
 """The log service: a job's provider appends by offset, its customer reads by offset.
 
-A log belongs to one claim of a job, so that a second provider's output never mixes with the first's.
+A log belongs to one claim of a job, so outputs of different providers never mix.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from deepgrid.services.database import Definition, Log, LogChunk
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
 from deepgrid.services.refusal import Refusal
 
-LOOK_AGAIN_S = 2.0  # while a reader waits: for chunks that another process took, and for the job's end
-LATE_OUTPUT_S = 30  # a provider ships what is left after it reported the end
+LOOK_AGAIN_S = 2.0  # while a reader waits; finds chunks that another process stored, and the job's end
+LATE_OUTPUT_S = 30  # a provider may send the rest of the output after it has reported the end
 
 router = APIRouter()
 Offset = Annotated[int, Query(ge=0, lt=2**53)]
@@ -32,7 +32,7 @@ Offset = Annotated[int, Query(ge=0, lt=2**53)]
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What a reader gets: bytes from its offset on, and whether there will be no more."""
+    """Output for a reader: bytes from its offset on, and whether the log is complete."""
 
     data: bytes
     next_offset: int
@@ -51,7 +51,7 @@ class Excerpt:
 async def append(
     job_id: JobId, request: SignedChunk, context: Services, offset: Offset, final: bool = False
 ) -> Appended:
-    """Append output from `offset` on; what is there already is skipped, a gap is refused with 409."""
+    """Append output from `offset` on. Bytes that are stored already are skipped. A gap is refused with 409."""
     request.look_up()
     job = await context.job(job_id)
     if job.provider != request.address or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
@@ -71,7 +71,7 @@ async def read(
     offset: Offset = 0,
     wait: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0,
 ) -> Response:
-    """Output from `offset` on; where there is none yet, waits up to `wait` seconds for some, or for the end."""
+    """Output from `offset` on. If there is none yet, wait up to `wait` seconds for output or for the end."""
     request.look_up()
     excerpt = await _look(context, job_id, request.address, offset)
     await request.accept()
@@ -82,7 +82,7 @@ async def read(
 
 
 async def _look(context: Context, job_id: int, reader: str, offset: int) -> Excerpt:
-    """What is there now, for the job's customer."""
+    """The output that is stored now, for the job's customer."""
     job = await context.job(job_id)
     if job.customer != reader:
         raise Refusal(403, f"only its customer reads the log of job {job_id}")
@@ -90,7 +90,7 @@ async def _look(context: Context, job_id: int, reader: str, offset: int) -> Exce
 
 
 async def _wait(context: Context, job_id: int, reader: str, offset: int, wait_s: float) -> Excerpt:
-    """What is there once there is something, or the time is over."""
+    """Wait until there is output, the log ends, or the time is over."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     with context.changes.watch(job_id) as changed:
@@ -106,16 +106,18 @@ async def _wait(context: Context, job_id: int, reader: str, offset: int, wait_s:
 
 @contextlib.contextmanager
 def _followers(context: Context, source: str, job_id: int) -> Iterator[None]:
-    """Counts a reader who waits. Refuses with 429 where too many do."""
+    """Count a waiting reader. Refuses with 429 if there are too many."""
     admission = context.admission
     with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(str(job_id)) as other:
         if not (one and other):
-            raise Refusal(429, f"too many wait for the output of job {job_id}, or at your address", retry_after_s=2)
+            raise Refusal(
+                429, f"too many requests wait for the output of job {job_id}, or from your address", retry_after_s=2
+            )
         yield
 
 
 async def _append(context: Context, session: AsyncSession, job: Job, offset: int, data: bytes, final: bool) -> int:
-    """Store what is new of `data`; returns the log's size."""
+    """Store the new part of `data`. Returns the log's size."""
     key = (job.id, job.claimed_at)
     log = await session.get(Log, key, with_for_update=True)
     if log is None:
@@ -146,7 +148,7 @@ async def _excerpt(context: Context, job: Job, offset: int) -> Excerpt:
 
 
 async def _bytes(context: Context, session: AsyncSession, job: Job, offset: int) -> bytes:
-    """Kept bytes from `offset` on, one answer full at most."""
+    """Stored bytes from `offset` on, at most one full answer."""
     chunks = await session.stream_scalars(
         select(LogChunk)
         .where(
@@ -168,7 +170,7 @@ async def _bytes(context: Context, session: AsyncSession, job: Job, offset: int)
 
 
 async def _is_over(context: Context, session: AsyncSession, job: Job, log: Log | None) -> bool:
-    """Whether nothing will be appended any more."""
+    """Whether the log is complete."""
     if log is not None and log.final:
         return True
     if job.status.hot:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 
-MAX_UPLOAD_BODY_BYTES = 2 * MAX_DEFINITION_BYTES + 1024  # JSON inside a JSON string grows by its escapes
+MAX_UPLOAD_BODY_BYTES = 2 * MAX_DEFINITION_BYTES + 1024  # the escapes of a JSON string can double its size
 MAX_SMALL_BODY_BYTES = 8 * 1024
 MAX_LOG_CHUNK_BYTES = 1024 * 1024
 MAX_NOTICE_CHARS = 500
@@ -18,20 +18,20 @@ DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Message(BaseModel):
-    """A body. Its complaints do not repeat what was in it."""
+    """A body. Validation errors do not repeat its content."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class Upload(Message):
-    """A definition in canonical form, with the salt of its name (hex of 32 bytes)."""
+    """A definition in canonical form, with the salt of its hash (hex of 32 bytes)."""
 
     salt: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] = Field(repr=False)
     definition: str = Field(repr=False)
 
 
 class ReleaseRequest(Message):
-    """Asks for a definition; `public_key` is a fresh secp256k1 key, compressed, hex."""
+    """Request for a definition. `public_key` is a fresh secp256k1 key, compressed, in hex."""
 
     definition_hash: DefinitionHash = Field(alias="location_hash")
     public_key: Annotated[str, StringConstraints(pattern=r"^0[23][0-9a-f]{64}$")]
@@ -44,7 +44,7 @@ class Released(Message):
 
 
 class Release(Message):
-    """Who fetched a definition, for which job, when (unix seconds)."""
+    """One release of a definition: the provider, the job, and the time (unix seconds)."""
 
     provider: str
     job_id: int
@@ -56,7 +56,7 @@ class Releases(Message):
 
 
 class NoticeText(Message):
-    """A remark on a job's scheduling, one line; `kind` is a word such as `waiting`, `assigned`, `refused`."""
+    """A remark on a job's scheduling, on one line. `kind` is a word such as `waiting`, `assigned` or `refused`."""
 
     kind: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z-]{0,31}$")]
     text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NOTICE_CHARS)]
@@ -64,7 +64,7 @@ class NoticeText(Message):
     @field_validator("text")
     @classmethod
     def _one_line(cls, text: str) -> str:
-        """Terminals of customers show this: no control characters, no line ends."""
+        """Remove control characters and line ends, because customers' terminals show the text."""
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         if not line:
             raise ValueError("says nothing")
@@ -72,14 +72,14 @@ class NoticeText(Message):
 
 
 class Notice(NoticeText):
-    """A remark as published; `author` is the address that signed it, `at` unix seconds."""
+    """A published remark. `author` is the address that signed it, `at` is unix seconds."""
 
     author: str
     at: int
 
 
 class Health(Message):
-    """That the service works, and which grid it serves; `time` is its clock, unix seconds."""
+    """The service works and serves this grid. `time` is its clock in unix seconds."""
 
     status: str
     chain_id: int
@@ -92,13 +92,13 @@ class Notices(Message):
 
 
 class Appended(Message):
-    """The log's length in bytes: where the next chunk has to begin."""
+    """Length of the log in bytes. The next chunk must begin there."""
 
     next_offset: int
 
 
 class Fault(BaseModel):
-    """Body of every refusal; `next_offset` only where a log chunk left a gap."""
+    """Body of every refusal. `next_offset` is set only for a log chunk that leaves a gap."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -1,4 +1,4 @@
-"""Notices: why a job waits, why a cluster was chosen or refused it. Public, as the chain is."""
+"""Notices: why a job waits, why a cluster was chosen, why a cluster refused the job. Public, like the chain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter()
 
 @router.post("/v1/jobs/{job_id}/notices", status_code=204)
 async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
-    """Add a notice, unless the author's last one on this job said the same."""
+    """Add a notice, unless it repeats the author's last notice on this job."""
     notice = NoticeText.model_validate_json(request.body)
     request.look_up()
     job = await context.job(job_id)
@@ -43,7 +43,7 @@ async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
 
 @router.get("/v1/jobs/{job_id}/notices")
 async def notices(job_id: JobId, context: Services) -> Notices:
-    """All notices on a job, oldest first; none for a job that nobody spoke of."""
+    """All notices on a job, oldest first."""
     async with context.database.read() as session:
         wanted = select(NoticeRecord).where(NoticeRecord.job_id == job_id).order_by(NoticeRecord.id)
         found = (await session.scalars(wanted)).all()

@@ -1,8 +1,8 @@
-"""How a request to the grid's services is signed, and how that is checked.
+"""Signs requests to the grid's services, and checks signatures.
 
-A request carries an EIP-712 signature of its method, path with query, body hash, time and a nonce,
-in the domain of one grid (chain id and MetaScheduler), so that it cannot be forged, changed, used
-twice, kept for later or sent to another grid. `docs/reference/protocol.md` fixes the format.
+A request has an EIP-712 signature of its method, path with query, body hash, time and a nonce, in the domain of
+one grid (chain id and MetaScheduler). So it cannot be forged, changed, replayed, kept for later or sent to another
+grid. `docs/reference/protocol.md` defines the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eth_utils.address import is_address, to_checksum_address
 from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 
-WINDOW_S = 300  # how far a request's time may be from the service's clock, either way
+WINDOW_S = 300  # most difference between a request's time and the service's clock
 
 ADDRESS_HEADER = "X-Grid-Address"
 ISSUED_AT_HEADER = "X-Grid-Issued-At"
@@ -46,7 +46,7 @@ _SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The grid that a signature is for."""
+    """The grid for which a signature is valid."""
 
     chain_id: int
     verifying_contract: str
@@ -62,7 +62,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Who signed a request. `nonce` must be new for this signer until `expires_at` (unix seconds)."""
+    """The signer of a request. `nonce` must be unused by this signer until `expires_at` (unix seconds)."""
 
     address: str
     nonce: bytes
@@ -70,11 +70,11 @@ class Verified:
 
 
 class BadRequestSignature(Exception):
-    """The request is not signed, or not properly; the text says in what way, fit for the caller."""
+    """The request has no valid signature. The text tells the caller why."""
 
 
 def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: bytes, now: int) -> dict[str, str]:
-    """Headers that sign a request of this moment, with a fresh nonce; `path` includes the query."""
+    """Headers that sign a request at `now` (unix seconds), with a fresh nonce. `path` includes the query."""
     nonce = secrets.token_bytes(32)
     signed = account.sign_message(_message(domain, method, path, body, now, nonce))
     return {
@@ -86,12 +86,12 @@ def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: by
 
 
 def require_form(headers: Mapping[str, str], now: int) -> None:
-    """Raise BadRequestSignature for headers that no body could make right: one is missing, malformed or too old."""
+    """Raise BadRequestSignature if a header is missing, malformed or too old, whatever the body is."""
     _parsed_headers(headers, now)
 
 
 def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping[str, str], now: int) -> Verified:
-    """Who signed this request. Raises BadRequestSignature; the nonce is the caller's to check."""
+    """The signer of this request. Raises BadRequestSignature. The caller checks the nonce."""
     address, issued_at, nonce, signature = _parsed_headers(headers, now)
     signer = _signer(_message(domain, method, path, body, issued_at, nonce), signature)
     if signer != to_checksum_address(address):
@@ -100,7 +100,7 @@ def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping
 
 
 def _parsed_headers(headers: Mapping[str, str], now: int) -> tuple[str, int, bytes, bytes]:
-    """Address, time, nonce and signature, as far as they can be judged without the body."""
+    """Address, time, nonce and signature, checked as far as possible without the body."""
     address = _header(headers, ADDRESS_HEADER)
     issued_at = int(_header(headers, ISSUED_AT_HEADER, _TIME))
     nonce = bytes.fromhex(_header(headers, NONCE_HEADER, _NONCE)[2:])
@@ -127,7 +127,7 @@ def _signer(message: SignableMessage, signature: bytes) -> str:
 
 
 def _require_canonical(signature: bytes) -> None:
-    """The twin of a signature with the other s is refused, it is not its owner's."""
+    """Refuse malleable signatures: the twin of a signature, with the other s, was not made by the signer."""
     r, s, v = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big"), signature[64]
     if not (0 < r < _CURVE_ORDER and 0 < s <= _CURVE_ORDER // 2 and v in (27, 28)):
         raise BadRequestSignature("the signature is malformed")

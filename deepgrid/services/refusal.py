@@ -1,4 +1,4 @@
-"""How the services refuse a request."""
+"""The exception by which handlers refuse a request."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 class Refusal(Exception):
     """An answer other than success: status, a sentence, and further fields of the body.
 
-    `hang_up` closes the connection instead of taking the rest of an endless body. `retry_after_s`
-    tells the client that the same request may succeed later, and when to try.
+    `hang_up` closes the connection instead of reading the rest of an endless body. `retry_after_s`
+    tells the client when to retry the same request.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A last look at a rendered script by bash and shellcheck, before anybody runs it."""
+"""Checks rendered batch scripts with bash and shellcheck before they run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IN_BACKGROUND = ("nice", "-n", "19")
 
 @dataclass(frozen=True)
 class CheckLimits:
-    """Bounds on each checker of one script: processor time, and time on a machine that is busy with other things."""
+    """Limits on each checker of one script: CPU time, and elapsed time on a busy machine."""
 
     processor_s: int = 10
     within_s: float = 20.0
@@ -26,11 +26,10 @@ DEFAULT_LIMITS = CheckLimits()
 
 
 def check_script(text: str, *, in_background: bool = False, limits: CheckLimits = DEFAULT_LIMITS) -> None:
-    """Check the script's grammar, and with shellcheck (where installed) its sense at warning level.
+    """Check the script's grammar with bash and, where it is installed, warnings of shellcheck.
 
-    `in_background` gives the machine's other work precedence.
-    Raises InputError that names lines and rules, never the script's text; ServiceError when a
-    checker does not answer in time.
+    `in_background` runs the checkers at low priority. Raises InputError with lines and rules, never with the
+    script's text; ServiceError when a checker does not answer in time.
     """
     check_grammar(text, in_background=in_background, limits=limits)
     content = text.encode()
@@ -44,19 +43,19 @@ def check_script(text: str, *, in_background: bool = False, limits: CheckLimits 
 
 
 def check_grammar(text: str, *, in_background: bool = False, limits: CheckLimits = DEFAULT_LIMITS) -> None:
-    """The quick half of it: that the script is valid bash, and not too large. Raises as `check_script`."""
+    """The quick part of `check_script`: the script is valid bash and not too large. Raises the same errors."""
     content = text.encode()
     if len(content) >= MAX_SCRIPT_BYTES:
-        raise InputError(f"the batch script is not smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
+        raise InputError(f"the batch script must be smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
     if _run(["bash", "--norc", "--noprofile", "-n"], content, in_background, limits).returncode != 0:
         raise InputError("the batch script is not valid bash")
 
 
 def require_shellcheck() -> None:
-    """Raise ConfigurationError where scripts would pass with only half a look."""
+    """Raise ConfigurationError if shellcheck is not installed."""
     if shutil.which("shellcheck") is None:
         raise ConfigurationError(
-            "shellcheck is not installed, and every script is checked by it before a job is taken.",
+            "shellcheck is not installed; it must check every script before a job is accepted.",
             next_step="Install the package shellcheck.",
         )
 

@@ -1,4 +1,4 @@
-"""Runs the services until they are told to stop: what `dps services serve` does."""
+"""Runs the services until a signal stops them (`dps services serve`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.protocol import Domain
 from deepgrid.services.script_check import require_shellcheck
 
-STOP_WITHIN_S = 3  # readers that wait for a log are cut off then; they ask again
+STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry
 BACKLOG = 512
 
 logger = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 async def serve(settings: ServicesSettings) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
 
-    Raises ConfigurationError (the book, the database, the secret file, the port, the certificate, clear text to the
-    outside, no shellcheck) and ChainError.
+    Raises ConfigurationError (address book, database, secret file, port, certificate, clear text to other machines,
+    missing shellcheck) and ChainError.
     """
     require_shellcheck()
     _require_secrecy(settings)
@@ -54,7 +54,7 @@ async def serve(settings: ServicesSettings) -> None:
 
 @contextlib.asynccontextmanager
 async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSettings) -> AsyncIterator[str]:
-    """Serve `app` while the context lasts; gives its URL. Port 0 takes a free one."""
+    """Serve `app` while the context lasts, and yield its URL. Port 0 takes a free port."""
     proxies, limits, host = Proxies(settings.trusted_proxies), settings.limits, settings.host
     config = uvicorn.Config(
         app, lifespan="off", log_config=None, server_header=False, ws="none",
@@ -75,9 +75,9 @@ async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSetti
 
 
 class _Server(uvicorn.Server):
-    """uvicorn that takes connections within bounds, also those still in their TLS handshake.
+    """uvicorn with limits on connections, also on those in their TLS handshake.
 
-    Its signal handlers are left out: they would end the process before its store is closed.
+    uvicorn's signal handlers are left out, because they would end the process before its store is closed.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections, limits: Limits) -> None:
@@ -100,7 +100,7 @@ class _Server(uvicorn.Server):
             task.cancel()
         await asyncio.gather(*self._accepting, *self._opening, return_exceptions=True)
         await super().shutdown(sockets)
-        if self.server_state.tasks:  # cancelled by now; their store is closed next, and must not be in use then
+        if self.server_state.tasks:  # these are cancelled now, and must end before their store is closed
             await asyncio.wait(self.server_state.tasks, timeout=STOP_WITHIN_S)
 
     async def _accept(self, listener: socket.socket) -> None:
@@ -108,8 +108,8 @@ class _Server(uvicorn.Server):
         while True:
             try:
                 accepted, peer = await loop.sock_accept(listener)
-            except OSError as error:  # the peer is gone already, or too many files are open
-                logger.warning("a connection could not be taken: %s", error.strerror)
+            except OSError as error:  # the peer is gone, or too many files are open
+                logger.warning("a connection could not be accepted: %s", error.strerror)
                 await asyncio.sleep(0.1)
                 continue
             connection = self._open.enter(peer[0])
@@ -122,7 +122,7 @@ class _Server(uvicorn.Server):
             task.add_done_callback(self._opening.discard)
 
     async def _talk(self, accepted: socket.socket, connection: Connection) -> None:
-        """Hand the connection to its protocol, after the TLS handshake if there is one."""
+        """Pass the connection to its protocol, after the TLS handshake if there is one."""
         timeouts = {"ssl_handshake_timeout": self._limits.head_within_s} if self.config.ssl else {}
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -152,11 +152,11 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _require_secrecy(settings: ServicesSettings) -> None:
-    """Definitions hold secrets: they are not taken in clear text from other machines."""
+    """Refuse to accept definitions, which hold secrets, in clear text from other machines."""
     if settings.tls_cert or settings.trusted_proxies or settings.allow_plain_http or is_loopback(settings.host):
         return
     raise ConfigurationError(
-        f"At {settings.host} the services would take secrets in clear text.",
+        f"At {settings.host} the services would receive secrets in clear text.",
         next_step="Give --tls-cert and --tls-key, or --trusted-proxy for a proxy that does TLS in front.",
     )
 
@@ -175,7 +175,7 @@ def _tls_of(settings: ServicesSettings) -> ssl.SSLContext | None:
     try:
         if key.stat().st_mode & stat.S_IRWXO:
             raise ConfigurationError(f"Others may read the TLS key {key}.", next_step=f"Run `chmod o= {key}`.")
-        context.load_cert_chain(certificate, key, password="")  # an encrypted key is refused, not asked for
+        context.load_cert_chain(certificate, key, password="")  # an encrypted key is refused, without a prompt
     except OSError as error:  # ssl.SSLError is one
         reason = error.strerror or "it is not a PEM certificate with its key"
         raise ConfigurationError(f"The TLS certificate {certificate} and key {key} cannot be used: {reason}.") from None

@@ -1,4 +1,4 @@
-"""Encryption at rest: what the database holds of customers is unreadable without the key file."""
+"""Encryption at rest: customers' data in the database is unreadable without the key file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from deepgrid.errors import ConfigurationError
 
 
 class Vault:
-    """Seals and opens bytes with the one key of this service."""
+    """Encrypts and decrypts bytes with the key of this service."""
 
     def __init__(self, key: bytes) -> None:
         self._fernet = Fernet(key)
 
     @classmethod
     def open(cls, path: Path) -> Vault:
-        """The vault of a key file, which is made (0600) when there is none.
+        """Open the vault of a key file. A missing file is created (mode 0600).
 
-        Raises ConfigurationError when others may read the file, or it is not such a key.
+        Raises ConfigurationError when others may read the file, or when it does not hold a key.
         """
         if not path.exists():
             _create(path)
@@ -46,7 +46,7 @@ class Vault:
         return self._fernet.encrypt(content)
 
     def unseal(self, sealed: bytes) -> bytes:
-        """The content. Raises ConfigurationError when it was sealed with another key, or changed."""
+        """Decrypt. Raises ConfigurationError when the data was changed, or sealed with another key."""
         try:
             return self._fernet.decrypt(sealed)
         except InvalidToken:
@@ -54,7 +54,7 @@ class Vault:
 
 
 def _create(path: Path) -> None:
-    """Write a new key; of several processes that do, one wins and all use its key."""
+    """Write a new key. If several processes do so, one wins and all use its key."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".secret.")
     try:

@@ -1,4 +1,4 @@
-"""Job definitions: the workflow language, its files, and the form that is stored and hashed."""
+"""Job definitions: the workflow language, its files, and the canonical form that is stored and hashed. Pure."""
 
 from deepgrid.workflow.agreement import verify_resources
 from deepgrid.workflow.canonical import canonical, from_canonical, hash_definition

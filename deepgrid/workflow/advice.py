@@ -1,4 +1,4 @@
-"""What is allowed in a file and yet better said otherwise: outdated fields, and those without effect."""
+"""Warnings about valid files: outdated fields, and fields without effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepgrid.workflow.walk import models_in
 
 
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
-    """Each with its place."""
+    """Each warning, with its place."""
     for place, model in models_in(root):
         yield from _outdated(place, model)
         yield from _set_again(place, model)
@@ -38,7 +38,7 @@ def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
 
 
 def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
-    """Variables of a list of which a later entry has the same name."""
+    """Variables that a later entry of the same list overrides."""
     for name, field in type(model).model_fields.items():
         variables = getattr(model, name)
         if not (isinstance(variables, tuple) and variables and isinstance(variables[0], EnvVar)):
@@ -74,7 +74,7 @@ def _interfaces(job: Definition) -> Iterator[NetworkInterface]:
 
 
 def _without_account(place: Path, container: ContainerRun) -> Iterator[tuple[Path, str]]:
-    """Credentials are used when all three of these are there."""
+    """Credentials have an effect only if registry, username and password are set."""
     account = {"registry": container.registry, "username": container.username, "password": container.password}
     missing = [name for name, value in account.items() if not value]
     for name in ("username", "password"):

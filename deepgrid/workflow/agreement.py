@@ -1,4 +1,4 @@
-"""Whether the resources that a customer pays for on chain are those of the definition."""
+"""Compares the resources of the definition with those that the customer pays for on chain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from deepgrid.workflow.models import Definition
 
 
 def verify_resources(job: Definition, on_chain: JobDefinition) -> None:
-    """Raise InputError that names every figure in which the definition and the chain differ."""
+    """Raise InputError, with every figure that differs between the definition and the chain."""
     resources = job.resources
     pairs = {
         "tasks": (resources.tasks, on_chain.ntasks),

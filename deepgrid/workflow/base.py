@@ -1,4 +1,4 @@
-"""What all models of the workflow language have in common."""
+"""The base of all models of the workflow language."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from deepgrid.workflow.fields import EMPTY_LIST, EnvName, Text
 
 
 class NotKnown(Exception):
-    """A field was looked at that is missing or not well-formed (see `partial`)."""
+    """A rule read a field that is missing or malformed (see `partial`)."""
 
 
 class Model(BaseModel):
-    """Base of the language: no unknown fields, no change after loading, no input echoed in errors.
+    """Base of the language: unknown fields are refused, models are frozen, errors do not repeat the input.
 
-    YAML names are camelCase, attributes are snake_case. Values that may be secret stay out of every
-    `repr`. `OUTDATED` maps the YAML name of a field that still works to what to write instead.
+    YAML names are camelCase, attributes are snake_case. Values that may be secret are left out of every
+    `repr`. `OUTDATED` maps the YAML name of an outdated field to its replacement.
     """
 
     model_config = ConfigDict(
@@ -32,7 +32,7 @@ class Model(BaseModel):
     )
     OUTDATED: ClassVar[dict[str, str]] = {}
 
-    if not TYPE_CHECKING:  # else mypy would let every misspelt attribute pass
+    if not TYPE_CHECKING:  # hidden from mypy, which would then accept misspelt attributes
 
         def __getattr__(self, name: str) -> Any:
             if name in type(self).model_fields:
@@ -53,12 +53,12 @@ Env = Annotated[tuple[EnvVar, ...], EMPTY_LIST]
 
 
 def field_of(model: type[BaseModel], yaml_name: str) -> Any:
-    """The pydantic field that the YAML name stands for, or None."""
+    """The pydantic field with this YAML name, or None."""
     return next((f for f in model.model_fields.values() if f.alias == yaml_name), None)
 
 
 def yaml_names(model: type[BaseModel]) -> list[str]:
-    """The names that YAML may use in this model."""
+    """The YAML names of the model's fields."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

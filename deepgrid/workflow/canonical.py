@@ -1,7 +1,7 @@
 """The canonical bytes of a job definition, and their hash, which the chain stores.
 
-Equal jobs have equal bytes: JSON with sorted keys, no spaces, UTF-8, fields left out that say
-nothing beyond their default.
+Equal jobs have equal bytes: JSON with sorted keys, no spaces, in UTF-8, without fields that have their
+default value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def canonical(job: Definition) -> bytes:
 
 
 def from_canonical(content: bytes) -> Definition:
-    """The job that `canonical` made these bytes of; any other bytes are an InputError."""
+    """The inverse of `canonical`. Raises InputError for bytes that are not in canonical form."""
     if len(content) > MAX_BYTES:
         raise InputError(f"the job definition is larger than {MAX_BYTES // 1024} KiB")
     try:

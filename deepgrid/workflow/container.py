@@ -23,7 +23,7 @@ class Mount(Model):
 
 
 class ContainerRun(Model):
-    """The container that a step runs in; Enroot unless said otherwise."""
+    """The container that a step runs in, with Enroot by default."""
 
     OUTDATED = {"mounts": "the storage volumes, which are in every container"}  # noqa: RUF012 - as declared in Model
 
@@ -32,9 +32,9 @@ class ContainerRun(Model):
     registry: Hostname | None = None
     """Host name of the registry; Docker Hub by default."""
     username: Text | None = Field(default=None, repr=False)
-    """Of an account at the registry; used with registry and password."""
+    """Account at the registry; used with registry and password."""
     password: Text | None = Field(default=None, repr=False)
-    """Of that account."""
+    """Password of that account."""
     apptainer: Flag = False
     """Use Apptainer."""
     deepsquare_hosted: Flag = False

@@ -1,6 +1,6 @@
-"""pydantic's complaints as sentences for the author of a workflow file.
+"""Translates pydantic's errors into sentences for the author of a workflow file.
 
-No sentence repeats a value that the author wrote, except a wrong choice among a few fixed words.
+No sentence repeats a value of the file, except a wrong choice among a few fixed words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepgrid.workflow.job import Definition
 from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.partial import Rule, disagreements
 
-Fault = tuple[Path, str, bool]  # where, what, and whether the field's name (not its value) is at fault
+Fault = tuple[Path, str, bool]  # place, sentence, and whether the field's name (not its value) is wrong
 
 MOST_SHOWN = 100
 
@@ -35,7 +35,7 @@ _SENTENCES = {
 
 
 def faults_of(error: ValidationError, model: type[Model] = Definition) -> Iterator[Fault]:
-    """Every complaint of one validation, in the order of the model; a long list ends with how many more there are."""
+    """All faults of one validation, in the order of the model. A long list ends with the number of further faults."""
     yield from islice(_all_of(error, model), MOST_SHOWN)
     more = error.error_count() - MOST_SHOWN
     if more > 0:
@@ -43,9 +43,9 @@ def faults_of(error: ValidationError, model: type[Model] = Definition) -> Iterat
 
 
 def all_faults(error: ValidationError, model: type[Model], value: object, rule: Rule | None = None) -> list[Fault]:
-    """What is wrong with `value`: its fields, and what does not go together among those that are right.
+    """All faults of `value`: wrong fields, and disagreements between the correct ones.
 
-    A `rule` is one more that the model is to follow.
+    `rule` is an additional rule for the model.
     """
     told = list(_all_of(error, model))
     if isinstance(value, Mapping):
@@ -67,7 +67,7 @@ def _all_of(error: ValidationError, model: type[Model]) -> Iterator[Fault]:
 
 
 def dotted(path: Path, whole: str = "the job") -> str:
-    """`steps[0].run.command`, as people write it; `whole` for no part of it."""
+    """A path as text, such as `steps[0].run.command`; `whole` for the empty path."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in path)
     return text.removeprefix(".") or whole
 
@@ -99,7 +99,7 @@ def _unknown(path: Path, root: type[Model]) -> str:
 
 
 def _model_at(path: Path, root: type[Model]) -> type[Model] | None:
-    """The model that the language expects at a path below `root`."""
+    """The model at a path below `root`, or None."""
     model: type[Model] | None = root
     for part in path:
         if isinstance(part, str):

@@ -1,7 +1,7 @@
-"""The kinds of values in the workflow language, with the rule of each.
+"""The types of values in the workflow language, each with its rule.
 
-Values are taken as written: no text becomes a number, no number a truth value. No complaint repeats
-what the author wrote. Each kind carries the pattern that the JSON schema tells to editors.
+Values are not converted: a text never becomes a number, a number never a truth value. Error messages do not
+repeat the value. Each type has the pattern that the JSON schema gives to editors.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-LARGEST = 2**31 - 1  # Slurm's counts have 32 bits, and no product of three may leave exact integers elsewhere
+LARGEST = 2**31 - 1  # Slurm's counts have 32 bits, and a product of three counts must stay an exact integer everywhere
 LONGEST_BYTES = 120_000  # one argument or variable has at most 128 KiB, its name included
 
-# Bash sets these itself, fixes them or evaluates what is assigned: a value would not arrive, or would run.
+# Bash sets these itself, makes them read-only, or evaluates their values as code.
 SHELL_NAMES = frozenset(
     """_ BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_COMPAT
     BASH_EXECUTION_STRING BASH_LINENO BASH_MONOSECONDS BASH_REMATCH BASH_SOURCE BASH_SUBSHELL BASH_TRAPSIG
@@ -33,7 +33,7 @@ _HANDLE = re.compile(r"[a-zA-Z0-9_]+\Z")
 _IMAGE = re.compile(r"(/.*|[a-z0-9/._-]+(:[A-Za-z0-9._:-]+)?)\Z", re.S)
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\Z")
-_URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # what RFC 3986 lets stand in an address, and no more
+_URL = re.compile(r"""[!#-;=?-\[\]_a-z~]+\Z""")  # the characters that RFC 3986 allows
 _KEY = re.compile(r"[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")  # 32 bytes in base64
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 
@@ -43,7 +43,7 @@ def _refuse(sentence: str) -> PydanticCustomError:
 
 
 def _sendable(text: str) -> str:
-    """Refuse what no process can receive: NUL, halves of UTF-16 pairs, more than Linux lets one argument have."""
+    """Refuse text that no process can receive: NUL, lone surrogates, more bytes than Linux allows per argument."""
     if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise _refuse("must not contain NUL or lone surrogates")
     if len(text.encode()) > LONGEST_BYTES:
@@ -114,7 +114,7 @@ def _wireguard_key(text: str) -> str:
 
 def _ip(text: str) -> str:
     try:
-        ipaddress.ip_address(text if "%" not in text else "")  # a scope could be any text
+        ipaddress.ip_address(text if "%" not in text else "")  # the scope of an IPv6 address could be any text
     except ValueError:
         raise _refuse("must be an IP address") from None
     return text
@@ -162,7 +162,7 @@ def _ip_or_domain(text: str) -> str:
 
 
 def _none_is(empty: object) -> BeforeValidator:
-    """A field may be written and left empty, like `env:`."""
+    """An empty field, such as `env:`, means its default."""
     return BeforeValidator(lambda value: empty if value is None else value)
 
 

@@ -1,9 +1,9 @@
-"""Whether steps wait for launches that they can wait for.
+"""Checks that each `dependsOn` names a launch for which the step can wait.
 
-A step can wait for what was launched before it in its own scope. Scopes are the job itself and what runs
-in a shell of its own: a launch, a module, an iteration of a parallel loop, the body of a step with `catch`
-or `finally`, and each of these two. Groups, sequential loops and conditions belong to the scope around them.
-So no cycle can be written. Steps that are handed to a module are looked at where the module puts them.
+A step can wait for earlier launches in its own scope. Scopes are the job itself and everything that runs in a
+shell of its own: a launch, a module, an iteration of a parallel loop, the body of a step with `catch` or
+`finally`, and each of these two. Groups, sequential loops and conditions belong to the scope around them.
+So cycles are impossible. Steps that are passed to a module are checked where the module places them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepgrid.workflow.walk import steps_in
 
 
 def misplaced_waits(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, str]]:
-    """Entries of `dependsOn` that no launch of theirs can answer, each with what is wrong."""
+    """Entries of `dependsOn` that name no possible launch, each with its fault."""
     everywhere: dict[str, Path] = {}
     for place, step in steps_in(steps, path):
         if step.launch and step.launch.handle_name:
@@ -32,10 +32,10 @@ def _waits_in_scope(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, s
 
 
 def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tuple[Path, str, list[str]]]:
-    """Each wait with the handles (in capitals) that are known where it stands; `known` grows by what is launched."""
+    """Each wait, with the handles (in capitals) that are known at its place. Each launch is added to `known`."""
     for index, step in enumerate(steps):
         place = (*path, index)
-        for number, handle in enumerate(vars(step).get("depends_on", ())):  # one that is no list hides no launch
+        for number, handle in enumerate(vars(step).get("depends_on", ())):  # a malformed entry must not hide launches
             yield (*place, "dependsOn", number), handle, known
         inner = [] if step.catch or step.finally_ else known
         yield from _waits(step.steps, (*place, "steps"), inner)
@@ -53,7 +53,7 @@ def _waits(steps: Sequence[Step], path: Path, known: list[str]) -> Iterator[tupl
 
 def _sentence(place: Path, handle: str, known: Sequence[str], launched: Path | None) -> str:
     if launched is not None and place[: len(launched)] == launched:
-        return f"would wait for {handle}, of which this step is a part, for ever"
+        return f"would wait for {handle}, of which this step is a part, forever"
     if launched is not None:
         return f"can only wait for launches before this step in the same scope; {handle} is later or in another scope"
     near = difflib.get_close_matches(handle.upper(), known, n=1)

@@ -1,4 +1,4 @@
-"""Whether the interfaces of steps can come up, and their networks be told apart."""
+"""Checks that the network interfaces of steps can come up, and that virtual networks are distinct."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from deepgrid.workflow.running import StepRun
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import Fault, JobParts, steps_in
 
-BORE_PORT = 7835  # of every bore server: the client has no option for another one
-MOST_PEERS = 250  # steps' addresses in one virtual network: their keys are one variable of its hub
-MOST_NETWORKS = 16  # each is two processes beside the steps
+BORE_PORT = 7835  # of every bore server; the client has no option for another port
+MOST_PEERS = 250  # addresses of steps per virtual network; their keys share one variable of its hub
+MOST_NETWORKS = 16  # each needs two processes beside the steps
 
 
 def misplaced_networks(job: JobParts) -> Iterator[Fault]:
-    """Virtual networks that cannot be told apart, or would be too large."""
+    """Virtual networks with the same name, or with too many addresses."""
     addresses: dict[str, set[str]] = {}
     if len(job.virtual_networks) > MOST_NETWORKS:
         yield ("virtualNetworks",), f"must not be more than {MOST_NETWORKS}"
@@ -36,7 +36,7 @@ def misplaced_networks(job: JobParts) -> Iterator[Fault]:
 
 
 def misplaced_interfaces(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
-    """Interfaces that this step could not have."""
+    """Interfaces that cannot work in this step."""
     for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
         where = (*place, "run", "customNetworkInterfaces", index)
         assert step.run

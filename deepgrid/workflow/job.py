@@ -1,4 +1,4 @@
-"""The job: what a workflow file holds at its root."""
+"""The job: the root of a workflow file."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from deepgrid.workflow.transport import TransportData
 
 
 class Definition(Model):
-    """A job definition: what the job gets, and the steps that it runs one after another."""
+    """A job definition: the job's resources, and the steps that it runs one after another."""
 
     resources: JobResources
     """Tasks, CPUs, memory and GPUs of the whole job."""
     enable_logging: Flag = False
-    """Ship what the job prints to the grid, so that `dps job logs` shows it."""
+    """Send the job's output to the grid, so that `dps job logs` shows it."""
     env: Env = ()
-    """Variables that all steps know."""
+    """Environment variables of all steps."""
     input: TransportData | None = None
-    """Brought to $DEEPSQUARE_INPUT before the first step."""
+    """Copied to $DEEPSQUARE_INPUT before the first step."""
     input_mode: Mode | None = None
     """Rights of all input files, as the decimal form of an octal mode: 511 for 777, 493 for 755, 448 for 700."""
     output: TransportData | None = None
-    """Where $DEEPSQUARE_OUTPUT goes when the steps have ended, also when one failed."""
+    """Where $DEEPSQUARE_OUTPUT is copied after the last step, also when a step failed."""
     continuous_output_sync: Flag = False
-    """Bring the output out every few seconds while the job runs; with S3 only."""
+    """Also copy the output every few seconds while the job runs; with S3 only."""
     steps: tuple[Step, ...] = Field(max_length=MOST_STEPS)
     """What the job does, one step after another."""
     virtual_networks: Annotated[tuple[VirtualNetwork, ...], EMPTY_LIST] = ()

@@ -1,6 +1,6 @@
-"""Workflow files to checked jobs.
+"""Loads and checks workflow files.
 
-Whatever is wrong is said as `FILE:LINE:COLUMN: path: what`, one line a fault, all faults at once.
+All faults are reported at once, one line each: `FILE:LINE:COLUMN: path: what`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_BYTES = 256 * 1024
 
 @dataclass(frozen=True)
 class LoadedWorkflow:
-    """A checked job, the text it came from, and what should be written otherwise, a line each."""
+    """A checked job, its source text, and warnings, one line each."""
 
     model: Definition
     source_text: str = field(repr=False)
@@ -33,7 +33,7 @@ class LoadedWorkflow:
 
 
 def load(path: str | Path) -> LoadedWorkflow:
-    """Read and check a workflow file. Raises InputError for a file that is not there, or not right."""
+    """Read and check a workflow file. Raises InputError for a missing or faulty file."""
     name = str(path)
     try:
         with open(path, "rb") as file:
@@ -54,7 +54,7 @@ def load(path: str | Path) -> LoadedWorkflow:
 
 
 def parse(text: str, name: str) -> LoadedWorkflow:
-    """Check a workflow given as text; `name` stands for the file in messages. Raises InputError."""
+    """Check the text of a workflow. `name` is the file's name in messages. Raises InputError."""
     if len(text) > MAX_BYTES:
         raise InputError(f"{name}: is larger than {MAX_BYTES // 1024} KiB")
     try:
@@ -73,7 +73,7 @@ def parse(text: str, name: str) -> LoadedWorkflow:
 
 
 def located(faults: Iterable[Fault], document: nodes.Document, whole: str = "the job") -> list[tuple[int, int, str]]:
-    """Line, column and `path: what` of each fault, in the order of the file; no more than can be read."""
+    """Line, column and `path: what` of the first faults, in the order of the file."""
     found = sorted((*document.place(path, of_key=key), f"{dotted(path, whole)}: {what}") for path, what, key in faults)
     more = len(found) - MOST_SHOWN
     return found if more <= 0 else [*found[:MOST_SHOWN], (*found[MOST_SHOWN - 1][:2], f"and {more} more faults")]

@@ -1,4 +1,4 @@
-"""The workflow language: what a job definition may say, as checked models, by one address."""
+"""All models of the workflow language, and their bounds, for import from one module."""
 
 from deepgrid.workflow.base import Env, EnvVar, Model, field_of, yaml_names
 from deepgrid.workflow.container import ContainerRun, Mount

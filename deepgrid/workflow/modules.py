@@ -1,4 +1,4 @@
-"""Modules: steps that a workflow can `use`, as their authors write them in module.yaml."""
+"""The module file `module.yaml`: steps that a workflow can `use`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ModuleInput(Model):
     key: EnvName
     """Its name."""
     description: Text
-    """What it is for."""
+    """Its purpose."""
     default: Text | None = None
-    """Its value when the caller gives none; an input without one must be given."""
+    """Its value if the caller gives none. An input without a default is required."""
 
 
 class ModuleOutput(Model):
@@ -27,7 +27,7 @@ class ModuleOutput(Model):
     key: EnvName
     """Its name, without the caller's prefix."""
     description: Text
-    """What it says."""
+    """Its meaning."""
 
 
 class Module(Model):
@@ -36,12 +36,12 @@ class Module(Model):
     name: Text
     """Name of the module."""
     description: Text
-    """What it does."""
+    """Its purpose."""
     minimum_resources: JobResources
-    """What a job must have at least to use it; its figures for the whole job."""
+    """Least resources of a job that uses the module; figures of the whole job."""
     inputs: Annotated[tuple[ModuleInput, ...], EMPTY_LIST] = ()
-    """What it reads."""
+    """Variables that it reads."""
     outputs: Annotated[tuple[ModuleOutput, ...], EMPTY_LIST] = ()
-    """What it writes."""
+    """Variables that it writes."""
     steps: tuple[Step, ...]
-    """What it does."""
+    """Its steps, one after another."""

@@ -12,10 +12,10 @@ from deepgrid.workflow.fields import EMPTY_LIST, Cidr, CountOrNone, HostPort, Ip
 
 
 class VirtualNetwork(Model):
-    """A WireGuard network inside the job, without a way to the Internet."""
+    """A WireGuard network inside the job, without access to the Internet."""
 
     name: Text
-    """What `vnet.name` of a step refers to; each network needs a name of its own."""
+    """Unique name, to which `vnet.name` of a step refers."""
     gateway_address: Cidr
     """Address of the router inside the job, with its prefix length."""
 
@@ -28,11 +28,11 @@ class WireguardPeer(Model):
     pre_shared_key: WireguardKey | None = Field(default=None, repr=False)
     """A secret that both ends know, on top of the keys."""
     allowed_ips: Annotated[tuple[Cidr, ...], EMPTY_LIST] = Field(default=(), alias="allowedIPs")
-    """Ranges that are routed to this peer."""
+    """Address ranges that are routed to this peer."""
     endpoint: HostPort | None = None
-    """host:port where it listens."""
+    """host:port on which it listens."""
     persistent_keepalive: CountOrNone | None = None
-    """Seconds between signs of life; 25 helps behind NAT."""
+    """Seconds between keepalive packets; 25 helps behind NAT."""
 
 
 class Wireguard(Model):
@@ -52,7 +52,7 @@ class VNet(Model):
     name: Text
     """Name of the virtual network."""
     address: Cidr
-    """Address of the interface; its network part is what is routed."""
+    """Address of the interface. Its network part is routed."""
 
 
 class Bore(Model):
@@ -63,7 +63,7 @@ class Bore(Model):
     bore_address: HostPort | None = None
     """host:port of the bore server; its port is 7835."""
     target_port: Port
-    """Port of the step that the tunnel leads to."""
+    """Port of the step to which the tunnel leads."""
     secret: Text | None = Field(default=None, repr=False)
     """Secret of the bore server."""
     address: IpOrDomain | None = None

@@ -1,7 +1,7 @@
-"""YAML text to plain values, each with the line and column where it stands.
+"""Parses YAML text into plain values, each with its line and column.
 
-Reads YAML 1.2's core types (so `yes`, `1:30` and dates stay text) and refuses quickly what only an
-attacker or a slip writes: duplicate keys, tags, alias bombs, bottomless nesting, more than one document.
+Reads the core types of YAML 1.2, so `yes`, `1:30` and dates stay text. Quickly refuses dangerous or wrong
+input: duplicate keys, tags, alias bombs, very deep nesting, more than one document.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_COST = 1 << 19  # values plus characters after aliases are expanded
 _TAG = "tag:yaml.org,2002:"
 _NULL = re.compile(r"(~|null|Null|NULL)?")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]{1,40}")  # bounded: Python refuses to read numbers of thousands of digits
+_INT = re.compile(r"[-+]?[0-9]{1,40}")  # bounded, because Python refuses numbers of thousands of digits
 _FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,4})?")
 
 
@@ -35,14 +35,14 @@ class Unreadable(Exception):
 
 @dataclass
 class Document:
-    """The values of a document and where each stands; `keys` holds where the names of fields stand."""
+    """The values of a document and their places. `keys` holds the places of field names."""
 
     value: Any = None
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
     def place(self, path: Path, *, of_key: bool = False) -> tuple[int, int]:
-        """Line and column of a value (or of its key), or of the nearest thing around it."""
+        """Line and column of a value (or of its key), or of the nearest value around it."""
         if of_key and path in self.keys:
             return self.keys[path]
         while path not in self.values and path:
@@ -50,7 +50,7 @@ class Document:
         return self.values.get(path, (1, 1))
 
     def moved(self, to: Callable[[int], int]) -> Document:
-        """The same, with lines numbered as in the text that this one was made of."""
+        """The same document, with line numbers mapped to the text from which it was made."""
 
         def all_of(places: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
             return {path: (to(line), column) for path, (line, column) in places.items()}
@@ -59,13 +59,13 @@ class Document:
 
 
 class _CoreLoader(yaml.SafeLoader):
-    """PyYAML's parser without YAML 1.1's guesses; scalars are resolved in `_scalar`."""
+    """PyYAML's parser without the implicit types of YAML 1.1; `_scalar` resolves scalars."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as PyYAML declares it
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Stops at the depth limit: PyYAML takes quadratic time, and recurses, for each level it is given."""
+        """Stop at the depth limit, because PyYAML recurses and takes quadratic time per level."""
         if self._depth > MAX_DEPTH:
             here = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise Unreadable(f"nested deeper than {MAX_DEPTH} levels", *_place(here))
@@ -96,7 +96,7 @@ def read(text: str) -> Document:
 
 
 class _Walk:
-    """One pass over the node graph that expands aliases within a budget."""
+    """One pass over the node graph. Expands aliases within a budget."""
 
     def __init__(self) -> None:
         self.found = Document()
@@ -140,7 +140,7 @@ class _Walk:
 def _scalar(node: yaml.ScalarNode) -> Any:
     _check_tag(node, "str")
     text: str = node.value
-    if node.style is not None:  # quoted or a block: text, whatever it looks like
+    if node.style is not None:  # quoted, or a block: always text
         return text
     if _NULL.fullmatch(text):
         return None

@@ -1,7 +1,7 @@
-"""A definition of which parts are wrong, as far as it can be known.
+"""Checks the rules between the parts of a definition, although some parts are malformed.
 
-So the rules between parts are looked at together with those of the fields: each rule whose parts are all
-well-formed is applied, one that needs something else raises NotKnown and is left out.
+So an author sees these faults together with those of single fields. A rule that reads a malformed part raises
+NotKnown and is skipped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Rule = Callable[[Any], Iterable[tuple[Path, str]]]
 def disagreements(
     model: type[Model], value: Mapping[str, Any], wrong: Collection[Path], rule: Rule | None = None
 ) -> Iterator[tuple[Path, str]]:
-    """Faults between the parts of `value`, a mapping meant as `model` of which the `wrong` places are at fault.
+    """Faults between the parts of `value`, a mapping for `model` with malformed parts at the `wrong` places.
 
-    A `rule` is applied besides those that the models have.
+    `rule` is applied in addition to the rules of the models.
     """
     whole = _partial(model, value, wrong, ())
     with suppress(NotKnown):
@@ -43,7 +43,7 @@ def disagreements(
 
 
 def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path) -> Model:
-    """The model with all that is well-formed; what is missing or wrong has no value, so that a look at it raises."""
+    """The model with the well-formed values only. Reading any other field raises NotKnown."""
     part = model.model_construct()
     if not isinstance(value, Mapping):
         part.__dict__.clear()

@@ -1,4 +1,4 @@
-"""Rules between the parts of a job definition, each fault with its place."""
+"""Rules between the parts of a job definition. Each fault has its place."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import Fault, JobParts, steps_in
 
-MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB a step
-MOST_NESTED = 16  # each level is a shell inside a shell, and a call inside a call here
-MOST_PARALLEL = 1000  # processes that one loop starts at once
+MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB per step
+MOST_NESTED = 16  # each level is a nested shell, and a nested call in this code
+MOST_PARALLEL = 1000  # processes that one loop starts at the same time
 
-MOST_SHOWN = 100  # of one kind of fault
+MOST_SHOWN = 100  # per kind of fault
 
 
 def faults_in(job: JobParts) -> Iterator[Fault]:
-    """Everything that does not go together in a job; of one that is only partly known, what is sure."""
+    """All disagreements between the parts of a job. Malformed parts are skipped."""
     yield from _where_known(_too_many(job))
     yield from _where_known(misplaced_networks(job))
     yield from _where_known(_in_steps(job))
 
 
 def faults_in_steps(steps: Sequence[Step], path: Path, job: JobParts, above: int = 0) -> Iterator[Fault]:
-    """The same for steps at `path` that run in this job, `above` levels of steps down."""
+    """The same for steps at `path` in this job, nested `above` levels deep."""
     for place, step in steps_in(steps, path):
         if level(place) + above > MOST_NESTED:
             yield place, f"is nested deeper than {MOST_NESTED} steps"
@@ -37,7 +37,7 @@ def faults_in_steps(steps: Sequence[Step], path: Path, job: JobParts, above: int
 
 
 def _where_known(rule: Iterable[Fault]) -> Iterator[Fault]:
-    """What a rule finds, up to where it needs what is not well-formed."""
+    """The findings of a rule, until it reads a malformed part."""
     try:
         yield from rule
     except NotKnown:
@@ -54,12 +54,12 @@ def _in_steps(job: JobParts) -> Iterator[Fault]:
 
 
 def level(place: Path) -> int:
-    """How many steps deep a place is."""
+    """The nesting level of a place, in steps."""
     return sum(isinstance(part, int) for part in place)
 
 
 def _oversized(step: Step, job: JobParts, place: Path) -> Iterator[Fault]:
-    """Where a step asks for more than the whole job."""
+    """Resources of a step that exceed those of the whole job."""
     if not step.run:
         return
     wanted, has = step.run.resources_in(job.resources), job.resources

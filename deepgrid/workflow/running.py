@@ -1,4 +1,4 @@
-"""One command of a step, and the resources that it takes."""
+"""One command of a step, and the resources that it uses."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class _Figures(Model):
 
 
 class JobResources(_Figures):
-    """What the whole job gets, and pays for."""
+    """Resources of the whole job, which the customer pays for."""
 
     gpus: CountOrNone
     """GPUs of the whole job, not of each task."""
 
 
 class StepRunResources(Model):
-    """What one step takes of the job's resources."""
+    """The part of the job's resources that one step uses."""
 
     tasks: Count | None = None
     """Processes that run the command at the same time; 1 by default."""
@@ -54,7 +54,7 @@ class StepRunResources(Model):
 
 
 class ResolvedResources(_Figures):
-    """Figures of one step with nothing left open."""
+    """Resources of one step, with all defaults filled in."""
 
     gpus_per_task: CountOrNone
 
@@ -69,29 +69,29 @@ class StepRun(Model):
     command: Text = Field(repr=False)
     """Shell text. In a container, an empty one starts the image's own entry point."""
     shell: Literal["/bin/bash", "/bin/ash", "/bin/sh", "ENTRYPOINT"] | None = None
-    """What runs the command, /bin/sh by default; ENTRYPOINT hands the command's words to the image's entry point."""
+    """Shell that runs the command, /bin/sh by default. ENTRYPOINT passes the command to the image's entry point."""
     resources: StepRunResources | None = None
-    """What the step takes of the job's resources."""
+    """The part of the job's resources that the step uses."""
     container: ContainerRun | None = None
-    """The container to run in; on the node itself by default."""
+    """The container to run in. By default the command runs on the node itself."""
     network: Literal["host", "slirp4netns", "pasta"] | None = None
-    """host by default, or a network namespace of each task's own, with a way out to the Internet and none in."""
+    """host by default, or a network namespace per task, which can reach the Internet but not be reached."""
     dns: Annotated[tuple[Ip, ...], EMPTY_LIST] = ()
     """Name servers, in a network namespace."""
     custom_network_interfaces: Annotated[tuple[NetworkInterface, ...], EMPTY_LIST] = ()
     """Further interfaces, in a network namespace."""
     env: Env = ()
-    """Variables of this step alone; they win over all others."""
+    """Variables of this step alone. They override all others."""
     map_uid: UserId | None = None
-    """User id that the command sees itself as, in a user namespace; gives no further rights."""
+    """User id of the command inside a user namespace. It gives no further rights."""
     map_gid: UserId | None = None
-    """Group id, likewise."""
+    """Group id inside the user namespace."""
     work_dir: AbsolutePath | None = None
-    """Folder to run in, made when it is not there; the job's storage folder by default."""
+    """Folder to run in, created if it is missing; the job's storage folder by default."""
     disable_cpu_binding: Flag = False
     """Do not bind tasks to CPUs."""
     mpi: Literal["none", "pmix_v4", "pmi2"] | None = None
-    """How MPI programs find each other; the cluster's default otherwise."""
+    """How MPI programs find each other; the cluster's default if left out."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> StepRun:
@@ -107,21 +107,21 @@ class StepRun(Model):
 
     @property
     def starts_entry_point(self) -> bool:
-        """Whether the image's own program runs, with the command's words as its arguments if there are any."""
+        """Whether the image's entry point runs, with the command's words as its arguments."""
         return self.container is not None and (self.shell == "ENTRYPOINT" or not self.command)
 
     @property
     def apart(self) -> bool:
-        """Whether each task has a network of its own."""
+        """Whether each task has its own network namespace."""
         return self.network not in (None, "host")
 
     @property
     def mapped(self) -> bool:
-        """Whether the command sees itself as somebody else."""
+        """Whether the command runs with another user id or group id."""
         return self.map_uid is not None or self.map_gid is not None
 
     def resources_in(self, job: JobResources) -> ResolvedResources:
-        """This step's figures, with the absent ones taken from the job."""
+        """The step's figures, with defaults from the job."""
         own = self.resources or StepRunResources()
         return ResolvedResources(
             tasks=own.tasks or 1,

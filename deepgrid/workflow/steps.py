@@ -1,4 +1,4 @@
-"""Steps: commands, and what orders them."""
+"""Steps: commands, groups, loops, launches and modules."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ForRange(Model):
     begin: Number
     """First number."""
     end: Number
-    """Last number, if the steps from `begin` meet it."""
+    """Last number, if counting from `begin` reaches it."""
     increment: Number | None = None
-    """Distance from one to the next; 1 by default, may be negative."""
+    """Difference between two numbers; 1 by default, may be negative."""
 
     @property
     def numbers(self) -> range:
@@ -37,9 +37,9 @@ class StepFor(Model):
     parallel: Truth
     """Start all iterations at once; otherwise one after another."""
     items: tuple[Text, ...] | None = None
-    """Texts to go through; the current one is $item."""
+    """Texts to iterate over; the current one is $item."""
     range: ForRange | None = None
-    """Numbers to go through; the current one is $index."""
+    """Numbers to iterate over; the current one is $index."""
     steps: tuple[Step, ...]
     """What each iteration does."""
 
@@ -55,14 +55,14 @@ class StepFor(Model):
 
 
 class StepAsyncLaunch(Model):
-    """Steps that run in the background while the job goes on."""
+    """Steps that run in the background while the job continues."""
 
     handle_name: Handle | None = None
-    """What `dependsOn` of a later step waits for; capitals do not matter."""
+    """Name for `dependsOn` of later steps; upper and lower case are equal."""
     signal_on_parent_step_exit: Literal[0, 1, 2, 3, 9, 10, 12, 14, 15] | None = None
-    """Signal that ends them when the steps around them have ended; 15 (TERM) by default, 0 lets them finish."""
+    """Signal sent to them when the steps around them have ended; 15 (TERM) by default, 0 lets them finish."""
     steps: tuple[Step, ...]
-    """What runs in the background, one after another."""
+    """Steps that run in the background, one after another."""
 
     @property
     def signal(self) -> int:
@@ -70,7 +70,7 @@ class StepAsyncLaunch(Model):
 
 
 class StepUse(Model):
-    """A module: steps that somebody else wrote."""
+    """A module: reusable steps from another file or repository."""
 
     source: Text
     """HOST/OWNER/REPO[/PATH][@TAG or @COMMIT], https://, ssh:// or file:// address[//PATH][@...], or ./FOLDER."""
@@ -79,18 +79,18 @@ class StepUse(Model):
     export_env_as: EnvName | None = None
     """The module's outputs become variables of later steps with this name and '_' in front."""
     steps: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
-    """Steps that are handed to the module, which may have them run."""
+    """Steps that are passed to the module, which may run them."""
 
 
 class StepModule(Model):
-    """What `use` becomes when the job is submitted: the module's steps, and where they are from."""
+    """Replaces `use` when the job is submitted: the module's steps and their origin."""
 
     source: Text
-    """The source as the workflow file says it."""
+    """The source, as written in the workflow file."""
     commit: Commit | None = None
-    """The commit of the repository that it was at that time; none for a folder."""
+    """The commit of the repository at that time; none for a folder."""
     inputs: Env = ()
-    """Values of all its inputs: variables of its steps."""
+    """Values of all its inputs, as variables of its steps."""
     outputs: Annotated[tuple[EnvName, ...], EMPTY_LIST] = ()
     """Variables that it writes to $DEEPSQUARE_ENV."""
     export_env_as: EnvName | None = None
@@ -100,14 +100,14 @@ class StepModule(Model):
 
 
 class Step(Model):
-    """One step: at most one of steps, run, for, launch, use and module; without any it only prints its name."""
+    """One step: at most one of steps, run, for, launch, use and module; without any of them it only prints its name."""
 
     name: Text | None = None
     """Printed before the step; the name of its Slurm step."""
     depends_on: Annotated[tuple[Handle, ...], EMPTY_LIST] = ()
-    """Launches to wait for, before anything else; they must have been launched before, in the same scope."""
+    """Launches to wait for before the step starts. They must come earlier in the same scope."""
     if_: Text | None = Field(default=None, alias="if")
-    """Inside of a bash [[ ]] test; when it is false the step is skipped."""
+    """Content of a bash [[ ]] test. If it is false, the step is skipped."""
     steps: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
     """A group of steps."""
     run: StepRun | None = None
@@ -117,13 +117,13 @@ class Step(Model):
     launch: StepAsyncLaunch | None = None
     """Steps in the background."""
     use: StepUse | None = None
-    """A module: steps that somebody else wrote."""
+    """A module: reusable steps from another file or repository."""
     module: StepModule | None = None
-    """What `use` becomes when the job is submitted; not written by hand."""
+    """Replaces `use` when the job is submitted; not written by hand."""
     catch: Annotated[tuple[Step, ...], EMPTY_LIST] = ()
-    """What runs when the step failed, which is then forgiven; $DEEPSQUARE_ERROR_CODE is its exit status."""
+    """Runs when the step failed, and the job then continues; $DEEPSQUARE_ERROR_CODE is the exit status."""
     finally_: Annotated[tuple[Step, ...], EMPTY_LIST] = Field(default=(), alias="finally")
-    """What runs at the end in any case."""
+    """Runs at the end in any case."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Step:

@@ -1,4 +1,4 @@
-"""Where a job's input comes from and where its output goes."""
+"""Sources of a job's input and destinations of its output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deepgrid.workflow.fields import AbsolutePath, Bucket, Flag, Text, WebAddres
 
 
 class HTTPData(Model):
-    """An address: as input a file or archive that is fetched and unpacked, as output what receives a PUT."""
+    """An HTTP address. As input: a file or archive to fetch and unpack. As output: receives a PUT."""
 
     url: WebAddress = Field(repr=False)
     """http:// or https:// address; may hold a secret, as presigned addresses do."""
@@ -24,7 +24,7 @@ class S3Data(Model):
     bucket_url: Bucket
     """s3://BUCKET, without '/' at its end."""
     path: AbsolutePath
-    """Folder or beginning of names in the bucket; as input all that begins with it is copied."""
+    """Folder or prefix in the bucket. As input, everything with this prefix is copied."""
     access_key_id: Text = Field(repr=False)
     """Credentials: the key's id."""
     secret_access_key: Text = Field(repr=False)
@@ -32,11 +32,11 @@ class S3Data(Model):
     endpoint_url: WebAddress
     """Address of the S3 service."""
     delete_sync: Flag = False
-    """As output: also delete what the bucket has there and the job has not."""
+    """As output: also delete objects of the bucket's folder that the job does not have."""
 
 
 class TransportData(Model):
-    """One way to bring data in or out; without any, nothing is moved."""
+    """One way to copy data in or out. Without any, nothing is copied."""
 
     http: HTTPData | None = None
     """Over HTTP."""

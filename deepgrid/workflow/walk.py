@@ -1,6 +1,6 @@
-"""Ways through a job definition; each place is named by its path of YAML names and list positions.
+"""Iterates over the parts of a job definition. A place is a path of YAML names and list positions.
 
-Of a definition that is only partly known (see `partial`), they show what is known.
+Malformed parts (see `partial`) are skipped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def steps_in(steps: Sequence[Step], path: Path) -> Iterator[tuple[Path, Step]]:
 
 
 def lists_in(step: Step) -> Iterator[tuple[Path, Sequence[Step]]]:
-    """The lists of steps directly inside a step, with their names below it."""
+    """The lists of steps directly inside a step, with their paths."""
     known = vars(step)
     yield ("steps",), known.get("steps", ())
     for name in ("for_", "launch", "use", "module"):

@@ -1,1 +1,1 @@
-"""The whole grid on one machine, with real parts."""
+"""The one-machine grid: the whole grid on one machine, with real components."""

@@ -1,4 +1,4 @@
-"""`python -m deployments.onemachine demo|up|admit|down|status`: what `./run` hands over to."""
+"""`python -m deployments.onemachine demo|up|admit|down|status`: the commands of `./run`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Do one command; returns the exit status: 0, 1 when something is down or failed, a demo's that of its job."""
+    """Run one command. Returns the exit status: 0, or 1 for a dead process or a failure; for `demo` that of the job."""
     parser = argparse.ArgumentParser(prog="./run", description="The grid on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("up", "down", "status"):
@@ -28,7 +28,7 @@ def main() -> int:
     admit_options = commands.add_parser("admit")
     admit_options.add_argument("address", help="a customer's wallet address")
     demo_options = commands.add_parser("demo")
-    demo_options.add_argument("--exit", action="store_true", help="end with the job instead of staying up")
+    demo_options.add_argument("--exit", action="store_true", help="stop the grid after the job")
     options = parser.parse_args()
     grid = LocalGrid(Path(os.environ.get(STATE_VARIABLE) or REPOSITORY / ".grid"))
     forget_other_grids()
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def up(grid: LocalGrid) -> int:
-    """Start what does not run yet, have unknown clusters measured, and say how to use it all."""
+    """Start missing processes, measure clusters without measured labels, and print how to use the grid."""
     bring_up(grid)
     measure(grid, lambda line: print(line, flush=True))
     show(table(grid.rows()), timetable(grid.prefect))
@@ -57,7 +57,7 @@ def up(grid: LocalGrid) -> int:
 
 
 def bring_up(grid: LocalGrid) -> None:
-    """Start what does not run yet, with a line for each step that is done."""
+    """Start missing processes. Print a line per finished step."""
     if not grid.up(lambda name, seconds: print(f"  {name} ({seconds:.1f} s)", flush=True)):
         print("The grid is up already.")
     for note in grid.notes:
@@ -72,14 +72,14 @@ def down(grid: LocalGrid) -> int:
 
 
 def admit(grid: LocalGrid, address: str) -> int:
-    """Give one more customer accounts on the clusters."""
+    """Create accounts on the clusters for one more customer."""
     names = grid.customer_accounts(address)
     print("\n".join(names) if names else "This grid trusts its customers: all jobs share one Unix account.")
     return 0
 
 
 def status(grid: LocalGrid) -> int:
-    """Show what runs; 1 when the grid is not up or something of it died."""
+    """Show the processes. Returns 1 when the grid is not up, or when a process died."""
     rows = grid.rows()
     if rows:
         show(table(rows), timetable(grid.prefect), login_words(grid.prefect))
@@ -89,12 +89,12 @@ def status(grid: LocalGrid) -> int:
 
 
 def show(*tables: str) -> None:
-    """Print what there is of them, with a line between."""
+    """Print the non-empty parts, separated by blank lines."""
     print("\n\n".join(filter(None, tables)))
 
 
 def forget_other_grids() -> None:
-    """Drop settings for other Prefect servers, clusters and databases that a person's shell may carry."""
+    """Drop variables of the user's shell for other Prefect servers, clusters and databases."""
     for name in [name for name in os.environ if name.startswith(FOREIGN)]:
         del os.environ[name]
 

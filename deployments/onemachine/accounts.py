@@ -1,7 +1,7 @@
 """Unix accounts of the one-machine grid: one for its own jobs, and one per customer and cluster.
 
-A customer's account belongs to one cluster, because each cluster ends what its jobs leave behind: it does not know
-whether the account has jobs on the other one. All accounts are expired: nobody logs in, and cron and at start nothing.
+A customer's account belongs to one cluster, because each cluster kills processes that its jobs leave behind. It does
+not know whether the account has jobs on the other cluster. All accounts are expired: logins, cron and at are refused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.slurm.ssh.accounts import CustomerAccounts
 
 JOB_ACCOUNT = "deepgrid-job"
-DIGITS = 20  # of the wallet's 40: names have at most 32 characters
-UIDS = (20000, 59999)  # far from those of people and of Debian's own services
+DIGITS = 20  # of the wallet's 40 digits, because names have at most 32 characters
+UIDS = (20000, 59999)  # far from the ids of people and of Debian's services
 LOCKED_FOR_AT_MOST_S = 30.0
 POLL_S = 0.2
 TRUSTS = (
@@ -27,16 +27,16 @@ TRUSTS = (
 
 
 def choose_job_account(state: Path) -> tuple[str | None, str]:
-    """The account of jobs (None: our own), and a note for the person when that is weaker than it should be.
+    """The account of jobs (None: our own), and a note for the user when jobs are not isolated.
 
-    Made when missing. It needs root, and a state folder that others may pass through.
+    A missing account is created. This needs root, and a state folder that other accounts may enter.
     """
     if os.getuid() != 0:
         return None, f"Not root: the supervisors and all jobs share one Unix account. {TRUSTS}"
     closed = [p for p in (state, *state.parents) if not p.stat().st_mode & stat.S_IXOTH]
     if closed:
         why = f"{closed[-1]} is closed to others: the supervisors and all jobs share one Unix account."
-        return None, f"{why} {TRUSTS} Set DEEPGRID_STATE to a folder that others may pass through."
+        return None, f"{why} {TRUSTS} Set DEEPGRID_STATE to a folder that other accounts may enter."
     try:
         make_account(JOB_ACCOUNT)
     except ConfigurationError as error:
@@ -45,29 +45,29 @@ def choose_job_account(state: Path) -> tuple[str | None, str]:
 
 
 def prefix(cluster: str) -> str:
-    """How the names of a cluster's accounts of customers begin; the digits of the wallet follow."""
+    """Prefix of the names of a cluster's customer accounts. The digits of the wallet follow."""
     return f"dg-{cluster}-"
 
 
 def pattern(cluster: str) -> str:
-    """Names of a cluster's accounts of customers, as `account_pattern` of a SlurmLogin block."""
+    """Pattern of a cluster's customer accounts, for `account_pattern` of a SlurmLogin block."""
     return f"{prefix(cluster)}{{digits:{DIGITS}}}"
 
 
 def customer_account(cluster: str, address: str) -> str:
-    """The account of the customer with this wallet address on the cluster; made when missing.
+    """The customer's account on the cluster, by wallet address. A missing account is created.
 
-    Raises ConfigurationError for what is no address, or when the account cannot be made.
+    Raises ConfigurationError for a malformed address, or when the account cannot be created.
     """
     name = CustomerAccounts(pattern=pattern(cluster)).of(address)
     if name is None:
-        raise ConfigurationError(f"{address[:80]!r} is no wallet address.")
+        raise ConfigurationError(f"{address[:80]!r} is not a wallet address.")
     make_account(name)
     return name
 
 
 def admit(cluster: str, address: str, book: Path) -> str:
-    """As `customer_account`; the name is kept in `book`, a line per account."""
+    """As `customer_account`. The name is recorded in `book`, one line per account."""
     name = customer_account(cluster, address)
     if name not in admitted(book):
         with open(book, "a") as file:
@@ -81,7 +81,7 @@ def admitted(book: Path) -> list[str]:
 
 
 def make_account(name: str) -> None:
-    """Make an account without password and home unless it exists, and let it expire. Raises ConfigurationError."""
+    """Create an expired account without password and home, unless it exists. Raises ConfigurationError."""
     first, last = UIDS
     if not exists(name):
         _change(name, [
@@ -89,17 +89,17 @@ def make_account(name: str) -> None:
             "--shell", "/bin/bash", "-K", f"SYS_UID_MIN={first}", "-K", f"SYS_UID_MAX={last}",
             "-K", f"SYS_GID_MIN={first}", "-K", f"SYS_GID_MAX={last}", "--", name,
         ])  # fmt: skip
-    _change(name, ["chage", "--expiredate", "1", "--", name])  # useradd does not for such an account
+    _change(name, ["chage", "--expiredate", "1", "--", name])  # useradd does not expire a system account
 
 
 def _change(name: str, command: list[str]) -> None:
-    """Run a command that changes the account databases; only one at a time can, of all grids on this machine."""
+    """Run a command that changes the account databases. Commands of all grids on this machine run one at a time."""
     deadline = time.monotonic() + LOCKED_FOR_AT_MOST_S
     while (done := subprocess.run(command, check=False, capture_output=True, text=True)).returncode:
-        if command[0] == "useradd" and exists(name):  # another grid was quicker
+        if command[0] == "useradd" and exists(name):  # another grid has created it
             return
         if "lock" not in done.stderr or time.monotonic() > deadline:
-            raise ConfigurationError(f"The account {name} could not be made ({done.stderr.strip()}).")
+            raise ConfigurationError(f"The account {name} could not be created ({done.stderr.strip()}).")
         time.sleep(POLL_S)
 
 

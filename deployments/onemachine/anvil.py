@@ -1,7 +1,7 @@
-"""The grid's own chain: anvil with one block a second and its state in a file, behind a filter of methods.
+"""The grid's own chain: anvil with one block per second, its state in a file, and a filter of methods.
 
-A development node obeys whoever reaches it, so anvil serves a unix socket in a private folder. `node_filter` stands on
-the RPC port.
+A development node obeys every client, so anvil serves only a unix socket in a private folder. `node_filter` listens
+on the RPC port.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from deployments.onemachine.processes import Daemon
 
 CHAIN_ID = 179188
 BLOCK_TIME_S = 1
-# What a kill -9 may cost. The whole state is written each time, and grows by some 5 MB an hour.
-STATES_KEPT = 16  # readers ask for the state of a block that they have just seen, and a block a second follows it
+# A kill -9 may lose this much. anvil writes the whole state each time; it grows by about 5 MB per hour.
+STATES_KEPT = 16  # readers need the state of a block that they have just seen, with one new block per second
 STATE_INTERVAL_S = 5
-# anvil insists on a TCP port. Linux lets a server listen on a multicast address and connects nobody to it.
+# anvil requires a TCP port. On Linux a server can listen on a multicast address, to which no client can connect.
 UNREACHABLE = "224.0.0.1"
 ANY_PORT = 0
 SOCKET = "node.ipc"
@@ -34,24 +34,24 @@ SOCKET = "node.ipc"
 class Anvil:
     """The chain with its state in `folder` and its filter on `port`.
 
-    `prepare` before `daemon` is started, `keep` once it is worth keeping.
+    Call `prepare` before `daemon` starts. Call `keep` when the state is worth a backup.
     """
 
     folder: Path
     port: int
 
     def prepare(self) -> str:
-        """See to a state file that anvil can load; returns a note for the person when the chain goes back, else "".
+        """Make sure that anvil can load the state file. Returns a note for the user when the chain goes back, else "".
 
-        anvil rewrites the file in place, so that a kill -9 in that moment leaves half of it.
+        anvil rewrites the file in place, so a kill -9 at that moment leaves half of it.
         """
         make_private_folder(self.folder)
-        self.socket.unlink(missing_ok=True)  # anvil leaves it, and would not make it again
+        self.socket.unlink(missing_ok=True)  # anvil leaves a stale socket, and would refuse to replace it
         if not self._state.exists() or _is_whole(self._state):
             return ""
         self._state.unlink()
         if not self._kept.exists():
-            return "The chain's state was cut off by a crash: the chain begins anew."
+            return "The chain's state was cut off by a crash: the chain starts from zero."
         shutil.copy(self._kept, self._state)
         return "The chain's state was cut off by a crash: the chain goes back to the grid's last start."
 
@@ -66,17 +66,17 @@ class Anvil:
         return Daemon("anvil", argv, ready=lambda: answers_on(self.socket, "eth_chainId"), cwd=str(self.folder))
 
     def filter(self) -> Daemon:
-        """The process that everybody asks; ready when the node answers through it."""
+        """The filter process. It is ready when the node answers through it."""
         argv = [sys.executable, "-m", "deployments.onemachine.node_filter", "--port", str(self.port)]
         argv += ["--socket", str(self.socket)]
         return Daemon("node-filter", argv, ready=lambda: answers_rpc(self.port, "eth_chainId"))
 
     def private(self) -> NodeSocket:
-        """The node with all its methods, for the account that the grid runs as."""
+        """The node with all its methods, for the grid's own account."""
         return NodeSocket(self.socket)
 
     def keep(self) -> None:
-        """Copy the state file to fall back to, if it is whole at this moment."""
+        """Back up the state file, if it is complete now."""
         if self._state.exists():
             draft = self._kept.with_suffix(".draft")
             shutil.copy(self._state, draft)
@@ -85,12 +85,12 @@ class Anvil:
 
     @property
     def rpc_url(self) -> str:
-        """Where the filter serves."""
+        """Address of the filter."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def socket(self) -> Path:
-        """Where the node serves every method."""
+        """Socket on which the node serves every method."""
         return self.folder / SOCKET
 
     @property
@@ -111,7 +111,7 @@ def _is_whole(file: Path) -> bool:
 
 
 def _binary() -> str:
-    """anvil as npm installed it for this machine's processor."""
+    """The anvil binary that npm installed for this machine's CPU."""
     packages = Path(str(files("contracts"))) / "node_modules" / "@foundry-rs"
     for found in packages.glob("anvil-*/bin/anvil"):
         return str(found)

@@ -1,6 +1,6 @@
-"""What the one-machine grid puts on its chain: gas for its keys, the contracts, credits, approved providers.
+"""Sets up the chain of the one-machine grid: gas for its keys, the contracts, credits, approved providers.
 
-Running any of it again changes nothing that stands.
+All steps are idempotent.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ POLL_S = 0.2
 
 
 def make_keys(keys: KeyRing) -> None:
-    """Make the key files that are missing."""
+    """Create missing key files."""
     for name in keys.names:
         if not keys.file(name).exists():
             Wallet.create(keys.file(name))
 
 
 async def set_up_contracts(book_file: Path, anvil: Anvil, keys: KeyRing, urls: dict[str, str]) -> None:
-    """Deploy what is missing and write the address book; `urls` are its fields that name endpoints."""
+    """Deploy missing contracts and write the address book. `urls` are its fields with endpoints."""
     await _give_gas(anvil, keys)
     rpc_url = anvil.rpc_url
     admin, operator = Wallet.load(keys.file(ADMIN)), Wallet.load(keys.file(OPERATOR))
@@ -48,7 +48,7 @@ async def set_up_contracts(book_file: Path, anvil: Anvil, keys: KeyRing, urls: d
 
 
 async def approve_providers(book_file: Path, keys: KeyRing) -> None:
-    """Wait until every provider has registered, and approve what they propose.
+    """Wait until every provider has registered, and approve their proposals.
 
     Raises ConfigurationError when one does not register in time.
     """
@@ -60,7 +60,7 @@ async def approve_providers(book_file: Path, keys: KeyRing) -> None:
 
 
 async def _give_gas(anvil: Anvil, keys: KeyRing) -> None:
-    """Enough for a long life; only a development chain can do that, and only by its private way."""
+    """Give the keys enough gas for years. Only a development chain can do this, on its private socket."""
     addresses = [Wallet.load(keys.file(name)).address for name in keys.names]
     node = anvil.private()
     try:
@@ -89,7 +89,7 @@ async def _approve(chain: Chain, writer: Writer, address: str) -> None:
 
 
 async def _approve_what_waits(chain: Chain, writer: Writer, address: str) -> bool:
-    """Approve the proposal that was read; False when it changed meanwhile."""
+    """Approve the proposal that was read. False when it changed meanwhile."""
     proposed = await chain.proposal(address)
     try:
         if proposed is not None:
@@ -97,6 +97,6 @@ async def _approve_what_waits(chain: Chain, writer: Writer, address: str) -> boo
     except ContractError as error:
         if error.name == "ProposalChanged":
             return False
-        if error.name != "WaitingApprovalOnly":  # the operator's own flow was faster
+        if error.name != "WaitingApprovalOnly":  # the operator's flow has approved it
             raise
     return True

@@ -1,4 +1,4 @@
-"""The two clusters of the one-machine grid: what they have, what they ask for it, how they praise it."""
+"""The two clusters of the one-machine grid: their hardware, prices and labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployments.onemachine.slurm import ClusterSpec
 
 @dataclass(frozen=True)
 class Offer:
-    """A cluster, its prices (wei of credit) and its own labels."""
+    """A cluster, its prices (wei of credits) and its own labels."""
 
     spec: ClusterSpec
     prices: Prices
@@ -18,12 +18,12 @@ class Offer:
 
     @property
     def benchmarks(self) -> dict[str, str | int | float]:
-        """How it is measured, as fields of `blocks.Benchmarks`: short, and as if the nodes were no single machine.
+        """Settings of its measurement, as fields of `blocks.Benchmarks`: short, and as if nodes were separate machines.
 
-        Nodes that share one have each other's shared memory in the way, so ranks talk over loopback; with one
-        rank a node, they do not wait for each other's CPU.
+        Ranks communicate over loopback, not over the shared memory of the one machine. With one rank per node,
+        ranks do not wait for each other's CPU.
         """
-        anybody = "--allow-run-as-root --bind-to none"  # root where the grid has no job account
+        anybody = "--allow-run-as-root --bind-to none"  # the ranks run as root where the grid has no job account
         loopback = "--mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo"
         return {
             "hpl_seconds": 1, "gflops_per_cpu": 0.03, "block_size": 64, "cpus_per_rank": self.spec.cpus_per_node,

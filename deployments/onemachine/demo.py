@@ -1,4 +1,4 @@
-"""`./run demo`: the grid, and one job on it from submission to bill."""
+"""`./run demo`: starts the grid, and shows one job from submission to bill."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CREDITS = 100
 
 
 def demo(grid: LocalGrid, bring_up: Callable[[LocalGrid], None], *, end_at_once: bool) -> int:
-    """Show a job's life; returns the job's exit status.
+    """Run and show a job. Returns the job's exit status.
 
-    With a terminal the grid then stays up until Ctrl-C, unless `end_at_once`. A grid that was up before stays.
+    On a terminal, the grid then stays up until Ctrl-C, unless `end_at_once`. A grid that was up before is not stopped.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     was_up = grid.is_up()
@@ -35,7 +35,7 @@ def demo(grid: LocalGrid, bring_up: Callable[[LocalGrid], None], *, end_at_once:
 
 
 def _show_job(grid: LocalGrid) -> int:
-    """Submit the example as the grid's customer would, and watch it to its end."""
+    """Submit the example as the grid's customer, and watch it until its end."""
     argv = [str(grid.roles.dps), "submit", str(JOB_FILE), "--credits", str(CREDITS), "--job-name", "hello"]
     print(f"\n$ dps {' '.join(argv[1:])} --watch", flush=True)
     env = {**os.environ, **grid.roles.customer_environment()}

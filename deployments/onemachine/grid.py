@@ -1,7 +1,7 @@
-"""The one-machine grid: what `./run up` does, in which order, and what `./run down` undoes.
+"""The one-machine grid: the steps of `./run up` and their order, and `./run down`.
 
-Every step looks up whether it is done already, so a second `up` completes a half-finished one and
-starts again what died. Everything is kept under the state folder; nothing else is touched.
+Every step is idempotent. So a second `up` completes an interrupted one and restarts dead processes. All files
+are under the state folder.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LocalGrid:
         self.notes: list[str] = []
 
     def up(self, report: Report) -> bool:
-        """Start everything; returns False when all of it was up already. Raises GridError, and is safe to repeat."""
+        """Start everything. Returns False when the grid was up already. Raises GridError; can be repeated."""
         with self._alone():
             if self.is_up():
                 return False
@@ -53,7 +53,7 @@ class LocalGrid:
             return True
 
     def down(self) -> list[str]:
-        """Stop everything that was started and still runs; returns the names of what was recorded."""
+        """Stop all processes. Returns the names of the recorded ones."""
         with self._alone():
             self._marker.unlink(missing_ok=True)
             names = self.table.names()
@@ -61,20 +61,20 @@ class LocalGrid:
             return names
 
     def is_up(self) -> bool:
-        """Whether the last `up` went through and nothing died since."""
+        """Whether the last `up` succeeded and no process has died since."""
         return self._marker.exists() and all(row.pid for row in self.rows())
 
     def start(self, name: str) -> None:
-        """Start one process again, after it was stopped or killed; returns when it serves."""
+        """Restart one process that was stopped or killed. Returns when it serves."""
         step = next(step for step in self.steps() if step.name.replace(" ", "-") == name)
         step.do()
 
     def kill(self, name: str) -> None:
-        """Kill one process with SIGKILL, as a crash would; nothing else is told."""
+        """Kill one process with SIGKILL, like a crash. Other processes are not informed."""
         self.table.stop(name, SIGKILL)
 
     def rows(self) -> list[Row]:
-        """All processes that were started, in that order."""
+        """All started processes, in the order of their start."""
         return [
             Row(name, self.table.pid(name), self._address(name), self.table.log_path(name))
             for name in self.table.names()
@@ -83,7 +83,7 @@ class LocalGrid:
     # -- starting ----------------------------------------------------------------------------
 
     def steps(self) -> list[Step]:
-        """What `up` consists of."""
+        """The steps of `up`."""
         return [
             Step("chain", self._start_chain),
             Step("contracts", self._set_up_contracts, ("chain",)),
@@ -120,7 +120,7 @@ class LocalGrid:
 
     def _start_chain(self) -> None:
         if not self.table.alive("anvil"):
-            for offer in OFFERS:  # a killed chain lost its last seconds, perhaps with their registration
+            for offer in OFFERS:  # a killed chain loses its last seconds, which may include the registration
                 self.table.stop(f"supervisor-{offer.name}")
             self.notes += [note] if (note := self.anvil.prepare()) else []
         self._serve(self.anvil.daemon())
@@ -140,7 +140,7 @@ class LocalGrid:
 
     def _start_postgres(self) -> None:
         if not self.table.alive("postgres"):
-            self.table.stop("postgres")  # children that outlived it
+            self.table.stop("postgres")  # child processes that outlived it
             self.postgres.prepare()
         self._serve(self.postgres.daemon())
         for name in ("prefect", "services"):
@@ -154,7 +154,7 @@ class LocalGrid:
         self.notes += self.slurm.notes
 
     def customer_accounts(self, address: str) -> list[str]:
-        """The Unix accounts of one more customer, by wallet address, made when missing; the clusters must be up."""
+        """The Unix accounts of one more customer, by wallet address, created if missing. The clusters must be up."""
         return self.roles.make_accounts(address)
 
     def _tell_prefect(self) -> None:
@@ -180,7 +180,7 @@ class LocalGrid:
     # -- stopping ----------------------------------------------------------------------------
 
     def _stops(self, names: Sequence[str]) -> list[Step]:
-        """Stops everybody before those whom they need; what died already is only forgotten."""
+        """Stop each process before those that it needs. Records of dead processes are removed."""
         slurm = {daemon.name for daemon in self.slurm.daemons()}
         base = ("prefect-server", "node-filter", "anvil", "postgres")
         clients = [name for name in names if name not in slurm and name not in base]
@@ -200,12 +200,12 @@ class LocalGrid:
 
     @property
     def _marker(self) -> Path:
-        """Stands while the last `up` went through."""
+        """Marker file that exists while the last `up` has succeeded."""
         return self.state / "up"
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One `up` or `down` at a time; the second waits."""
+        """A lock, so that only one `up` or `down` runs at a time. The second one waits."""
         with open(self.state / "lock", "w") as lock:
             flock(lock, LOCK_EX)
             yield

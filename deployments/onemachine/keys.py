@@ -1,4 +1,4 @@
-"""Where the keys of the one-machine grid's people lie: a file each under `<state>/keys`."""
+"""Key files of the one-machine grid's parties: one file each under `<state>/keys`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CUSTOMER = "customer"
 
 @dataclass(frozen=True)
 class KeyRing:
-    """The key files in `folder`, by the name of whom they belong to; a provider's is its cluster's."""
+    """The key files in `folder`, by the name of the party. A provider has the name of its cluster."""
 
     folder: Path
     providers: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Measures the one-machine grid's clusters at its first start, as their own schedules do later.
 
-Through the deployments and with the operator's own approval, so what `./run up` shows is what a real grid does.
+It runs the deployments, and waits for the operator's approval. So `./run up` shows what a real grid does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINAL = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
 
 @dataclass(frozen=True)
 class MeasuringTimeouts:
-    """How long `./run up` waits for the measurement of one cluster, then for its approval; and how often it asks."""
+    """Timeouts for the measurement of a cluster and then for its approval, and the polling interval."""
 
     measured_within_s: float = 180.0
     approved_within_s: float = 60.0
@@ -30,9 +30,9 @@ DEFAULT_TIMEOUTS = MeasuringTimeouts()
 
 
 def measure(grid: LocalGrid, tell: Callable[[str], None]) -> None:
-    """Measure each cluster that has no measured labels in force, one after the other, with a line for each.
+    """Measure each cluster without approved measured labels, one after the other. Print a line for each.
 
-    A measurement that fails is told and costs nothing else: the labels come with the next one.
+    A failed measurement is reported and otherwise harmless: the next one brings the labels.
     """
     for name in grid.keys.providers:
         if not _is_measured(grid, name):
@@ -59,7 +59,7 @@ def _measure(grid: LocalGrid, name: str) -> str:
 def run_to_end(
     prefect: PrefectServer, deployment: str, timeouts: MeasuringTimeouts = DEFAULT_TIMEOUTS
 ) -> dict[str, str]:
-    """Run the deployment `flow/name` once; type and message of the run's last state.
+    """Run the deployment `flow/name` once. Returns type and message of the run's final state.
 
     Raises ServiceError when Prefect does not know it, or the run does not end in time.
     """
@@ -74,7 +74,7 @@ def run_to_end(
         if seen and seen["state"]["type"] in FINAL:
             return {"type": seen["state"]["type"], "message": seen["state"]["message"] or ""}
         time.sleep(timeouts.poll_s)
-    raise ServiceError(f"The run of {deployment} goes on; its labels come later.")
+    raise ServiceError(f"The run of {deployment} continues; its labels come later.")
 
 
 def _is_measured(grid: LocalGrid, name: str) -> bool:
@@ -82,14 +82,14 @@ def _is_measured(grid: LocalGrid, name: str) -> bool:
 
 
 def _most_telling(grid: LocalGrid, name: str) -> str:
-    """The labels that fit on a line."""
+    """The main labels, on one line."""
     labels = _labels(grid, name)
     shown = [f"{key} {labels[key]}" for key in ("compute.gflops", "cpu.microarch") if key in labels]
     return f"{len(labels)} labels, {', '.join(shown)}" if shown else f"{len(labels)} labels"
 
 
 def _labels(grid: LocalGrid, name: str) -> dict[str, str]:
-    """The measured labels that are in force for the cluster."""
+    """The approved measured labels of the cluster."""
     from deepgrid.benchmark.labels import measured_of  # slow to import, and `status` does without
     from deepgrid.chain.book import AddressBook
     from deepgrid.chain.client import Chain

@@ -1,8 +1,8 @@
-"""What everybody reaches of the grid's node: reading the chain, and sending transactions that somebody signed.
+"""The public access to the grid's node: it allows reading the chain and sending signed transactions.
 
-A development node obeys whoever reaches it: it gives away money, goes back in time, acts for any account. So it serves
-a private socket only, and this process stands on the grid's RPC port. It takes HTTP POST of one JSON-RPC request or a
-batch, and passes on requests for the methods below, written anew. It refuses every other one by itself.
+A development node obeys every client: it gives away money, goes back in time, acts for any account. So it serves only
+a private socket, and this process listens on the grid's RPC port. It accepts HTTP POST of one JSON-RPC request or a
+batch. It serialises requests for the methods below again, forwards them, and refuses all others.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ ALLOWED = frozenset([
 LONGEST_BODY = 2 * 2**20
 BODY_WITHIN_S = 10.0
 LARGEST_BATCH = 1000
-NO_JSON, NO_REQUEST, NO_METHOD = -32700, -32600, -32601  # as JSON-RPC numbers them
+NO_JSON, NO_REQUEST, NO_METHOD = -32700, -32600, -32601  # error codes of JSON-RPC
 
 Json = dict[str, Any]
 
 
 class Refused(Exception):
-    """A request that is not passed on; its answer."""
+    """The request is refused with this answer."""
 
     def __init__(self, code: int, message: str, number: int | str | None = None) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def checked(request: object) -> Json:
-    """The request as it may be passed on, with nothing in it but what was looked at. Raises Refused."""
+    """The request to forward, with checked fields only. Raises Refused."""
     fields = request if isinstance(request, dict) else {}
     number, method, params = fields.get("id"), fields.get("method"), fields.get("params", [])
     if isinstance(number, bool) or not isinstance(number, int | str) or not isinstance(method, str):
@@ -58,19 +58,19 @@ def checked(request: object) -> Json:
 
 
 class NodeFilter:
-    """Answers requests of anybody, through the node's socket."""
+    """Answers requests of any client, through the node's socket."""
 
     def __init__(self, node: NodeSocket) -> None:
         self._node = node
 
     async def answer(self, body: bytes) -> bytes:
-        """The JSON answer. Raises OSError or TimeoutError when the node does not give one."""
+        """The JSON answer. Raises OSError or TimeoutError when the node does not answer."""
         try:
             asked = json.loads(body, parse_constant=_no_number)
             return await (self._batch(asked) if isinstance(asked, list) else self._single(asked))
         except Refused as refused:
             return _encoded(refused.answer)
-        except (ValueError, RecursionError):  # too deep, or a number that JSON cannot hold
+        except (ValueError, RecursionError):  # nested too deep, or a number that JSON cannot hold
             return _encoded(Refused(NO_JSON, "The request is not JSON.").answer)
 
     async def _single(self, asked: object) -> bytes:
@@ -123,7 +123,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 if __name__ == "__main__":

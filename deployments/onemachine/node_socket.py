@@ -1,6 +1,6 @@
-"""The private way to the grid's node: a unix socket in a folder of mode 0700, on which every method is served.
+"""The private access to the grid's node: a unix socket in a folder of mode 0700, with all methods.
 
-One JSON document goes each way at a time on a connection; the node ends each of its own with a newline.
+A connection has one request at a time. The node ends each answer with a newline.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_ANSWER = 256 * 2**20
 
 
 class NodeSocket:
-    """The node behind a socket; connections stay open, at most `AT_ONCE`."""
+    """The node behind a socket, with at most `AT_ONCE` kept-open connections."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -57,14 +57,14 @@ class NodeSocket:
                 raise ConnectionError("The node broke off its answer.") from None
 
     async def close(self) -> None:
-        """Close the connections that wait."""
+        """Close the idle connections."""
         for _, writer in self._idle:
             writer.close()
         self._idle.clear()
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        """A connection of one's own; only one that was used to its end is used again."""
+        """An exclusive connection. It is reused only after a complete exchange."""
         async with self._slots:
             pair = self._take_idle() or await self._connect()
             try:
@@ -75,7 +75,7 @@ class NodeSocket:
             self._idle.append(pair)
 
     def _take_idle(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """A connection that the node has not closed meanwhile, as it does when it is restarted."""
+        """An idle connection that is still open, or None. A restarted node has closed all of them."""
         while self._idle:
             reader, writer = self._idle.pop()
             if not reader.at_eof() and not writer.is_closing():
@@ -89,7 +89,7 @@ class NodeSocket:
 
 
 def answers_on(file: Path, method: str) -> bool:
-    """Whether the node behind the socket answers `method`; never raises."""
+    """Whether the node behind the socket answers `method`. Never raises."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as peer, _short(file) as path:
         peer.settimeout(PROBE_WITHIN_S)
         peer.connect(path)
@@ -100,7 +100,7 @@ def answers_on(file: Path, method: str) -> bool:
 
 @contextmanager
 def _short(file: Path) -> Iterator[str]:
-    """Another name of the file, short enough for a socket however deep the file lies."""
+    """Another path of the file that is short enough for a socket, however deep the file is."""
     folder = os.open(file.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{folder}/{file.name}"

@@ -1,4 +1,4 @@
-"""Ports of one grid by name: picked once among free ones, recorded, and the same ever after."""
+"""Ports of one grid by name. Each is chosen once among the free ports, recorded, and never changes."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from pathlib import Path
 
 from deepgrid.errors import ConfigurationError
 
-RANGE = "DEEPGRID_PORTS"  # the variable that says from where to where
-USUAL = "20000-32000"  # below the range from which kernels take ports for outgoing connections
+RANGE = "DEEPGRID_PORTS"  # variable with the range of ports
+USUAL = "20000-32000"  # below the kernel's range for outgoing connections
 
 
 class PortBook:
-    """Remembers ports in `file`; grids with different state folders start looking at different places."""
+    """Records ports in `file`. Grids with different state folders start their search at different ports."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def port(self, name: str) -> int:
-        """The port called `name`, chosen at the first call. Raises ConfigurationError when none is free."""
+        """The port `name`, chosen at the first call. Raises ConfigurationError when no port is free."""
         with self._open() as ports:
             if name not in ports:
                 ports[name] = self._choose(name, set(ports.values()))
             return ports[name]
 
     def known(self, name: str) -> int | None:
-        """The port called `name` if it was chosen already."""
+        """The port `name`, or None if it was not chosen yet."""
         with self._open() as ports:
             return ports.get(name)
 
     def forget_taken(self, serves: Callable[[str], bool]) -> None:
-        """Forget the ports that strangers took meanwhile; `serves` tells by name which of ours are in use by us."""
+        """Forget ports that other programs use now. `serves` says whether our own process uses a port."""
         with self._open() as ports:
             for name in [name for name, port in ports.items() if not serves(name) and not _free(port)]:
                 del ports[name]
 
     @contextmanager
     def _open(self) -> Iterator[dict[str, int]]:
-        """The ports, held alone, and written back when they changed."""
+        """The ports, under a lock. Changes are written back."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with open(self._file, "a+") as book:
             fcntl.flock(book, fcntl.LOCK_EX)
@@ -69,7 +69,7 @@ class PortBook:
 
 
 def _range() -> tuple[int, int]:
-    """The first port to take and the one behind the last."""
+    """The first port of the range, and the end of the range (exclusive)."""
     text = os.environ.get(RANGE, USUAL)
     match = re.fullmatch(r"(\d{4,5})-(\d{4,5})", text)
     if match is None or not 1024 <= int(match[1]) < int(match[2]) <= 65536:
@@ -79,7 +79,7 @@ def _range() -> tuple[int, int]:
 
 def _free(port: int) -> bool:
     with socket.socket() as probe:
-        # Connections of a server that has just ended do not count, only one that listens.
+        # Connections of a server that has just ended do not matter, only a listening one.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

@@ -1,7 +1,7 @@
-"""A PostgreSQL server of the grid's own: loopback only, one password, its data under the state folder.
+"""The grid's own PostgreSQL server: loopback only, one password, data under the state folder.
 
-PostgreSQL refuses to run as root; then it runs as Debian's account `postgres`, with the one capability
-that lets it pass through folders closed to others, since a checkout may lie below one.
+PostgreSQL refuses to run as root. For root it runs as Debian's account `postgres`, with one capability: to enter
+closed folders, because a checkout may be below one.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon
 
 ACCOUNT = "postgres"
-# Numbers of the capabilities by which a process passes through closed folders, the weaker first.
+# Numbers of the capabilities that let a process enter closed folders, the weaker one first.
 PASSAGES = {"dac_read_search": 2, "dac_override": 1}
 SETTINGS = {
     "listen_addresses": HOST,
-    "unix_socket_directories": "",  # a path of one may have 108 bytes, and a checkout may lie deep
-    "synchronous_commit": "off",  # a crash may cost the last moment of Prefect's history, never consistency
+    "unix_socket_directories": "",  # a socket's path has at most 108 bytes, and a checkout may be deep
+    "synchronous_commit": "off",  # a crash may lose the last moment of Prefect's history, but never consistency
     "max_connections": "200",
     "logging_collector": "off",
 }
-SHARED_MEMORY = 6  # the line of the lock that has key and id of the server's shared memory
+SHARED_MEMORY = 6  # line of the lock file with key and id of the server's shared memory
 ORPHANS_LEAVE_WITHIN_S = 30.0
 POLL_S = 0.05
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """The server with its data in `folder`/data; `prepare` before `daemon` is started."""
+    """The server with its data in `folder`/data. Call `prepare` before `daemon` starts."""
 
     folder: Path
     port: int
 
     def prepare(self) -> None:
-        """Create the password and the data folder at the first call; call it only while the server does not run.
+        """Create the password and the data folder at the first call. The server must not run.
 
-        Raises ConfigurationError with initdb's words.
+        Raises ConfigurationError with the output of initdb.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         read_or_create(self._password_file, lambda: secrets.token_hex(16))
@@ -57,13 +57,13 @@ class Postgres:
         self._drop_stale_lock()
 
     def daemon(self) -> Daemon:
-        """The server's process; ready when it accepts connections."""
+        """The server's process. It is ready when it accepts connections."""
         settings = [f"{name}={value}" for name, value in {**SETTINGS, "port": str(self.port)}.items()]
         argv = [self._binary("postgres"), "-D", str(self._data), *(part for one in settings for part in ("-c", one))]
         return Daemon("postgres", as_account(argv), ready=self._is_ready, stop_signal=signal.SIGINT)
 
     def create_database(self, name: str) -> None:
-        """Create a database unless it exists; the server must be ready."""
+        """Create a database unless it exists. The server must be ready."""
         argv = [
             self._binary("psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--set", f"name={name}",
             "--host", HOST, "--port", str(self.port), "--username", ACCOUNT, "postgres",
@@ -78,7 +78,7 @@ class Postgres:
             raise ConfigurationError(f"PostgreSQL did not create the database {name}: {done.stderr.strip()}")
 
     def url(self, database: str) -> str:
-        """Address of a database for SQLAlchemy with asyncpg; holds the password, so never log it."""
+        """URL of a database for SQLAlchemy with asyncpg. It contains the password: never log it."""
         return f"postgresql+asyncpg://{ACCOUNT}:{self._password}@{HOST}:{self.port}/{database}"
 
     @property
@@ -98,7 +98,7 @@ class Postgres:
         return self._password_file.read_text()
 
     def _create_data(self) -> None:
-        """Under another name first, so that an interrupted initdb leaves nothing that looks finished."""
+        """Run initdb under another folder name first, so that an interrupted run leaves no complete-looking folder."""
         draft = self.folder / "draft"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
@@ -121,22 +121,22 @@ class Postgres:
     def _drop_stale_lock(self) -> None:
         """Remove the lock of a killed server whose process id belongs to another program, or to its own zombie.
 
-        PostgreSQL takes both for itself. (Where nobody reaps orphans, as in many containers, zombies stay for ever.)
+        PostgreSQL mistakes both for a running server. In many containers no process reaps orphans, so zombies stay.
         """
         try:
             stat = Path(f"/proc/{int(self._lock.read_text().split()[0])}/stat").read_text()
         except (FileNotFoundError, IndexError, ValueError):
-            return  # no lock, or nobody has that id: the server sees that for itself
+            return  # no lock, or no process with this id: the server handles this itself
         if "(postgres) " not in stat or "(postgres) Z" in stat:
             self._lock.unlink(missing_ok=True)
 
     def _until_orphans_left(self) -> None:
-        """Wait until the children of a killed server are gone: as long as they share its memory, none starts."""
+        """Wait until the children of a killed server are gone. While they share its memory, no server can start."""
         try:
             shared = self._lock.read_text().splitlines()[SHARED_MEMORY].split()
             _attached(shared)
         except (FileNotFoundError, IndexError, ValueError):
-            return  # no lock, or nothing to tell by: the server sees for itself
+            return  # no lock, or no shared memory in it: the server handles this itself
         deadline = time.monotonic() + ORPHANS_LEAVE_WITHIN_S
         while _attached(shared) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -147,7 +147,7 @@ class Postgres:
 
     @staticmethod
     def _binary(name: str) -> str:
-        """A program of the newest PostgreSQL that Debian installed."""
+        """Path of a program of the newest installed PostgreSQL."""
         found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
         if not found:
             raise ConfigurationError("PostgreSQL is not installed.", next_step="Run `./run setup`.")
@@ -155,21 +155,21 @@ class Postgres:
 
 
 def _attached(segment: Sequence[str]) -> bool:
-    """Whether any process has a segment of shared memory, given by key and id; the kernel shows keys with a sign."""
+    """Whether a process uses the shared memory segment with this key and id. The kernel shows keys as signed."""
     key, number = int(segment[0]), segment[1]
     rows = (line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:])
     return any(int(row[0]) % 2**32 == key % 2**32 and row[1] == number and int(row[6]) > 0 for row in rows)
 
 
 def as_account(argv: Sequence[str]) -> list[str]:
-    """`argv` itself, or as root: run by the account `postgres` with at most one capability."""
+    """`argv` unchanged; for root, run by the account `postgres` with at most one capability."""
     if os.getuid() != 0:
         return list(argv)
     return ["setpriv", f"--reuid={ACCOUNT}", f"--regid={ACCOUNT}", "--clear-groups", *_passage(), "--", *argv]
 
 
 def _passage() -> list[str]:
-    """Options that hand over the capability to pass through closed folders, where we have it ourselves."""
+    """Options that pass on the capability to enter closed folders, if we have it."""
     status = Path("/proc/self/status").read_text()
     ours = int(status.split("CapEff:")[1].split()[0], 16)
     for name, number in PASSAGES.items():

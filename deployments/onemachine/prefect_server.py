@@ -1,7 +1,7 @@
 """The grid's Prefect server, with its UI, on the grid's PostgreSQL.
 
-Who may use its API may run any command as the grid's account, so it answers only with the login that is in a file
-of mode 0600. The login is handed to processes by their environment, which other accounts cannot read.
+A client of its API can run any command as the grid's account. So the API requires a login, from a file of mode 0600.
+Processes get the login in their environment, which other accounts cannot read.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ QUIET = {
 
 USER = "deepgrid"
 DAY_S = 24 * 3600
-# Slots of concurrency limits survive a restart; what ended a month ago is deleted.
+# Slots of concurrency limits survive a restart. Runs that ended a month ago are deleted.
 KEEPING = {
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * DAY_S),
 }
-# By default each change of a task is a transaction of its own, and a burst of requests opens new connections.
+# By default each state change of a task is its own transaction, and bursts of requests open new connections.
 BATCHING = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
@@ -45,13 +45,13 @@ BATCHING = {
 
 @dataclass(frozen=True)
 class PrefectServer:
-    """The server at `port`; its settings and its clients' lie in `home`, its data in the database."""
+    """The server at `port`. `home` has its settings and its clients' settings; the database has its data."""
 
     home: Path
     port: int
 
     def daemon(self, database_url: str) -> Daemon:
-        """The server's process; ready when its API answers, which at the first start takes the migrations."""
+        """The server's process. It is ready when its API answers; the first start also runs the migrations."""
         make_private_folder(self.home)
         argv = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
         env = {
@@ -62,13 +62,13 @@ class PrefectServer:
             "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
             "PREFECT_SERVER_API_AUTH_STRING": self.login(),
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-            "PREFECT_SERVER_UI_API_URL": "/api",  # wherever the browser found the UI, else it asks port 4200
+            "PREFECT_SERVER_UI_API_URL": "/api",  # the UI uses the address of the browser, instead of port 4200
         }
         ready_within_s = 180.0
         return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), ready_within_s, env)
 
     def environment(self) -> dict[str, str]:
-        """What every client of this server needs; holds the login, so never log it."""
+        """Environment of every client of this server. It contains the login: never log it."""
         return {
             **QUIET,
             "PREFECT_HOME": str(self.home),
@@ -77,33 +77,33 @@ class PrefectServer:
         }
 
     def login(self) -> str:
-        """`user:password`, made at the first call."""
+        """`user:password`, created at the first call."""
         make_private_folder(self.home)
         return read_or_create(self.login_file, lambda: f"{USER}:{secrets.token_urlsafe(24)}")
 
     @property
     def credentials(self) -> tuple[str, str]:
-        """User and password, as HTTP clients want them."""
+        """User and password, for HTTP clients."""
         user, _, password = self.login().partition(":")
         return user, password
 
     @property
     def login_file(self) -> Path:
-        """Where the login is kept: one line, mode 0600."""
+        """File of the login: one line, mode 0600."""
         return self.home / "login"
 
     def ask(self, method: str, path: str, question: Mapping[str, object] | None = None) -> Any:
-        """What the API answers to the body `question`; None without a good answer."""
+        """The API's answer to the body `question`; None if it fails."""
         header = {"Authorization": f"Basic {b64encode(self.login().encode()).decode()}"}
         return ask_json(self.port, method, path, question, header)
 
     def variable(self, name: str) -> object:
-        """Value of a Prefect variable, None without one."""
+        """Value of a Prefect variable, or None."""
         found = self.ask("GET", f"/api/variables/name/{name}")
         return found["value"] if found else None
 
     def worker_seen(self, pool: str, since: datetime) -> bool:
-        """Whether a worker of the work pool reported since that time."""
+        """Whether a worker of the work pool has sent a heartbeat since that time."""
         workers = self.ask("POST", f"/api/work_pools/{pool}/workers/filter") or []
         seen = [worker["last_heartbeat_time"] for worker in workers]
         return any(time is not None and datetime.fromisoformat(time) >= since for time in seen)

@@ -1,4 +1,4 @@
-"""Files and folders that no other account may read: mode 0600 and 0700 from the first moment on."""
+"""Creates files and folders that no other account may read, with mode 0600 and 0700 from the start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def make_private_folder(path: Path) -> Path:
-    """Create `path`, or close it to others."""
+    """Create `path`, or remove the rights of others."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     path.chmod(0o700)
@@ -18,7 +18,7 @@ def make_private_folder(path: Path) -> Path:
 
 
 def read_or_create(file: Path, content: Callable[[], str]) -> str:
-    """What `file` holds; at the first call `content()`. Of several first callers one wins, and all return its text."""
+    """The text of `file`. The first call writes `content()`; concurrent first calls all return the same text."""
     if not file.exists():
         draft = _draft(file, content())
         with suppress(FileExistsError):
@@ -28,7 +28,7 @@ def read_or_create(file: Path, content: Callable[[], str]) -> str:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Put `text` into `file`, in one step."""
+    """Write `text` to `file` atomically."""
     _draft(file, text).rename(file)
 
 

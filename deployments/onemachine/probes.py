@@ -1,4 +1,4 @@
-"""Whether something on this machine serves, and what it says; never raises, never asks a proxy."""
+"""Probes of local servers. They never raise, and never use a proxy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ask_json(
     question: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """What a JSON API on the loopback port answers to the body `question`; None without a good answer."""
+    """The answer of a JSON API on the loopback port to the body `question`; None if it fails."""
     sent = {"Content-Type": "application/json", **(headers or {})}
     answer = _ask(port, method, path, json.dumps(question or {}).encode(), sent)
     try:
@@ -49,7 +49,7 @@ def ask_json(
 
 
 def answers_rpc(port: int, method: str) -> bool:
-    """Whether a JSON-RPC service on the loopback port answers `method`; one may listen before it does."""
+    """Whether a JSON-RPC service on the loopback port answers `method`. A service may listen earlier."""
     call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": []}).encode()
     answer = _ask(port, "POST", "/", call, {"Content-Type": "application/json"})
     return answer is not None and b'"result"' in answer

@@ -1,7 +1,7 @@
-"""Daemons of the one-machine grid: started detached, found again by a later command, stopped by id.
+"""Daemons of the one-machine grid: started detached, found again by later commands, stopped by id.
 
-A record a process stands under `<state>/run/NAME.json` with its process id and the kernel's
-start time, so that a reused process id is never mistaken for ours.
+Each process has a record `<state>/run/NAME.json` with its process id and the kernel's start time. So a reused
+process id is never mistaken for ours.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ POLL_S = 0.05
 
 @dataclass(frozen=True)
 class Daemon:
-    """A long-running process and how to tell that it serves.
+    """A long-running process and its readiness check.
 
-    `ready` is polled until true; `ready_within_s` bounds the wait. `env` is added to ours.
+    `ready` is polled until it is true, for at most `ready_within_s`. `env` is added to our environment.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Daemon:
 
 
 class ProcessTable:
-    """The processes of one grid, kept under its state folder."""
+    """The processes of one grid, with records under its state folder."""
 
     def __init__(self, state: Path) -> None:
         self.run_dir = state / "run"
@@ -49,9 +49,9 @@ class ProcessTable:
             make_private_folder(folder)
 
     def start(self, daemon: Daemon) -> None:
-        """Start `daemon` unless it runs already; returns at once (see `wait_ready`).
+        """Start `daemon` unless it runs already. Returns at once (see `wait_ready`).
 
-        What a killed predecessor left in its group is ended first.
+        Remaining processes of a killed predecessor's group are killed first.
         """
         if self.alive(daemon.name):
             return
@@ -86,9 +86,9 @@ class ProcessTable:
             time.sleep(POLL_S)
 
     def stop(self, name: str, sig: signal.Signals | None = None) -> None:
-        """Stop one process and what it left in its group; nothing happens when it is gone already.
+        """Stop one process and the rest of its group, if they still run.
 
-        With `sig` given (a test's SIGKILL), only the process itself is hit, by that signal, and stays on record.
+        With `sig` (a test's SIGKILL), only the process itself gets this signal, and its record stays.
         """
         record = self._read(name)
         if record is None:
@@ -149,7 +149,7 @@ def _kill(pid: int, sig: signal.Signals) -> None:
 
 
 def _end_group(record: dict) -> None:  # type: ignore[type-arg]
-    """Kill what is left of a process's group, unless its id belongs to somebody else by now."""
+    """Kill the rest of a process's group, unless another process has its id now."""
     if _born(record["pid"]) in (None, record["born"]):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(record["pid"], signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""Tells Prefect of the grid's roles: work pools, blocks, deployments.
+"""Registers the grid's roles at Prefect: work pools, blocks, deployments.
 
-A process of its own (`python -m deployments.onemachine.registration`, its plan as JSON on standard
-input), because Prefect reads its settings when it is imported. At the end it leaves the plan's
-digest in a Prefect variable; as long as that stands, there is nothing to do again.
+It runs as a separate process (`python -m deployments.onemachine.registration`, with its plan as JSON on standard
+input), because Prefect reads its settings at import. At the end it stores the plan's digest in a Prefect variable.
+While the digest is unchanged, there is nothing to do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def register(plan: Plan) -> None:
-    """Do everything of `plan` that Prefect does not have, and bring the rest up to date."""
+    """Create the missing objects of `plan` at Prefect, and update the others."""
     asyncio.run(_make_pools_and_blocks(plan))
     _deploy("operator", {"OPERATOR": OPERATOR_NAME})
     for cluster in plan.clusters:
@@ -97,7 +97,7 @@ async def _save_cluster(grid: Grid, services: Services, plan: ClusterPlan) -> No
 
 
 def _deploy(role: str, env: dict[str, str]) -> None:
-    """`prefect deploy --all` for one role; by its entry point, because each new process costs seconds of imports."""
+    """`prefect deploy --all` for one role, called in process, because imports of a new process take seconds."""
     os.environ.update(env)
     sys.argv = ["prefect", "--no-prompt", "deploy", "--all", "--prefect-file", f"deployments/{role}/prefect.yaml"]
     try:

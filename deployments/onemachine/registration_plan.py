@@ -1,4 +1,4 @@
-"""What Prefect is to be told of the one-machine grid, as values; free of Prefect."""
+"""The plan of the one-machine grid's registration at Prefect, as plain values. Does not import Prefect."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 OPERATOR_NAME = "grid"
-PROCESSES = "processes"  # the stock pool, whose runs are processes of their own
-REGISTERED = "deepgrid_registered"  # the Prefect variable with the digest of the plan that stands
+PROCESSES = "processes"  # Prefect's process pool, where each run is a process
+REGISTERED = "deepgrid_registered"  # Prefect variable with the digest of the registered plan
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,7 @@ class ClusterPlan(BaseModel):
 
 
 class Plan(BaseModel):
-    """All of it: paths and addresses, no secret."""
+    """The whole plan: paths and addresses, no secrets."""
 
     book: Path
     services_url: str
@@ -43,11 +43,11 @@ class Plan(BaseModel):
 
     @property
     def pools(self) -> list[str]:
-        """Work pools: one a process that runs flows."""
+        """Work pools: one per process that runs flows."""
         return [f"operator-{OPERATOR_NAME}", *(f"provider-{cluster.name}" for cluster in self.clusters)]
 
     def digest(self) -> str:
-        """Changes with the plan, and with the code that Prefect keeps a description of."""
+        """A digest of the plan, and of the code whose description Prefect stores."""
         digest = hashlib.sha256(self.model_dump_json().encode())
         sources = [path for folder in ("blocks", "flows") for path in (REPOSITORY / folder).rglob("*.py")]
         for source in sorted([*sources, *(REPOSITORY / "deployments").rglob("prefect.yaml")]):

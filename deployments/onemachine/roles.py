@@ -1,4 +1,4 @@
-"""The people of the one-machine grid: the processes of operator and providers, and what Prefect is told of them."""
+"""The roles of the one-machine grid: processes of operator and providers, and their registration at Prefect."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SERVED_WITHIN_S = 120.0
 
 @dataclass(frozen=True)
 class Roles:
-    """Needs everything else up; `state` is the grid's folder, `book` its address book.
+    """The processes of all roles. `state` is the grid's folder, `book` its address book.
 
-    `claim_stays_s` is the provider block's: a development chain takes no claim back.
+    `claim_stays_s` is for the provider block: a development chain has no reorganisations.
     """
 
     state: Path
@@ -58,7 +58,7 @@ class Roles:
         )
 
     def supervisor(self, offer: Offer) -> Daemon:
-        """The process of one cluster's provider; registered on chain when it is ready."""
+        """The supervisor of one cluster. When it is ready, the provider is registered on chain."""
         name = f"supervisor-{offer.name}"
         return self._flow_runner(name, [str(self.dps), "provider", "serve", offer.name], f"provider-{offer.name}")
 
@@ -69,7 +69,7 @@ class Roles:
         return self._flow_runner(f"worker-{PROCESSES}", argv, PROCESSES)
 
     def tell_prefect(self, log: Path) -> None:
-        """Register pools, blocks and deployments unless Prefect has just these. Raises ConfigurationError."""
+        """Register pools, blocks and deployments, unless Prefect has exactly these. Raises ConfigurationError."""
         plan = self._plan()
         if self.prefect.variable(REGISTERED) == plan.digest():
             return
@@ -80,10 +80,10 @@ class Roles:
                 argv, input=plan.model_dump_json().encode(), env=env, stdout=output, stderr=output, check=False
             )
         if done.returncode:
-            raise ConfigurationError("Prefect could not be told of the grid.", next_step=f"Read {log}.")
+            raise ConfigurationError("The grid could not be registered at Prefect.", next_step=f"Read {log}.")
 
     def make_folders(self) -> None:
-        """Private folders of operator and supervisors; folders of the jobs' volumes, as a provider makes them."""
+        """Create the private folders of operator and supervisors, and the folders of the jobs' volumes."""
         make_private_folder(self.state / "operator")
         for offer in OFFERS:
             make_private_folder(self._supervisor_state(offer))
@@ -92,9 +92,9 @@ class Roles:
                 Path(root).chmod(0o1777)
 
     def make_accounts(self, customer: str) -> list[str]:
-        """The accounts of the customer with this wallet address, on each cluster; none where all jobs share ours.
+        """The customer's accounts on each cluster, by wallet address; none where all jobs share our account.
 
-        Raises ConfigurationError for what is no address, or when an account cannot be made.
+        Raises ConfigurationError for a malformed address, or when an account cannot be created.
         """
         return [name for offer in OFFERS if (name := self.slurm.admit(offer.name, customer))]
 
@@ -109,11 +109,11 @@ class Roles:
         return Path(sys.executable).parent / "dps"
 
     def customer_environment(self) -> dict[str, str]:
-        """What `dps` needs to act as the grid's customer."""
+        """Environment of `dps` for the grid's customer."""
         return self._environment(CUSTOMER, {})
 
     def write_environments(self) -> None:
-        """A file to source for each person, `<state>/customer.env` and so on, and a folder with their commands.
+        """Write a file to source for each role, such as `<state>/customer.env`, and a folder with the commands.
 
         The files are private, because some hold the login of Prefect.
         """
@@ -136,7 +136,7 @@ class Roles:
 
     @property
     def _commands(self) -> Path:
-        """Only ours: the whole of .venv/bin on somebody's path would hide their own python."""
+        """Link only our commands. The whole .venv/bin on a user's path would hide the user's own python."""
         return self.state / "bin"
 
     def _flow_runner(self, name: str, argv: list[str], pool: str) -> Daemon:

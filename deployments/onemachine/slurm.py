@@ -1,7 +1,7 @@
 """Real Slurm clusters on one machine, without systemd or cgroups: each its own slurmctld, slurmds and sshd.
 
-They share one munged, one MariaDB and one slurmdbd. Everything is kept under the state folder, so a
-stopped site starts again with its accounts; unix sockets are in a short folder under /tmp, removed by `stop`.
+They share one munged, one MariaDB and one slurmdbd. All files are under the state folder, so a stopped site starts
+again with its accounts. Unix sockets are in a short folder under /tmp, which `stop` removes.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ GPU_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urand
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """A cluster as Slurm is told; nodes may claim more CPUs and memory than the machine has.
+    """A cluster in Slurm's configuration. Nodes may have more CPUs and memory than the machine.
 
-    At most seven GPUs a node: each is a character device that every machine has. Without `hook` no completion
-    records are written, without `guard` jobs may change themselves and submit others, without `private` everybody sees
-    everybody's jobs, without `accounting` slurmdbd is not told of jobs.
-    With `own_accounts` each customer has an account, where root can make some; otherwise all jobs share one.
+    A node has at most seven GPUs; each is a character device that every machine has.
+    `hook`: completion records are written.
+    `guard`: jobs cannot change themselves or submit others.
+    `private`: users see only their own jobs.
+    `accounting`: slurmdbd records jobs.
+    `own_accounts`: each customer has an account, where root can create it; otherwise all jobs share one.
     """
 
     name: str
@@ -59,7 +61,7 @@ class ClusterSpec:
 
 
 class SlurmSite:
-    """All Slurm clusters of one grid under `state`; `port` gives a lasting port by name."""
+    """All Slurm clusters of one grid under `state`. `port` returns a permanent port by name."""
 
     def __init__(self, state: Path, clusters: Sequence[ClusterSpec], port: Callable[[str], int] | None = None) -> None:
         self.state = state.resolve()
@@ -71,7 +73,7 @@ class SlurmSite:
         self.notes: list[str] = []
 
     def prepare(self) -> None:
-        """Write every folder, key and configuration file; fills `job_account` and `notes` (for the person)."""
+        """Write every folder, key and configuration file. Sets `job_account`, and `notes` for the user."""
         self.state.mkdir(parents=True, exist_ok=True)
         self.job_account, note = accounts.choose_job_account(self.state)
         self.notes = [f"{note} Customers are trusted (trust_customers)."] if note else []
@@ -90,24 +92,24 @@ class SlurmSite:
         )  # fmt: skip
         (self._shared / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS slurm_acct_db;\n")
         if os.getuid() == 0:
-            files.make_folder(Path("/run/sshd"), 0o755)  # sshd insists
+            files.make_folder(Path("/run/sshd"), 0o755)  # sshd requires it
         for spec in self.clusters.values():
             self._prepare_cluster(spec)
 
     def daemons(self) -> list[Daemon]:
-        """All daemons in the order in which they start; each may be started once the one before is ready."""
+        """All daemons in the order of their start. Each may start when the previous one is ready."""
         per_cluster = [d for spec in self.clusters.values() for d in self._cluster_daemons(spec)]
         return [self._munged(), self._mariadbd(), self._slurmdbd(), *per_cluster]
 
     def start(self, table: ProcessTable) -> None:
-        """Prepare, start what does not run yet, and wait until all nodes are idle and all login nodes answer."""
+        """Prepare, start missing daemons, and wait until all nodes are idle and all login nodes answer."""
         self.prepare()
         for daemon in self.daemons():
             table.start(daemon)
             table.wait_ready(daemon)
 
     def stop(self, table: ProcessTable) -> None:
-        """Stop everything, running jobs included (as failures of their nodes); only files of the state folder stay."""
+        """Stop everything, including running jobs (as node failures). Only files of the state folder stay."""
         for cluster in self.clusters:
             if table.alive("munged") and table.alive(f"{cluster}-slurmctld"):
                 self._fail_nodes(cluster)
@@ -125,9 +127,9 @@ class SlurmSite:
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     def admit(self, cluster: str, address: str) -> str | None:
-        """Make the account of one more customer, by wallet address; None where all jobs share our own account.
+        """Create the account of one more customer, by wallet address; None where all jobs share our own account.
 
-        Raises ConfigurationError for what is no address, or when the account cannot be made.
+        Raises ConfigurationError for a malformed address, or when the account cannot be created.
         """
         if not self.clusters[cluster].own_accounts or accounts.choose_job_account(self.state)[0] is None:
             return None
@@ -141,9 +143,9 @@ class SlurmSite:
         table.stop(f"{cluster}-sshd")
 
     def _fail_nodes(self, cluster: str) -> None:
-        """Without it, the controller would believe in the killed jobs until their time limit.
+        """Cancel all jobs. Otherwise the controller would consider the killed jobs running until their time limit.
 
-        One that does not answer soon is stopped all the same.
+        A controller that does not answer soon is stopped anyway.
         """
         command = ["scontrol", "update", "nodename=ALL", "state=down", "reason=stopped"]
         env = {**os.environ, **self.environment(cluster)}
@@ -151,14 +153,14 @@ class SlurmSite:
             subprocess.run(command, env=env, capture_output=True, check=False, timeout=15)
 
     def _end_leftovers(self, cluster: str) -> None:
-        """What jobs of customers left behind, as the epilog does it; a stopped cluster has no other jobs."""
+        """Kill remaining processes of customers' jobs, as the epilog does. A stopped cluster has no other jobs."""
         for name in accounts.admitted(self._account_book(cluster)):
             with suppress(KeyError):  # the account is gone
                 env = {"SLURM_JOB_UID": str(getpwnam(name).pw_uid)}
                 subprocess.run([self._folder(cluster) / "epilog"], env=env, check=False)
 
     def login(self, cluster: str) -> LoginSettings:
-        """Settings of the cluster's login node, for its supervisor; call after `prepare`."""
+        """Settings of the cluster's login node, for its supervisor. Call after `prepare`."""
         folder = self._folder(cluster)
         apart = self._are_apart(cluster)
         return LoginSettings(
@@ -170,7 +172,7 @@ class SlurmSite:
         )  # fmt: skip
 
     def environment(self, cluster: str) -> dict[str, str]:
-        """What a person's shell needs for this cluster's `squeue`, `sacct` and so on."""
+        """Shell environment for this cluster's `squeue`, `sacct` and so on."""
         return {"SLURM_CONF": str(self._folder(cluster) / "slurm.conf")}
 
     @property
@@ -219,7 +221,9 @@ class SlurmSite:
             "epilog.py", folder / "epilog", 0o755, cluster=spec.name, prefix=re.escape(accounts.prefix(spec.name)),
             digits=accounts.DIGITS,
         )  # fmt: skip
-        (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # named, or slurmd looks for systemd
+        (folder / "cgroup.conf").write_text(
+            "CgroupPlugin=cgroup/v1\n"
+        )  # explicit, because slurmd otherwise looks for systemd
         for name, wanted in (("jobcomp.lua", spec.hook), ("job_submit.lua", spec.guard)):
             if wanted:
                 files.write_hook(name, folder, self.login(spec.name))
@@ -245,7 +249,7 @@ class SlurmSite:
         return Daemon("mariadbd", argv, ready=partial(connects, self._database_socket))
 
     def _slurmdbd(self) -> Daemon:
-        # It looks for slurmdbd.conf beside the slurm.conf that it is told of, which need not exist.
+        # slurmdbd looks for slurmdbd.conf beside this slurm.conf, which need not exist.
         env = {"SLURM_CONF": str(self._shared / "slurm.conf"), "MYSQL_UNIX_PORT": str(self._database_socket)}
         return Daemon("slurmdbd", ["/usr/sbin/slurmdbd", "-D"], ready=partial(listens, self._port("slurmdbd")), env=env)
 
@@ -253,7 +257,7 @@ class SlurmSite:
         folder = self._folder(spec.name)
         conf = str(folder / "slurm.conf")
         env = self.environment(spec.name)
-        # A controller must be known to the accounting before it starts; adding it twice changes nothing.
+        # The accounting must know a controller before it starts. Adding it twice changes nothing.
         controller = 'sacctmgr -i -Q add cluster "$1"; exec /usr/sbin/slurmctld -D -f "$SLURM_CONF"'
         yield Daemon(
             f"{spec.name}-slurmctld", ["sh", "-c", controller, "sh", spec.name], env=env,
@@ -268,7 +272,7 @@ class SlurmSite:
 
 
 def _node_serves(env: dict[str, str], node: str) -> Callable[[], bool]:
-    """Whether the node takes jobs or runs some; after a restart, work of before may still be on it."""
+    """Whether the node accepts or runs jobs. After a restart it may still run older jobs."""
 
     def probe() -> bool:
         command = ["sinfo", "-h", "-N", "-n", node, "-o", "%T"]
@@ -280,7 +284,7 @@ def _node_serves(env: dict[str, str], node: str) -> Callable[[], bool]:
 
 @contextmanager
 def running_site(state: Path, *clusters: ClusterSpec) -> Iterator[tuple[SlurmSite, ProcessTable]]:
-    """The clusters, up for the length of the `with` block; taken down whatever happens inside."""
+    """Run the clusters for the length of the `with` block, and always stop them at its end."""
     site, table = SlurmSite(state, clusters), ProcessTable(state)
     try:
         site.start(table)

@@ -1,4 +1,4 @@
-"""Configuration, folders and keys of the one-machine Slurm clusters, as written under the state folder."""
+"""Writes configuration, folders and keys of the one-machine Slurm clusters under the state folder."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def write_template(name: str, target: Path, mode: int = 0o644, **values: object)
 
 
 def write_hook(name: str, conf_folder: Path, login: LoginSettings) -> None:
-    """Put a hook of `deepgrid.slurm` beside slurm.conf, as for a supervisor and a SlurmUser that are we ourselves."""
+    """Write a hook of `deepgrid.slurm` beside slurm.conf. Our account is the supervisor and the SlurmUser."""
     who = Identities(own_account(), os.getuid(), os.getuid())
     text = submit_hook(login, who) if name == "job_submit.lua" else completion_hook(f"{login.grid_root}/spool")
     put_hook(conf_folder / name, text)
 
 
 def put_hook(file: Path, text: str) -> None:
-    """Slurm reads a hook again only if it was changed in a later second than what was read before."""
+    """Set the hook's time. Slurm reads a hook again only if it changed in a later second than the one that it knows."""
     earliest = file.stat().st_mtime + 1 if file.exists() else 0
     _write(file, text, 0o644)
     changed_at = max(file.stat().st_mtime, earliest)
@@ -60,7 +60,7 @@ def make_folder(path: Path, mode: int) -> Path:
 def socket_folder(state: Path) -> Path:
     """A short folder for unix sockets (their paths may have 108 bytes), private to this state folder.
 
-    Raises ConfigurationError when somebody else made a folder of that name.
+    Raises ConfigurationError when another account owns a folder of this name.
     """
     path = socket_path(state)
     try:
@@ -68,19 +68,19 @@ def socket_folder(state: Path) -> Path:
     except FileExistsError:
         found = path.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise ConfigurationError(f"{path} belongs to somebody else.", next_step="Remove it.") from None
+            raise ConfigurationError(f"{path} belongs to another account.", next_step="Remove it.") from None
     path.chmod(0o755)
     return path
 
 
 def socket_path(state: Path) -> Path:
-    """Where `socket_folder` is, without making it."""
+    """Path of `socket_folder`, without creating it."""
     digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
     return Path("/tmp") / f"deepgrid-{digest}"
 
 
 def write_keys(folder: Path, port: int) -> None:
-    """Host key, the supervisor's own client key, and the known_hosts file that ties the two; kept if they stand."""
+    """Create the host key, the supervisor's client key and the known_hosts file. Existing ones are kept."""
     make_folder(folder, 0o700)
     for name in ("host_ed25519", "client_ed25519"):
         if not (folder / name).exists():
@@ -92,7 +92,7 @@ def write_keys(folder: Path, port: int) -> None:
 
 
 def write_munge_key(path: Path) -> None:
-    """A random key at the first call."""
+    """Write a random key at the first call."""
     if not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -100,14 +100,14 @@ def write_munge_key(path: Path) -> None:
 
 
 def make_database(folder: Path, temporary: Path, log: Path) -> None:
-    """A MariaDB data folder whose only administrator is the account that we run as, by socket, without password.
+    """Create a MariaDB data folder. Its only administrator is our account, by socket, without password.
 
-    `temporary` is for its temporary files: two that share the machine's can take each other's.
+    `temporary` is for temporary files: two servers in the same folder could take each other's files.
     """
     make_folder(temporary, 0o700)
     if (folder / "mysql").exists():
         return
-    shutil.rmtree(folder, ignore_errors=True)  # left half-made by an interrupted start
+    shutil.rmtree(folder, ignore_errors=True)  # incomplete after an interrupted start
     make_folder(folder, 0o700)
     command = [
         "mariadb-install-db", "--no-defaults", f"--datadir={folder}", f"--user={own_account()}",
@@ -119,16 +119,16 @@ def make_database(folder: Path, temporary: Path, log: Path) -> None:
         done = subprocess.run(command, stdout=output, stderr=output, env=env, check=False)
     if done.returncode:
         shutil.rmtree(folder, ignore_errors=True)
-        raise ConfigurationError("MariaDB's data folder could not be made.", next_step=f"Read {log}.")
+        raise ConfigurationError("MariaDB's data folder could not be created.", next_step=f"Read {log}.")
 
 
 def own_account() -> str:
-    """Name of the account that we run as, whatever the environment claims."""
+    """Name of our account, independent of the environment."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def root_is_locked() -> bool:
-    """Whether our own password field begins with `!`, which sshd takes for a locked account unless PAM decides."""
+    """Whether our password field begins with `!`. Without PAM, sshd treats such an account as locked."""
     try:
         lines = Path("/etc/shadow").read_text().splitlines()
     except OSError:
@@ -137,5 +137,5 @@ def root_is_locked() -> bool:
 
 
 def short_host_name() -> str:
-    """What Slurm compares `SlurmctldHost` with."""
+    """The host name that Slurm compares with `SlurmctldHost`."""
     return socket.gethostname().split(".")[0]

@@ -1,8 +1,8 @@
-"""Ends what a stopped cluster leaves behind: jobs outlive their slurmd, open sessions their sshd.
+"""Kills remaining processes of a stopped cluster: jobs outlive their slurmd, open sessions outlive their sshd.
 
-A slurmstepd is ours when its unix socket lies in our socket folder (it has no other mark: its
-environment is overwritten); a job process when its environment names one of our slurm.conf files or
-when it descends from one of these.
+A slurmstepd is ours if its unix socket is in our socket folder; its environment is overwritten, so there is no
+other mark. A job process is ours if its environment names one of our slurm.conf files, or if it descends from
+one of these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def kill_steps(sockets: Path, configurations: Collection[Path], within_s: float 
 
 
 def kill_descendants(pid: int) -> None:
-    """Kill what descends from `pid`, but not itself: each of an sshd's sessions leads a group of its own."""
+    """Kill the descendants of `pid`, but not `pid`. Each session of an sshd has its own process group."""
     for victim in _grown({pid}, _parents()) - {pid}:
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)

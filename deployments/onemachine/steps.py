@@ -1,4 +1,4 @@
-"""Runs steps that need each other, the independent ones at the same time."""
+"""Runs steps in the order of their dependencies, independent ones in parallel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Report = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Step:
-    """Something to do once the steps named in `needs` are done; doing it again must change nothing."""
+    """A step that runs when the steps in `needs` are done. It must be idempotent."""
 
     name: str
     do: Callable[[], None]
@@ -20,10 +20,10 @@ class Step:
 
 
 def run_steps(steps: Sequence[Step], report: Report = lambda _name, _seconds: None) -> None:
-    """Do all steps; `report` hears of each one that is done, with the seconds it took.
+    """Run all steps. `report` is called for each finished step, with its duration in seconds.
 
-    After a failure nothing new begins; what has begun is awaited, then the first error is raised.
-    Raises ValueError when the needs name an unknown step or run in a circle.
+    After a failure no new step starts. When the running steps have ended, the first error is raised.
+    Raises ValueError when `needs` name an unknown step or form a cycle.
     """
     waiting = {step.name: step for step in _in_order(steps)}
     done: set[str] = set()
@@ -52,7 +52,7 @@ def _timed(step: Step) -> float:
 
 
 def _in_order(steps: Sequence[Step]) -> list[Step]:
-    """The steps such that each comes after those that it needs."""
+    """The steps in topological order."""
     left = {step.name: step for step in steps}
     ordered: dict[str, Step] = {}
     while left:

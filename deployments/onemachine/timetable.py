@@ -1,4 +1,4 @@
-"""When the grid's flows run: all deployments with their schedules and next runs, asked of Prefect."""
+"""The timetable of the grid's flows: all deployments at Prefect, with schedules and next runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = ("DEPLOYMENT", "RUNS IN", "SCHEDULE (UTC)", "NEXT RUN")
 
 
 def timetable(prefect: PrefectServer) -> str:
-    """One line a deployment of the Prefect server; empty when it does not answer."""
+    """One line per deployment of the Prefect server; empty when the server does not answer."""
     flows = {flow["id"]: flow["name"] for flow in prefect.ask("POST", "/api/flows/filter") or []}
     deployments = prefect.ask("POST", "/api/deployments/filter") or []
     lines = [line_of(flows.get(one["flow_id"], "?"), one, _next_run(prefect, one)) for one in deployments]
@@ -21,7 +21,7 @@ def timetable(prefect: PrefectServer) -> str:
 
 
 def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str, str, str, str]:
-    """What the table says of one deployment; times are local."""
+    """The table's cells for one deployment. Times are local."""
     name = f"{flow}/{deployment['name']}"
     schedules = deployment["schedules"]
     active = [one for one in schedules if one["active"] and not deployment["paused"]]
@@ -33,14 +33,14 @@ def line_of(flow: str, deployment: Json, next_run: datetime | None) -> tuple[str
 
 
 def _words(schedule: Json) -> str:
-    """A schedule as Prefect's API writes it: a cron line, or an interval in seconds."""
+    """A schedule of Prefect's API in words: a cron line, or an interval in seconds."""
     if "cron" in schedule:
         return str(schedule["cron"])
     return f"every {timedelta(seconds=schedule['interval'])}" if "interval" in schedule else "by rule"
 
 
 def _next_run(prefect: PrefectServer, deployment: Json) -> datetime | None:
-    """When Prefect starts it next."""
+    """The next scheduled start."""
     if not deployment["schedules"]:
         return None
     question = {

@@ -1,4 +1,4 @@
-"""What the one-machine grid says of its guards in its provider blocks. The only place that decides it."""
+"""The guards that the one-machine grid declares in its provider blocks. Only this module decides them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ ACCEPTED_GAPS = ("proctrack", "task_plugin", "contain", "private_tmp")
 
 
 def trusts_customers(login: LoginSettings) -> bool:
-    """Whether all jobs share one account, as they do unless root made one for each customer."""
+    """Whether all jobs share one account. They do, unless root has created one per customer."""
     return not login.accounts

@@ -1,4 +1,4 @@
-"""What people see of the one-machine grid: its processes as a table, its customer's environment."""
+"""Shows the one-machine grid: its processes as a table, the login, and environment files to source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deployments.onemachine.prefect_server import USER, PrefectServer
 
 @dataclass(frozen=True)
 class Row:
-    """One process: `pid` is None when it died, `address` empty when it listens nowhere."""
+    """One process. `pid` is None when it died; `address` is empty when it does not listen."""
 
     name: str
     pid: int | None
@@ -20,13 +20,13 @@ class Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """One line a process, columns aligned."""
+    """One line per process, with aligned columns."""
     lines = [(row.name, str(row.pid or "dead"), row.address, str(row.log)) for row in rows]
     return aligned([("PROCESS", "PID", "ADDRESS", "LOG"), *lines])
 
 
 def login_words(prefect: PrefectServer) -> str:
-    """How to log in to Prefect's UI. Names the file of the login and never shows what is in it."""
+    """How to log in to Prefect's UI. Names the file of the login, but never shows its content."""
     return (
         f"Prefect UI: {prefect.ui_url}\n"
         f"It asks once for a login, user {USER} and a password: paste the line from {prefect.login_file}"
@@ -34,7 +34,7 @@ def login_words(prefect: PrefectServer) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of as many cells each, in columns; the last column as it is."""
+    """Rows as lines with aligned columns. The last column is not padded."""
     widths = [max(len(cell) for cell in column) for column in list(zip(*lines, strict=True))[:-1]]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=False)] for line in lines]
     return "\n".join("  ".join([*cells, line[-1]]) for cells, line in zip(padded, lines, strict=True))

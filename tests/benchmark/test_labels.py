@@ -1,4 +1,4 @@
-"""Measured labels: which keys, how they are written, how they join a provider's own, when they moved."""
+"""Measured labels: their keys and format, the merge with a provider's own labels, and what counts as a change."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_figures_have_two_decimals() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_figure_becomes_no_label(value: float) -> None:
-    with pytest.raises(ValueError, match="not a measured figure"):
+def test_a_figure_that_is_not_finite_becomes_no_label(value: float) -> None:
+    with pytest.raises(ValueError, match="not a finite figure"):
         number(value)
 
 

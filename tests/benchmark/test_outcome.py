@@ -1,4 +1,4 @@
-"""What a cluster's measured labels become after a round of programs."""
+"""The measured labels of a cluster after a round of programs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_volume_that_failed_keeps_its_last_figures_beside_the_others_new_ones(
     )
 
 
-def test_nothing_is_said_beside_the_providers_own_word() -> None:
+def test_the_providers_own_labels_are_not_measured_again() -> None:
     labels = updated(LAST, [Outcome("hpl", (Label("compute.gflops", "99.00"),))], (Label("compute.gflops", "1.00"),))
     assert "compute.gflops" not in {label.key for label in labels}
 

@@ -1,4 +1,4 @@
-"""The programs' scripts and inputs, and their outputs as real ones printed them (`data/`)."""
+"""The programs' scripts and inputs, and the parsers on recorded real outputs (`data/`)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_time_budget_bounds_the_matrix() -> None:
     assert short.n % 64 == 0
 
 
-def test_the_smallest_node_says_what_all_can_do() -> None:
+def test_every_node_counts_as_the_smallest_one() -> None:
     uneven = Hardware((0, 0), (8, 3), (16000, 4000))
     problem = hpl.problem_for(uneven, BenchmarkSettings(hpl_seconds=ALL_TIME))
     assert (problem.ranks_per_node, problem.p * problem.q) == (3, 6)
@@ -87,7 +87,7 @@ def test_the_network_has_three_figures() -> None:
     }
 
 
-def test_a_network_that_says_half_is_not_measured() -> None:
+def test_incomplete_network_output_is_refused() -> None:
     with pytest.raises(SlurmError, match="all-to-all"):
         network.parse("\n".join(recorded("network").splitlines()[:2]))
 
@@ -140,7 +140,7 @@ def test_another_machine_than_ours_can_be_named(family: str, facts: dict[str, st
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="no lscpu here")
-def test_this_machine_tells_what_it_is() -> None:
+def test_this_machine_is_described() -> None:
     done = subprocess.run(["bash", "-c", machine.script()], capture_output=True, text=True, check=True)
     assert machine.parse(done.stdout)["os"] == "Linux"
 
@@ -154,6 +154,6 @@ def test_every_script_is_one_that_bash_can_read(program: Program) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"volumes": ("tape",)}, {"memory_share": 0.0}, {"memory_share": 1.5}])
-def test_settings_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
+def test_meaningless_settings_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError):
         BenchmarkSettings(**bad)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Books of a history, as its provider and as the operator keep them."""
+"""Books of a history, from the side of its provider and of the operator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kinds(books: Reconciliation) -> list[tuple[int, Kind | None]]:
 
 
 def bill_more(made: History, more: int) -> None:
-    """Job 1's settlement bills `more` minutes than it should, with the money that follows from it."""
+    """Let the settlement of job 1 bill `more` minutes than it should, with matching transfers."""
     settled = made.settlements[0]
     job = made.jobs[settled.job_id]
     minutes = settled.billed_minutes + more

@@ -1,4 +1,4 @@
-"""Histories of jobs that obey the contract, as the ledger and Slurm's accounting would tell them."""
+"""Generates histories of jobs that obey the contract, as entries of the ledger and of Slurm's accounting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREDIT = 10**18
 
 @dataclass(frozen=True)
 class Plan:
-    """One job: `end` is its last state, hot or cold. Times are seconds from `submit` (unix) on."""
+    """One job. `end` is its last state, hot or cold. Times are seconds after `submit` (unix seconds)."""
 
     end: JobStatus = S.FINISHED
     submit: int = MIDNIGHT + 3600
@@ -30,7 +30,7 @@ class Plan:
     rate: int = CREDIT
     top_up: int = 0
     ran_s: int = 90
-    report_after_s: int = 5  # how late the supervisor tells of start and end
+    report_after_s: int = 5  # how late the supervisor reports start and end
     clock_s: int = 0  # by how much Slurm's clock is ahead of the chain's
     cancel_requested: bool = False
     fault: bool = False
@@ -38,7 +38,7 @@ class Plan:
 
 
 def block_of(time: int) -> int:
-    """One block a second, as on the one-machine grid."""
+    """The block at a time, with one block per second, as on the one-machine grid."""
     return time - MIDNIGHT + 1_000_000
 
 
@@ -58,7 +58,7 @@ class History:
     balance: int = 0
 
     def add(self, plan: Plan) -> int:
-        """Let one job live its life; returns its number."""
+        """Add all entries of one job. Returns its number."""
         job_id = len(self.jobs) + 1
         claimed_at = plan.submit + 2
         claimed = plan.end not in (S.PENDING, S.META_SCHEDULED)
@@ -80,7 +80,7 @@ class History:
         return job_id
 
     def ledger(self) -> Ledger:
-        """All of it, as read at the end of the next day."""
+        """The ledger, as read at the end of the next day."""
         first, last = block_of(self.span.since), block_of(self.span.until) - 1
         return Ledger(
             first_block=first, last_block=last, head_block=last + 86400,
@@ -97,17 +97,17 @@ class History:
         return Runs(tuple(self.runs))
 
     def give_back(self, job_id: int, provider: str = ME) -> None:
-        """The provider refuses a claim that it took a minute before the job's present life."""
+        """Add an earlier claim of the job that the provider gave back."""
         at = self.jobs[job_id].submitted_at + 1
         self.claims.append(Claim(job_id, provider, at, block_of(at), f"0xclaim{job_id}-first"))
         self.given_back.append(GivenBack(job_id, provider, block_of(at), f"0xback{job_id}"))
 
     def stray(self, wei: int) -> None:
-        """Somebody sends credits to the contract for nothing."""
+        """Add a transfer to the contract for no job."""
         self.move(Purpose.STRAY, None, CUSTOMER, CONTRACT, wei, self.span.since + 1)
 
     def _run(self, plan: Plan, job: Job) -> Job:
-        """From its claim on: Slurm runs it, the supervisor reports, the contract divides."""
+        """Add the entries from the claim on: Slurm runs the job, the supervisor reports, the contract settles."""
         begin = job.claimed_at + 3
         end = begin + plan.ran_s
         topped_up_at = begin + 1
@@ -157,7 +157,7 @@ class History:
         self.transfers.append(Transfer(purpose, job_id, payer, payee, wei, block_of(at), f"0x{purpose}{job_id}"))
 
     def _remembered(self, first: int) -> dict[int, Job]:
-        """Jobs that something is told of, or that are hot; as the reader of a ledger finds them."""
+        """Jobs with entries of the period, and hot jobs, as the reader of a ledger finds them."""
         told = {one.job_id for one in self.settlements if one.block >= first}
         return {
             job_id: job

@@ -1,4 +1,4 @@
-"""Amounts are exact: what is parsed is what is formatted, and no spelling is guessed."""
+"""Amounts are exact: parsing and formatting are inverse, and unknown formats are refused."""
 
 from __future__ import annotations
 

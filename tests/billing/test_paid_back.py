@@ -1,4 +1,4 @@
-"""The books name who is paid back again and again, and what ran without a claim; neither makes them wrong."""
+"""The books name customers with repeated refunds, and jobs without a claim. Neither is a difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Periods as people write them."""
+"""Parsing of periods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_other_spellings_are_refused(text: str) -> None:
         parse_time(text)
 
 
-def test_without_words_it_is_the_last_day_up_to_now() -> None:
+def test_the_default_period_is_the_last_day_up_to_now() -> None:
     assert parse_period(None, None, NOON) == Span(NOON + 1 - DAY_S, NOON + 1)
     assert parse_period("2026-11-20", None, NOON).until == NOON + 1
     assert parse_period(None, "2026-11-21", NOON) == Span(NOON - 3 * DAY_S // 2, NOON - DAY_S // 2)

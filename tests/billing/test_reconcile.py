@@ -1,4 +1,4 @@
-"""What the books promise: honest histories never differ and balance to the wei; whatever is wrong gets its name."""
+"""Honest histories never differ and balance to the wei. Every error gets its name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_wei_that_went_elsewhere_is_always_named(some: list[Plan], data: st.Da
 
 @settings(max_examples=50, deadline=None)
 @given(plans, st.lists(plans, max_size=3), st.sampled_from([Kind.NO_RUN, Kind.RAN_TWICE, Kind.NEVER_SETTLED]))
-def test_what_slurm_knows_better_is_always_named(wrong: Plan, others: list[Plan], kind: Kind) -> None:
+def test_a_difference_to_slurm_is_always_named(wrong: Plan, others: list[Plan], kind: Kind) -> None:
     end = S.RUNNING if kind is Kind.NEVER_SETTLED else S.FINISHED
     wrong = replace(
         wrong, end=end, submit=MIDNIGHT + HOUR, cancel_requested=False, fault=False, provider=ME, locked=10**40
@@ -82,7 +82,7 @@ def test_what_slurm_knows_better_is_always_named(wrong: Plan, others: list[Plan]
 # -- each difference by itself ----------------------------------------------------------------
 
 
-def test_the_evidence_of_a_wrong_bill_names_everything_that_one_looks_up() -> None:
+def test_the_evidence_of_a_wrong_bill_has_all_facts() -> None:
     made = history(Plan(ran_s=30))
     bill_more(made, 4)
     books = provider_books(made)
@@ -100,7 +100,7 @@ def test_the_tolerance_is_in_minutes(more: int, tolerance: int, differs: bool) -
     assert bool(provider_books(made, tolerance=tolerance).differences) == differs
 
 
-def test_a_provider_that_forgot_minutes_sees_it() -> None:
+def test_a_bill_with_too_few_minutes_is_named() -> None:
     made = history(Plan(ran_s=600))
     bill_more(made, -5)
     assert kinds(provider_books(made)) == [(1, Kind.MINUTES)]
@@ -145,7 +145,7 @@ def test_a_run_after_the_settlement_of_an_earlier_day_is_named() -> None:
 
 
 def ended_in_slurm(plan: Plan, ended_at: int) -> History:
-    """A job that is running on chain and over in Slurm."""
+    """A job that runs on chain and has ended in Slurm."""
     made = history(plan)
     made.runs[0] = replace(made.runs[0], state="COMPLETED", ended_at=ended_at)
     return made
@@ -207,7 +207,7 @@ def test_a_job_that_began_before_the_period_brings_its_deposit() -> None:
     assert totals.paid == 120 * CREDIT * 8 // 10
 
 
-def test_credits_from_nowhere_are_older_strays_or_an_imbalance() -> None:
+def test_unexplained_credits_are_older_strays_or_an_imbalance() -> None:
     made = history(Plan())
     made.balance += 5
     ledger = made.ledger()

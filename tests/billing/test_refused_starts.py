@@ -1,4 +1,4 @@
-"""Starts that the script itself refused, in the books: no runs, and what is owed for them all the same."""
+"""Starts that the script refused do not count as runs in the books; the cancellation fee is still due."""
 
 from __future__ import annotations
 

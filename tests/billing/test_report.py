@@ -1,4 +1,4 @@
-"""A reconciliation as people read and keep it: nothing is rounded, nothing is hidden."""
+"""Page, table and file of a reconciliation: amounts are exact, and everything is shown."""
 
 from __future__ import annotations
 

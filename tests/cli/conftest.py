@@ -1,4 +1,4 @@
-"""Fixtures of the command's tests: one live grid a session, and fresh people for each test."""
+"""Fixtures for tests of `dps`: one live grid per session, and new parties for each test."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def running_id(job_id: int, operator: Party, provider: Party) -> int:
 
 @pytest.fixture
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """The command in an empty home, in process."""
+    """The command, in process, with an empty home."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("DPS_KEY_FILE", "DEEPGRID_BOOK"):
         monkeypatch.delenv(name, raising=False)

@@ -1,6 +1,6 @@
-"""A live grid for the command: a chain with the contracts, the two services, people with funded keys.
+"""A live grid for tests of `dps`: a chain with the contracts, the two services, parties with funded keys.
 
-What providers and the operator do is done by the tests themselves; `dps` runs as a process of its own.
+The tests act as providers and operator. `dps` runs as a separate process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LABELS = (Label("name", "alpha"), Label("os", "linux"))
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of `dps` left."""
+    """Result of a run of `dps`."""
 
     status: int
     out: str
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Dps:
-    """The command with one key and one grid."""
+    """The command, with one key and one grid."""
 
     home: Path
     book: Path
@@ -59,11 +59,11 @@ class Dps:
         return inherited | own
 
     async def run(self, *args: str | Path) -> Outcome:
-        """Run it to its end."""
+        """Run the command to its end."""
         return await finished(await self.start(*args))
 
     async def start(self, *args: str | Path) -> asyncio.subprocess.Process:
-        """Start it; `finished` waits for it."""
+        """Start the command. `finished` waits for it."""
         return await asyncio.create_subprocess_exec(
             sys.executable, "-m", "deepgrid.cli", *map(str, args),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -72,7 +72,7 @@ class Dps:
 
 
 async def finished(process: asyncio.subprocess.Process) -> Outcome:
-    """What the process leaves when it ends; one that does not end is killed."""
+    """The result of the process. A process that does not end is killed."""
     try:
         async with asyncio.timeout(WITHIN_S):
             out, err = await process.communicate()
@@ -97,7 +97,7 @@ class Live:
 
 @dataclass(frozen=True)
 class Party:
-    """Somebody on the grid, with the means of a role."""
+    """A party of the grid, with the sessions of its role."""
 
     writer: Writer
     services: ServicesClient
@@ -119,7 +119,7 @@ def party(chain: Chain, wallet: Wallet) -> Party:
 
 
 class Wire:
-    """A connection to a server, which can be cut and mended; `url` leads through it."""
+    """A proxy to a server that can be cut and restored. `url` leads through it."""
 
     def __init__(self, url: str) -> None:
         self._target = urlsplit(url)
@@ -139,7 +139,7 @@ class Wire:
         await self.cut()
 
     async def mend(self) -> None:
-        """Let connections through, at the same port as before."""
+        """Forward connections, on the same port as before."""
         self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
@@ -173,7 +173,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextmanager
 def services_of(book: AddressBook, folder: Path) -> Iterator[str]:
-    """`dps services serve` for the grid of `book`; gives its URL."""
+    """`dps services serve` for the grid of `book`; yields its URL."""
     book_file = book.save(folder / "services-book.json")
     log = folder / "services.log"
     argv = [

@@ -1,4 +1,4 @@
-"""Whatever goes wrong inside leaves as one line and an exit status, never as a traceback."""
+"""Every error of a verb becomes one line and an exit status, never a traceback."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_unexpected_error_shows_neither_traceback_nor_its_text() -> None:
     assert "secret" not in said and "Traceback" not in said
 
 
-def test_text_of_strangers_in_an_error_does_not_steer_the_terminal() -> None:
+def test_text_of_other_parties_in_an_error_does_not_control_the_terminal() -> None:
     assert "\x1b" not in _outcome_of(NotFound("\x1b[2J"))[1]
 
 

@@ -23,7 +23,7 @@ async def test_credits_are_shown_and_given_exactly(live: Live, dps: Dps, chain: 
     assert "1000 are needed" in too_much.err and too_much.err.count("\n") == 1
 
 
-async def test_the_allowance_is_set_to_what_was_said(dps: Dps, chain: Chain) -> None:
+async def test_the_allowance_is_set_to_the_given_amount(dps: Dps, chain: Chain) -> None:
     assert (await dps.run("allowance", "get")).out == "0\n"
     assert (await dps.run("allowance", "set", "0.5")).status == 0
     assert (await dps.run("allowance", "get", "--wei")).out == f"{CREDIT // 2}\n"
@@ -51,7 +51,7 @@ async def test_gas_money_is_shown_and_given(live: Live, dps: Dps, chain: Chain) 
     assert (await dps.run("gas", "get", poor, "--wei")).out == f"{CREDIT // 2}\n"
     too_much = await dps.run("gas", "transfer", poor, "1000")
     assert too_much.status == 2
-    assert "the transaction itself costs something. Give less." in too_much.err
+    assert "the transaction itself has a cost. Give less." in too_much.err
 
 
 async def test_a_provider_is_listed_and_approved(live: Live, dps: Dps, chain: Chain, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ async def test_a_provider_is_listed_and_approved(live: Live, dps: Dps, chain: Ch
     assert (own["cpus_per_node"], own["cpu_wei_per_minute"]) == ([4, 4], str(CREDIT // 2))
     shown = (await dps.run("provider", "list")).out
     assert "waiting for approval" in shown and newcomer.address in shown
-    assert "0.5 a CPU, 0.001 a MB, 1 a GPU" in shown and "os=linux" in shown
+    assert "0.5 per CPU, 0.001 per MB, 1 per GPU" in shown and "os=linux" in shown
 
     refused = await dps.run("provider", "approve", newcomer.address)
     assert (refused.status, "lacks the role METASCHEDULER_ROLE" in refused.err) == (1, True)

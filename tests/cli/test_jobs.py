@@ -32,7 +32,7 @@ async def test_a_job_is_shown_without_the_services(live: Live, dps: Dps, job_id:
     book = live.address_book().model_copy(update={"definitions_url": "http://127.0.0.1:1"})
     outcome = await dps.run("job", "get", str(job_id), "--book", book.save(tmp_path / "book.json"))
     assert outcome.status == 0
-    assert "the services, which may know more, do not answer" in outcome.out
+    assert "the services may know more, but do not answer" in outcome.out
 
 
 async def test_cancelling_before_the_claim_gives_everything_back(dps: Dps, chain: Chain, job_id: int) -> None:
@@ -75,7 +75,7 @@ async def test_logs_are_followed_to_their_end(dps: Dps, running_id: int, provide
 async def test_a_job_that_has_written_nothing_says_so(dps: Dps, job_id: int) -> None:
     outcome = await dps.run("job", "logs", str(job_id))
     assert (outcome.status, outcome.out) == (0, "")
-    assert f"job {job_id} is pending; it has written nothing" in outcome.err
+    assert f"job {job_id} is pending; it has no stored output" in outcome.err
 
 
 async def test_another_customers_output_is_not_shown(live: Live, dps: Dps, job_id: int) -> None:

@@ -1,4 +1,4 @@
-"""A workflow with modules through the real services: the provider gets their steps, and where they are from."""
+"""A workflow with modules through the real services: the provider gets their steps and commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dps operator deploy` as an operator runs it: on a real chain, killed at each step, run again."""
+"""`dps operator deploy` on a real chain: a first run, a repeated run, and a run killed at each step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEPS = 6
 
 @pytest.fixture
 def idle(tmp_path: Path) -> Iterator[Anvil]:
-    """A chain of its own that mines when told."""
+    """A private chain that mines on request."""
     folder = tmp_path / "anvil"
     folder.mkdir()
     anvil = Anvil(folder, idle=True)
@@ -36,7 +36,7 @@ def idle(tmp_path: Path) -> Iterator[Anvil]:
 
 @pytest.fixture
 def dps(idle: Anvil, tmp_path: Path) -> Dps:
-    """The command with the key of an admin to be, and no book yet."""
+    """The command with the key of a future admin, without an address book."""
     admin = Wallet.create(tmp_path / "keys" / "admin")
     idle.fund(admin.address)
     return Dps(tmp_path, tmp_path / "grid.json", tmp_path / "keys" / "admin")
@@ -64,7 +64,7 @@ async def test_first_run_again_and_with_another_duty(idle: Anvil, dps: Dps) -> N
     book = dps.book.read_bytes()
     again = await dps.run("operator", "deploy")
     assert again.status == 0, again.err
-    assert "Nothing was sent" in again.out
+    assert "nothing was sent" in again.out
     assert dps.book.read_bytes() == book
 
     more = await dps.run("operator", "deploy", "--approve", approver, "--ws-url", "ws://127.0.0.1:9")

@@ -1,4 +1,4 @@
-"""What a customer writes becomes an order, or a sentence on what is wrong with it."""
+"""A customer's input becomes an order, or an error that names the fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dps provider`: what waits for approval, what the operator decides, and who may."""
+"""`dps provider`: waiting proposals, the operator's decisions, and their permissions."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ async def test_the_price_and_how_long_a_deposit_lasts_are_shown(
         assert shown.status == 0
         valid, prices, hour, lasts = shown.out.splitlines()
         assert valid == "valid"
-        assert "can run it: from 2 credits a minute (alpha) to 9 (dear)." in prices
+        assert "can run it: from 2 credits per minute (alpha) to 9 (dear)." in prices
         assert (hour, lasts) == ("An hour costs 120 to 540 credits.", "90 credits last 10 minutes to 45 minutes.")
         assert shown.err == "job.yaml:2:1: inputMode: warning: has no effect without input\n"
         large = await dps.run("validate", "large.yaml")

@@ -57,7 +57,7 @@ def test_what_a_job_asks_for_is_said_as_it_is_written() -> None:
         affinity=(Affinity("mem", ">=", "4000"), Affinity("gpu", "in", "nvidia")),
     )  # fmt: skip
     job = replace(JOB, definition=definition)
-    assert resources_words(job) == "2 tasks of 4 CPUs, 128 MB a CPU, 1 GPU"
+    assert resources_words(job) == "2 tasks of 4 CPUs, 128 MB per CPU, 1 GPU"
     assert conditions(job) == ["os=linux", "mem>=4000", "gpu:in:nvidia"]
 
 

@@ -82,7 +82,7 @@ async def test_watch_shows_the_life_the_output_and_the_bill_and_exits_with_the_j
     assert settlement.paid_wei + settlement.cut_wei + settlement.refunded_wei == 200 * CREDIT
     for transition in await chain.history(job_id):
         assert transition.tx_hash in outcome.out
-    assert re.search(r"rate +0\.628 credits a minute", outcome.out)
+    assert re.search(r"rate +0\.628 credits per minute", outcome.out)
     assert re.search(r"refund +199\.372$", outcome.out, re.MULTILINE)
 
 
@@ -111,7 +111,7 @@ async def test_watching_says_why_a_job_waits_and_what_remains_after_an_interrupt
     running.send_signal(signal.SIGINT)
     outcome = await finished(running)
     assert outcome.status == 130
-    assert f"job {job_id} goes on" in outcome.err and f"dps job cancel {job_id}" in outcome.err
+    assert f"job {job_id} continues" in outcome.err and f"dps job cancel {job_id}" in outcome.err
     assert (await chain.job(job_id)).status is JobStatus.PENDING
 
 

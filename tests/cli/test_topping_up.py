@@ -30,7 +30,7 @@ async def pending_id(dps: Dps) -> int:
 
 @pytest.fixture
 async def claimed_id(pending_id: int, operator: Party, provider: Party) -> int:
-    """A job of 0.628 credits a minute, for 159 minutes."""
+    """A job of 0.628 credits per minute, for 159 minutes."""
     await claim(operator, provider, pending_id)
     return pending_id
 
@@ -73,7 +73,8 @@ async def test_a_job_that_no_cluster_has_is_not_topped_up(
 ) -> None:
     early = await dps.run("job", "topup", str(pending_id), "10")
     assert (early.status, early.err) == (
-        1, f"dps: Job {pending_id} is pending: no cluster has claimed it. Wait until one has, then top it up.\n",
+        1, f"dps: Job {pending_id} is pending: no cluster has claimed it."
+        " Wait until a cluster has claimed it, then top it up.\n",
     )  # fmt: skip
     await claim(operator, provider, pending_id)
     await provider.writer.settle(pending_id, JobStatus.FAILED, 0)

@@ -1,4 +1,4 @@
-"""What is done next for a claim, for every combination of chain and Slurm that matters."""
+"""The next action for a claim, for every relevant combination of chain state and Slurm state."""
 
 from __future__ import annotations
 

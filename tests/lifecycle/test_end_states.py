@@ -1,4 +1,4 @@
-"""Every final state of Slurm has one meaning, which the provider's page tells."""
+"""Every final state of Slurm has one meaning, which docs/how-to/provider.md lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = list(ROW.finditer(PAGE.read_text()))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["state"] + row["case"])
-def test_the_page_tells_what_is_done(row: re.Match[str]) -> None:
+def test_the_page_has_the_settlement_of_each_state(row: re.Match[str]) -> None:
     reason = "JobLaunchFailure" if "launched" in row["case"] else ""
     ran_s = 60 if "soon" in row["case"] else 61
     observation = seen(R, ended(row["state"], ran_s, 9, reason), has_cancel_request="request" in row["case"])
@@ -32,7 +32,7 @@ def test_the_page_tells_what_is_done(row: re.Match[str]) -> None:
     assert decide(observation) == Settle(status, minutes, 9, row["error"].strip(), tombstone=faulty)
 
 
-def test_the_page_tells_of_every_final_state() -> None:
+def test_the_page_lists_every_final_state() -> None:
     assert {row["state"] for row in ROWS} == FINAL
     assert all(phase_of(state) is Phase.ENDED for state in FINAL)
 

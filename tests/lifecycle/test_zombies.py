@@ -1,4 +1,4 @@
-"""Which claims are taken for zombies, what is done about them, and which Slurm jobs are left over."""
+"""Detection of zombies, their next actions, and Slurm jobs that are left over."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ PUT_RIGHT: dict[str, tuple[Observation, Action | None]] = {
 
 
 @pytest.mark.parametrize("case", PUT_RIGHT)
-def test_what_is_done_for_a_suspect(case: str) -> None:
+def test_next_action_for_a_suspect(case: str) -> None:
     seen, expected = PUT_RIGHT[case]
     assert put_right_by(seen) == expected
 
@@ -95,7 +95,7 @@ LEFT_OVER = {
 
 
 @pytest.mark.parametrize("case", LEFT_OVER)
-def test_what_is_left_over(case: str) -> None:
+def test_jobs_that_are_left_over(case: str) -> None:
     job, slurm, expected = LEFT_OVER[case]
     assert is_left_over(KEY, job, slurm) is expected
 
@@ -115,7 +115,7 @@ def test_only_comments_of_this_grid_are_read(comment: str, expected: JobKey | No
     assert key_of_comment(comment, replace(KEY, job_id=0, claimed_at=0)) == expected
 
 
-def test_the_rule_never_touches_a_job_of_somebody_else() -> None:
+def test_the_rule_never_touches_a_job_of_another_provider() -> None:
     stranger: Job = replace(JOB, provider="0xB")
     for status in JobStatus:
         for slurm in (ABSENT, ended("COMPLETED")):

@@ -63,9 +63,7 @@ def test_bombs_in_modules_are_refused(text: str, fault: str, cache: Path, origin
 def test_modules_are_bounded_in_depth_number_and_time(cache: Path) -> None:
     folder(HEAD + "steps: [{use: {source: ../m}}]\n")
     (found,) = faults("- use: {source: ./m}\n", cache)
-    assert found.startswith(
-        "m/module.yaml:4:24: steps[0].use.source: is a module in more than 8 modules (used by m/mod"
-    )
+    assert found.startswith("m/module.yaml:4:24: steps[0].use.source: is nested in more than 8 modules (used by m/mod")
     folder(HEAD + "steps: []\n")
     assert faults("- use: {source: ./m}\n" * 4, cache, uses=2)[0].endswith(
         "steps[2].use.source: is one of more than 2 modules in all"

@@ -38,7 +38,8 @@ def test_the_newest_is_taken_with_a_warning(origin: Origin, cache: Path) -> None
     commit = origin.commit(HEAD + "steps: []\n")
     loaded = load(f"- use: {{source: '{origin.url}'}}\n", cache)
     assert loaded.warnings == (
-        f"job.yaml:3:17: steps[0].use.source: warning: takes what is newest, now {commit}; pin it with @TAG or @COMMIT",
+        f"job.yaml:3:17: steps[0].use.source: warning: uses the newest commit, now {commit};"
+        " pin it with @TAG or @COMMIT",
     )
 
 
@@ -110,7 +111,7 @@ def test_a_job_too_small_and_outputs_without_a_name_are_told(cache: Path) -> Non
         "job.yaml:3:8: steps[0].use: the module needs at least 4 cpusPerTask, the job has 2",
         "job.yaml:3:8: steps[0].use: the module needs at least 101 memPerCpu, the job has 100",
         "job.yaml:3:8: steps[0].use: the module needs at least 1 gpus, the job has 0",
-        "job.yaml:3:35: steps[0].use.exportEnvAs: makes of the output VERSION a name that is a variable of the shell"
+        "job.yaml:3:35: steps[0].use.exportEnvAs: turns the output VERSION into a name that is a variable of the shell"
         " itself; choose another name",
     ]
 
@@ -177,7 +178,7 @@ def test_tags_that_are_not_there_and_files_that_are_not_are_named(origin: Origin
     commit = origin.commit(HEAD + "steps: []\n", tag="v1")
     steps = "".join(f"- use: {{source: '{origin.url}{rest}'}}\n" for rest in ("@v2", "//no@v1", "@abcdef1"))
     assert faults(steps, cache) == [
-        f"job.yaml:3:17: steps[0].use.source: {origin.url} has no tag v2, and that is no whole commit",
+        f"job.yaml:3:17: steps[0].use.source: {origin.url} has no tag v2, and that is not a full commit id",
         f"job.yaml:4:17: steps[1].use.source: {origin.url} has no no/module.yaml at {commit[:12]}",
-        f"job.yaml:5:17: steps[2].use.source: {origin.url} has no tag abcdef1, and that is no whole commit",
+        f"job.yaml:5:17: steps[2].use.source: {origin.url} has no tag abcdef1, and that is not a full commit id",
     ]  # fmt: skip

@@ -62,10 +62,10 @@ def test_a_state_file_cut_off_by_a_crash_is_replaced_by_the_kept_one(anvil: Anvi
     assert balance(anvil) == 5
 
 
-def test_without_a_kept_state_the_chain_begins_anew(anvil: Anvil, table: ProcessTable) -> None:
+def test_without_a_backup_the_chain_starts_from_zero(anvil: Anvil, table: ProcessTable) -> None:
     anvil.folder.mkdir()
     (anvil.folder / "state.json").write_text('{"block"')
-    assert "anew" in start(anvil, table)
+    assert "starts from zero" in start(anvil, table)
     assert balance(anvil) == 0
 
 

@@ -1,4 +1,4 @@
-"""When a provider's time is up: unclaimed jobs soon, claimed ones only after a long silence."""
+"""Timeouts of providers: unclaimed jobs are taken back soon, claimed ones only after a long silence."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_ban_ends_running_jobs_where_the_operator_wants_that() -> None:
     assert overdue([running(1)], THERE, stern, NOW) == []
 
 
-def test_nobody_waits_shorter_than_the_contract_lets() -> None:
+def test_the_timeout_is_never_shorter_than_the_contracts() -> None:
     hasty = replace(PATIENCE, silent_hours=0)
     assert overdue([claimed(HOUR_S + 599)], THERE, hasty, NOW) == []
     assert "silent for 10 min since its time was over" in only(claimed(HOUR_S + 600), THERE, hasty).reason
@@ -84,9 +84,9 @@ def test_nobody_waits_shorter_than_the_contract_lets() -> None:
 @pytest.mark.parametrize(
     ("job", "providers", "reason"),
     [
-        (assigned(600), THERE, "alpha did not claim it within 10 min; another cluster is looked for"),
-        (claimed(1), BANNED, "alpha is barred from the grid; another cluster is looked for"),
-        (claimed(1), REMOVED, "0xp has left the grid; another cluster is looked for"),
+        (assigned(600), THERE, "alpha did not claim it within 10 min; the job waits for another cluster"),
+        (claimed(1), BANNED, "alpha is barred from the grid; the job waits for another cluster"),
+        (claimed(1), REMOVED, "0xp has left the grid; the job waits for another cluster"),
         (cancelling(claimed(1), 1), BANNED, "alpha is barred from the grid; the job is cancelled with a full refund"),
         (
             running(25 * HOUR_S),
@@ -96,11 +96,11 @@ def test_nobody_waits_shorter_than_the_contract_lets() -> None:
         (
             cancelling(running(60), 24 * HOUR_S),
             THERE,
-            "alpha has been silent for 24 h since its cancelling was asked for; the job is ended with a full refund",
+            "alpha has been silent for 24 h since its cancellation was requested; the job is ended with a full refund",
         ),
     ],
 )
-def test_the_customer_is_told_why_and_what_comes(job: Job, providers: dict[str, Provider], reason: str) -> None:
+def test_the_customer_gets_the_reason_and_the_next_step(job: Job, providers: dict[str, Provider], reason: str) -> None:
     assert only(job, providers, PATIENCE).reason == reason
 
 

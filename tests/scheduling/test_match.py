@@ -1,4 +1,4 @@
-"""Who gets a job: what fits and can be paid, cheapest first, then least busy; and why others wait."""
+"""Assignment of jobs: clusters that fit and can be paid, cheapest first, then least busy; and reasons to wait."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.labels import unmet
+from deepgrid.scheduling.fit import misfit, unmet
 from deepgrid.scheduling.match import Assignment, Cluster, Waiting, match
 from tests.lifecycle.support import JOB as CLAIMED_JOB
 
@@ -30,7 +29,7 @@ def cluster(name: str, cpu_price: int, *, taken: int = 0, labels: tuple[Label, .
 
 def test_the_cheapest_gets_it_and_says_so() -> None:
     [decision] = match([JOB], [cluster("alpha", 2 * CREDIT), cluster("beta", CREDIT // 2)])
-    assert decision == Assignment(JOB.id, "0xbeta", "beta fits at 0.5 credits a minute, the cheapest of 2 clusters")
+    assert decision == Assignment(JOB.id, "0xbeta", "beta fits at 0.5 credits per minute, the cheapest of 2 clusters")
 
 
 def test_at_equal_prices_the_least_busy_gets_it_and_jobs_of_one_round_spread() -> None:

@@ -1,4 +1,4 @@
-"""Slices of time: to whom they go, in which order, and never more than the customer's purse pays."""
+"""Slices of time: which jobs get them, in which order, and never more than the customer's purse pays."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ JOB = replace(
         (replace(JOB, status=S.SCHEDULED, started_at=0, granted_minutes=1), True),
     ],
 )
-def test_who_is_near_the_end(job: Job, due: bool) -> None:
+def test_jobs_near_their_end(job: Job, due: bool) -> None:
     assert near_end([job], slice_minutes=30, ahead_minutes=10, now=NOW) == ([job] if due else [])
 
 
-def test_nobody_looks_further_ahead_than_the_contract_sells() -> None:
+def test_the_look_ahead_is_capped_at_one_slice() -> None:
     long_ahead = replace(JOB, started_at=NOW - 58 * 60)
     assert remaining_minutes(long_ahead, NOW) == 2
     assert near_end([long_ahead], slice_minutes=1, ahead_minutes=10, now=NOW) == []
 
 
-def test_the_purse_is_shared_and_goes_to_whom_ends_first() -> None:
+def test_the_purse_is_shared_and_jobs_that_end_first_are_served_first() -> None:
     jobs = [replace(JOB, id=number, started_at=NOW - used * 60) for number, used in ((1, 55), (2, 58), (3, 52))]
     due = near_end(jobs, 30, 10, NOW)
     planned = plan(due, {"0xc": Purse(60 * CREDIT, 1000 * CREDIT)}, 30)
@@ -60,16 +60,16 @@ def test_the_purse_is_shared_and_goes_to_whom_ends_first() -> None:
         (
             Purse(30 * CREDIT - 1, 1000 * CREDIT),
             "the allowance is used up: the job ends at its limit of 60 min;"
-            " to let it go on, raise it with `dps allowance set` (30 min cost 30)",
+            " to continue it, raise it with `dps allowance set` (30 min cost 30)",
         ),
         (
             Purse(1000 * CREDIT, 30 * CREDIT - 1),
             "the credits are used up: the job ends at its limit of 60 min;"
-            " to let it go on, get more (30 min cost 30)",
+            " to continue it, get more (30 min cost 30)",
         ),
     ],
 )  # fmt: skip
-def test_who_cannot_pay_is_told(purse: Purse, reason: str) -> None:
+def test_a_customer_who_cannot_pay_gets_the_reason(purse: Purse, reason: str) -> None:
     assert plan([JOB], {"0xc": purse}, 30) == [Unpaid(JOB, reason)]
 
 
@@ -94,7 +94,7 @@ purses = st.fixed_dictionaries(
 
 
 @given(running_jobs, purses, st.integers(1, 60), st.integers(0, 60))
-def test_a_plan_never_spends_what_is_not_there(
+def test_a_plan_never_spends_more_than_the_purse(
     jobs: list[Job], purses: dict[str, Purse], slice_minutes: int, ahead: int
 ) -> None:
     due = near_end(jobs, slice_minutes, ahead, NOW)

@@ -1,4 +1,4 @@
-"""A real server on a free port, in front of a chain that a test can set at will."""
+"""Fixtures: a real server on a free port, with a fake chain that the test controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server on a free port, in front of a chain that a test can set at will."""
+"""A real server on a free port, with a fake chain that the test controls."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class MemoryChain:
 
 
 class Clock:
-    """The service's clock: real time, moved at will."""
+    """The service's clock: real time plus an offset."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
@@ -169,7 +169,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float =
 
 
 async def waits(grid: Grid, job_id: int) -> bool:
-    """Whether a reader of the job's log hangs in the service."""
+    """Whether a reader of the job's log waits at the service."""
     return job_id in grid.context.changes._watchers
 
 

@@ -1,4 +1,4 @@
-"""Nothing is kept longer than it is needed, and nothing that a job still needs is forgotten."""
+"""Data is deleted when it is no longer needed, and never while a job needs it."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ async def test_the_definition_of_a_waiting_job_stays(grid: Grid) -> None:
     assert await released(grid, definition_hash)
 
 
-async def test_a_job_of_somebody_else_that_names_it_keeps_nothing(grid: Grid) -> None:
+async def test_a_job_of_another_customer_that_names_it_keeps_nothing(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash, JobStatus.PENDING, customer="0x" + "99" * 20)
     await round_of(grid, DAY_S + 60)
     assert await rows(grid, database.Definition) == 0
 
 
-async def test_the_content_goes_when_all_its_jobs_are_over_and_who_fetched_it_stays(grid: Grid) -> None:
+async def test_the_content_goes_when_all_its_jobs_are_over_and_its_releases_stay(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash, JobStatus.RUNNING)
     grid.chain.put(2, definition_hash, JobStatus.FINISHED)
@@ -89,7 +89,7 @@ async def test_a_job_that_came_back_keeps_its_definition(grid: Grid) -> None:
     assert await released(grid, definition_hash)
 
 
-async def test_an_upload_counts_anew_when_it_is_repeated(grid: Grid) -> None:
+async def test_a_repeated_upload_restarts_the_retention(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())
     async with grid.context.database.write() as session:
         row = await session.get(database.Definition, definition_hash)

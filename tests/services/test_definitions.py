@@ -1,4 +1,4 @@
-"""A definition reaches the provider that runs its uploader's job, and nobody else."""
+"""Only the provider that runs its uploader's job gets a definition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_the_provider_of_the_job_gets_what_the_customer_uploaded(grid: Gri
     assert seen == [(ACCOUNTS["provider"].address, 1)] * 2
 
 
-async def test_nobody_else_gets_it(grid: Grid) -> None:
+async def test_other_parties_do_not_get_it(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash)
     for stranger in (grid.other_provider, grid.rival, grid.customer, grid.operator):
@@ -48,7 +48,7 @@ async def test_only_the_uploader_sees_who_fetched_it(grid: Grid) -> None:
         await grid.customer.releases("0" * 64)
 
 
-async def test_a_copied_public_hash_in_a_job_of_ones_own_releases_nothing(grid: Grid) -> None:
+async def test_a_copied_public_hash_in_an_own_job_releases_nothing(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(2, definition_hash, customer=ACCOUNTS["rival"].address)
     with pytest.raises(NotFound, match="customer has no definition"):
@@ -63,7 +63,7 @@ async def test_a_job_releases_only_the_definition_that_it_names(grid: Grid) -> N
 
 
 @pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.META_SCHEDULED])
-async def test_before_the_claim_is_seen_the_answer_is_to_ask_again(grid: Grid, status: JobStatus) -> None:
+async def test_before_the_claim_is_seen_the_provider_must_retry(grid: Grid, status: JobStatus) -> None:
     definition_hash = await grid.customer.upload(a_job())
     for job_id, known in ((1, True), (2, False)):
         if known:
@@ -101,7 +101,7 @@ async def test_an_answer_for_another_key_cannot_be_opened(grid: Grid, monkeypatc
         await grid.provider.fetch_definition(1, definition_hash)
 
 
-async def test_the_name_must_be_the_hash_of_the_content(grid: Grid) -> None:
+async def test_the_path_must_have_the_hash_of_the_content(grid: Grid) -> None:
     content = canonical(a_job())
     body = messages.Upload(salt=SALT.hex(), definition=content.decode()).model_dump_json().encode()
     for path, status in ((hash_definition(SALT, content), 204), ("0" * 64, 422), ("X" * 64, 422), ("../x", 404)):
@@ -127,7 +127,7 @@ async def test_malformed_bodies_are_refused_and_not_repeated(grid: Grid, body: b
     assert SALT.hex() not in answer.text
 
 
-async def test_uploading_again_changes_nothing_and_a_stranger_cannot(grid: Grid) -> None:
+async def test_a_repeated_upload_changes_nothing_and_another_customer_is_refused(grid: Grid) -> None:
     content = canonical(a_job())
     definition_hash = hash_definition(SALT, content)
     body = messages.Upload(salt=SALT.hex(), definition=content.decode()).model_dump_json().encode()
@@ -137,7 +137,7 @@ async def test_uploading_again_changes_nothing_and_a_stranger_cannot(grid: Grid)
     assert canonical(await grid.provider.fetch_definition(1, definition_hash)) == content
 
 
-async def test_who_holds_no_credits_stores_nothing(grid: Grid) -> None:
+async def test_a_signer_without_credits_stores_nothing(grid: Grid) -> None:
     with pytest.raises(AccessDenied, match="holds fewer credits"):
         await grid.provider.upload(a_job())
 
@@ -170,7 +170,7 @@ async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeyp
         await grid.customer.upload(a_job())
 
 
-async def test_a_silent_chain_is_a_passing_fault(grid: Grid) -> None:
+async def test_a_silent_chain_is_a_transient_fault(grid: Grid) -> None:
     definition_hash = await grid.customer.upload(a_job())
     grid.chain.put(1, definition_hash)
     grid.chain.down = True
@@ -186,7 +186,7 @@ async def test_a_silent_chain_is_a_passing_fault(grid: Grid) -> None:
     assert await grid.provider.fetch_definition(1, definition_hash) == a_job()
 
 
-async def test_a_service_that_is_not_there_is_a_passing_fault() -> None:
+async def test_an_unreachable_service_is_a_transient_fault() -> None:
     async with client_of("http://127.0.0.1:9", ACCOUNTS["customer"]) as client:
         with pytest.raises(ServiceError, match="do not answer") as caught:
             await client.upload(a_job())
@@ -233,14 +233,14 @@ async def test_nothing_confidential_is_logged(grid: Grid, caplog: pytest.LogCapt
         assert bytes(account.key).hex() not in text
 
 
-async def test_jobs_of_foreign_clients_have_no_definition_here(grid: Grid) -> None:
+async def test_jobs_of_other_clients_have_no_definition_here(grid: Grid) -> None:
     grid.chain.put(1, "Qm" + "x" * 44)
     with pytest.raises(InputError, match="names no definition"):
         await grid.provider.fetch_definition(1, "Qm" + "x" * 44)
 
 
 async def put(grid: Grid, path: str, body: bytes, who: str = "customer") -> httpx.Response:
-    """A properly signed upload with any body."""
+    """A correctly signed upload with any body."""
     headers = protocol.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))
     async with httpx.AsyncClient() as client:
         return await client.put(grid.url + path, content=body, headers=headers)

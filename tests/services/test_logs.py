@@ -1,4 +1,4 @@
-"""A log holds each byte once and in order; its customer alone reads it, as it comes, to its end."""
+"""A log has each byte once and in order. Only its customer reads it, live and to its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_only_the_customer_reads_and_only_the_provider_writes(grid: Grid) 
 
 
 @pytest.mark.parametrize("status", [JobStatus.PENDING, JobStatus.META_SCHEDULED])
-async def test_nobody_writes_before_the_claim(grid: Grid, status: JobStatus) -> None:
+async def test_no_provider_writes_before_the_claim(grid: Grid, status: JobStatus) -> None:
     grid.chain.put(1, NAME, status)
     with pytest.raises(AccessDenied):
         await grid.provider.push_log(1, 0, b"x")
@@ -128,7 +128,7 @@ async def test_the_output_of_a_second_claim_is_a_log_of_its_own(grid: Grid) -> N
     assert (first.claimed_at, second.claimed_at, second.data) == (3, 9, b"second")
 
 
-async def test_a_log_ends_with_its_job_even_if_the_provider_never_said_so(grid: Grid) -> None:
+async def test_a_log_ends_with_its_job_even_if_the_provider_never_ended_it(grid: Grid) -> None:
     now = int(grid.clock())
     grid.chain.put(1, NAME, JobStatus.FAILED, ended_at=now)
     await grid.provider.push_log(1, 0, b"last words")
@@ -156,7 +156,7 @@ async def test_logs_are_encrypted_at_rest(grid: Grid) -> None:
 
 
 async def pieces(grid: Grid) -> list[bytes]:
-    """The whole log, answer by answer."""
+    """The whole log, one item per answer."""
     found, offset, final = [], 0, False
     while not final:
         chunk = await grid.customer.read_log(1, offset, wait_s=5)

@@ -1,4 +1,4 @@
-"""Who schedules a job or had it in hand says why it waits, was assigned or refused; all may read it."""
+"""The meta-scheduler and the providers of a job may post notices on it; all parties may read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.services.support import ACCOUNTS, Grid, Start
 NAME = "0" * 64
 
 
-async def test_operator_provider_and_refuser_speak_and_all_read(grid: Grid) -> None:
+async def test_operator_provider_and_refuser_post_and_all_read(grid: Grid) -> None:
     grid.chain.put(1, NAME, last_refuser=ACCOUNTS["other_provider"].address)
     await grid.operator.post_notice(1, "waiting", "no cluster has 100,000 CPUs")
     await grid.other_provider.post_notice(1, "refused", "the partition is drained")
@@ -27,7 +27,7 @@ async def test_operator_provider_and_refuser_speak_and_all_read(grid: Grid) -> N
     assert await grid.rival.notices(2) == []
 
 
-async def test_others_do_not_speak(grid: Grid) -> None:
+async def test_other_parties_may_not_post_notices(grid: Grid) -> None:
     grid.chain.put(1, NAME, JobStatus.PENDING, provider=None)
     for stranger in (grid.customer, grid.rival, grid.provider):
         with pytest.raises(AccessDenied, match="has no part"):
@@ -37,14 +37,14 @@ async def test_others_do_not_speak(grid: Grid) -> None:
     assert await grid.customer.notices(1) == []
 
 
-async def test_saying_the_same_again_adds_nothing(grid: Grid) -> None:
+async def test_a_repeated_notice_adds_nothing(grid: Grid) -> None:
     grid.chain.put(1, NAME)
     for text in ("a", "a", "b", "b", "a"):
         await grid.operator.post_notice(1, "waiting", text)
     assert [n.text for n in await grid.customer.notices(1)] == ["a", "b", "a"]
 
 
-async def test_the_oldest_notices_give_way(start: Start) -> None:
+async def test_the_oldest_notices_are_deleted_first(start: Start) -> None:
     grid = await start(limits=Limits(notices_per_job=3))
     grid.chain.put(1, NAME)
     grid.chain.put(2, NAME)

@@ -1,4 +1,4 @@
-"""docs/reference/protocol.md says what the code does: its worked examples verify, its limits are the code's."""
+"""docs/reference/protocol.md matches the code: its examples verify, and its limits are those of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The services as a process of its own, in front of a real chain."""
+"""The services as a process, with a real chain."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_without_shellcheck_it_does_not_start(tmp_path: Path, monkeypatch:
 
 
 async def test_the_store_outlives_requests_that_are_cut_off(tmp_path: Path) -> None:
-    """A request that cleaned up on a closed store waited for ever, and the process with it."""
+    """A request that used the closed store in its clean-up once blocked the process forever."""
     entered, ended = asyncio.Event(), []
 
     async def slow(_scope: object, _receive: object, _send: object) -> None:

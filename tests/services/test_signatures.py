@@ -30,7 +30,7 @@ def check(headers: Headers, *, domain: Domain = DOMAIN, method: str = "POST", pa
 
 
 def high_s(headers: Headers) -> None:
-    """The twin of the signature, which recovers to the same address."""
+    """The malleable twin of the signature, which recovers to the same address."""
     raw = bytes.fromhex(headers[protocol.SIGNATURE_HEADER][2:])
     s = ORDER - int.from_bytes(raw[32:64], "big")
     headers[protocol.SIGNATURE_HEADER] = "0x" + (raw[:32] + s.to_bytes(32, "big") + bytes([55 - raw[64]])).hex()
@@ -94,7 +94,7 @@ GARBAGE = st.one_of(
     ),
     GARBAGE,
 )
-def test_garbage_is_refused_without_a_crash(name: str, value: str) -> None:
+def test_malformed_headers_are_refused_without_a_crash(name: str, value: str) -> None:
     headers = signed()
     if value == headers[name]:
         return
@@ -169,8 +169,8 @@ async def test_an_old_request_is_refused(grid: Grid) -> None:
 
 
 @pytest.mark.parametrize("hour", [3600, -3600])
-async def test_a_machine_whose_clock_is_wrong_learns_the_services_time(grid: Grid, hour: int) -> None:
-    """A supervisor would take the 401 for a refusal, give its jobs back and ship no output any more."""
+async def test_a_machine_with_a_wrong_clock_uses_the_services_time(grid: Grid, hour: int) -> None:
+    """Otherwise a supervisor would treat the 401 as a refusal, give its jobs back and ship no more output."""
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = hour
     assert await grid.provider.push_log(1, 0, b"x") == 1
@@ -178,14 +178,14 @@ async def test_a_machine_whose_clock_is_wrong_learns_the_services_time(grid: Gri
     assert await grid.provider.push_log(1, 1, b"y") == 2
 
 
-async def test_requests_side_by_side_learn_it_all(grid: Grid) -> None:
+async def test_concurrent_requests_all_use_the_services_time(grid: Grid) -> None:
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = 3600
     await asyncio.gather(*(grid.provider.post_notice(1, "test", f"number {n}") for n in range(8)))
     assert len(await grid.provider.notices(1)) == 8
 
 
-async def test_a_service_that_is_days_off_is_not_believed(grid: Grid) -> None:
+async def test_a_service_with_a_clock_days_off_is_not_trusted(grid: Grid) -> None:
     grid.chain.put(1, "0" * 64)
     grid.clock.ahead_s = 30 * 86400
     with pytest.raises(AccessDenied):

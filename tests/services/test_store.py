@@ -81,13 +81,13 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])
-def test_an_unusable_database_url_is_said_without_repeating_it(url: str) -> None:
+def test_an_unusable_database_url_is_reported_without_repeating_it(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Database(url)
     assert not url or url not in caught.value.message
 
 
-async def test_a_database_that_does_not_answer_is_said_without_its_password() -> None:
+async def test_a_database_that_does_not_answer_is_reported_without_its_password() -> None:
     database = Database("postgresql://grid:s3cret@127.0.0.1:9/x")
     with pytest.raises(ConfigurationError, match="cannot be used") as caught:
         await database.create_tables()

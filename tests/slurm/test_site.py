@@ -93,7 +93,7 @@ def test_a_socket_folder_of_another_account_is_not_used(tmp_path: Path) -> None:
     path = slurm_files.socket_path(tmp_path)
     path.symlink_to(tmp_path)
     try:
-        with pytest.raises(ConfigurationError, match="belongs to somebody else"):
+        with pytest.raises(ConfigurationError, match="belongs to another account"):
             slurm_files.socket_folder(tmp_path)
     finally:
         path.unlink()

@@ -1,4 +1,4 @@
-"""A definition whose figures differ from those on chain is refused, and each figure is named."""
+"""A definition is refused if its figures differ from those on chain; the error names each figure."""
 
 from __future__ import annotations
 

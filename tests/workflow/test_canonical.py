@@ -1,4 +1,4 @@
-"""Equal jobs have equal bytes and so one name; every other byte string is refused."""
+"""Equal jobs have equal canonical bytes; all other byte strings are refused."""
 
 from __future__ import annotations
 

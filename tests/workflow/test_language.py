@@ -1,4 +1,4 @@
-"""The rules of every field of the workflow language, by the sentences that their breach gets."""
+"""The rules of every field of the workflow language, and the sentence for each breach."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.workflow.support import ACCEPTED, JOB, KEY, REFUSED
 
 
 def faults(model: type[Model], value: object) -> list[str]:
-    """Every complaint as `path: sentence`; none means that the value is accepted."""
+    """Every fault as `path: sentence`; none if the value is accepted."""
     try:
         model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:

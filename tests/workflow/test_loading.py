@@ -1,4 +1,4 @@
-"""A workflow file either becomes a checked job, or every fault is named with its place."""
+"""A workflow file becomes a checked job, or an error with the place of every fault."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ steps:
     ]
 
 
-def test_what_does_not_go_together_is_named_with_the_faults_of_fields() -> None:
+def test_disagreements_are_reported_with_the_faults_of_fields() -> None:
     text = """\
 resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 100, gpus: 0}
 inputMode: 512
@@ -98,7 +98,7 @@ input: {http: {url: nowhere}, s3: {}}
     ]
 
 
-def test_rules_are_left_alone_whose_parts_are_not_well_formed() -> None:
+def test_rules_with_malformed_parts_are_skipped() -> None:
     text = """\
 resources: {tasks: 0, cpusPerTask: 1, memPerCpu: 100, gpus: 0}
 steps:
@@ -245,7 +245,7 @@ def test_secrets_stay_out_of_reprs() -> None:
     assert "A" in repr(loaded.model)
 
 
-def test_outdated_fields_and_idle_loops_are_warned_of() -> None:
+def test_outdated_fields_and_idle_loops_cause_warnings() -> None:
     container = ContainerRun(image="a", mounts=(Mount(host_dir="/a", container_dir="/b"),))
     assert list(advice_on(Step(run=StepRun(command="x", container=container)))) == [
         (("run", "container", "mounts"), "is outdated; use the storage volumes, which are in every container")
@@ -260,8 +260,8 @@ WRONG = st.sampled_from([None, 5, -1, True, "x", "a b", [], [None], [5, "a"], {}
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_file_with_anything_anywhere_is_told_of_its_faults_and_nothing_else_happens(data: st.DataObject) -> None:
-    """Rules between parts meet values of every wrong kind in every field of every example."""
+def test_wrong_values_anywhere_only_lead_to_faults(data: st.DataObject) -> None:
+    """Puts wrong values of every kind into every field of every example, for the rules between parts."""
     document = yaml.safe_load(data.draw(st.sampled_from(EXAMPLES)).read_text())
     for _ in range(data.draw(st.integers(1, 3))):
         here, found = document, []

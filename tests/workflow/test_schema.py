@@ -1,4 +1,4 @@
-"""The JSON schema says of each field what the models say, so that editors and `dps validate` agree."""
+"""The JSON schema has the same rules as the models, so editors and `dps validate` agree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BEYOND += ("PATH and", "bucketUrl: must be", "endpointUrl")
 
 
 def definition(name: str) -> dict[str, Any]:
-    """The part of the schema for one model, able to resolve its references."""
+    """The part of the schema for one model, with resolvable references."""
     whole = json_schema()
     return whole if name == "Definition" else {**whole["$defs"][name], "$defs": whole["$defs"]}
 
@@ -72,6 +72,6 @@ def test_what_a_field_forbids_the_schema_forbids(model: type[models.Model], valu
         jsonschema.validate(json.loads(json.dumps(value)), definition(model.__name__))
 
 
-def test_a_job_that_says_nothing_beyond_what_is_required_follows_it() -> None:
+def test_a_minimal_job_follows_the_schema() -> None:
     jsonschema.validate(JOB, json_schema())
     assert Definition.model_validate(JOB, by_alias=True, by_name=False).steps == ()

@@ -1,7 +1,7 @@
-"""Who may use how much of the services: connections, requests, chain calls, memory and checks of scripts.
+"""Admission control of the services: connections, requests, chain calls, memory and checks of scripts.
 
-Nothing that a stranger sends costs the services more than the bounds in `Limits`. What one party
-uses up is missing to that party alone.
+No request of an unknown party costs the services more than the bounds in `Limits`. A party that exhausts its
+share limits only itself.
 """
 
 from deepgrid.services.admission.checks import ScriptChecks

@@ -1,4 +1,4 @@
-"""Checks of uploaded definitions: within a cost limit, in a fair queue, once for each definition and script."""
+"""Checks uploaded definitions within a cost limit, in a fair queue, once per definition and script."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from deepgrid.services.script_check import check_script
 from deepgrid.workflow import from_canonical
 
 MOST_VERDICTS = 2000
-MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes some 4 s for them, and grows with their square
+MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
 SMALL_DEFINITION_BYTES = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found on a definition: whether it ships output, and what is wrong with it."""
+    """Result of a check: whether the definition ships output, and its fault, if any."""
 
     enable_logging: bool = False
     fault: str = ""
 
 
 class ScriptChecks:
-    """Checks definitions for uploaders, who wait for one another as `FairQueue` promises."""
+    """Checks definitions in a `FairQueue` of uploaders, and caches the verdicts."""
 
     def __init__(self, limits: Limits) -> None:
         self._queue = FairQueue(limits.check_slots, limits.checks_waiting_per_uploader, limits.check_wait_s)
         self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
 
     async def check(self, uploader: str, content: bytes) -> Verdict:
-        """The verdict on a definition in canonical form, which has no fault.
+        """Check a definition in canonical form, and return its verdict.
 
-        Raises InputError for one that has, ServiceError when the checkers do not answer in time; refuses with 429
-        while too many of the uploader's own wait.
+        Raises InputError for a fault, ServiceError when the checkers do not answer in time. Refuses with 429 while
+        too many checks of this uploader wait.
         """
         key = hashlib.sha256(content).digest()
         verdict = self._verdicts.get(key) or await self._in_turn(uploader, key, content)
@@ -48,7 +48,7 @@ class ScriptChecks:
 
     @property
     def running(self) -> int:
-        """How many uploaders have a check under way."""
+        """How many checks run now."""
         return self._queue.running
 
     async def _in_turn(self, uploader: str, key: bytes, content: bytes) -> Verdict:
@@ -61,7 +61,7 @@ class ScriptChecks:
     def _examine(self, content: bytes, large: bool) -> Verdict:
         try:
             job = from_canonical(content)
-            # whichever way a provider runs containers: one script when it has none
+            # one script for each way of running containers; they are equal if the job has none
             scripts = {render(job, StoragePaths(), containers) for containers in (Containers(), Containers(pyxis=True))}
         except InputError as error:
             return Verdict(fault=error.message)
@@ -71,7 +71,7 @@ class ScriptChecks:
         return Verdict(job.enable_logging)
 
     def _fault_of(self, script: str, generated_bytes: int, large: bool) -> str:
-        """What is wrong with a script, of which so many bytes are not the definition's own text."""
+        """The fault of a script, if any. `generated_bytes` counts those that are not the definition's own text."""
         if generated_bytes > MAX_GENERATED_BYTES:
             return (
                 f"the steps become more than {MAX_GENERATED_BYTES // 1024} KiB of batch script: use fewer steps, or"

@@ -1,4 +1,4 @@
-"""Connections under bounds: how many are open, and how long one may take for a request's head or an answer."""
+"""Limits on connections: their number, the time and size of a request's head, and the time to take an answer."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from deepgrid.errors import ConfigurationError
 from deepgrid.services.admission.limits import Limits, source_of
 
-FILES_FOR_OTHERS = 128  # descriptors that are no connections: the database, checkers, the chain's node
+FILES_FOR_OTHERS = 128  # file descriptors for other uses: the database, checkers, the chain's node
 MOST_PIPELINED = 8
 
 logger = logging.getLogger(__name__)
 
 
 class Proxies:
-    """The proxies whose X-Forwarded-For counts: addresses and networks. Nobody by default."""
+    """The proxies whose X-Forwarded-For is trusted: addresses and networks. None by default."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
-        """Raises ConfigurationError for what is no address and no network, as `*` is."""
+        """Raises ConfigurationError for a name that is neither an address nor a network, such as `*`."""
         self.names = list(names)
         try:
             self._networks = [ipaddress.ip_network(name) for name in names]
@@ -43,19 +43,19 @@ class Proxies:
 
 
 class Connection:
-    """One connection of a source address; `close` ends it at once."""
+    """One connection from a source address. `close` ends it at once."""
 
     def __init__(self, source: str, trusted: bool) -> None:
         self.source, self.trusted = source, trusted
-        self.idle = True  # waits for a request's head, or is still in the TLS handshake
+        self.idle = True  # waiting for a request's head, or still in the TLS handshake
         self.close: Callable[[], object] = lambda: None
 
 
 class Connections:
-    """The open connections, bounded for each source address and in total.
+    """The open connections, limited per source address and in total.
 
-    Where there are too many, the oldest idle one of that address, or of the address that has most, is
-    closed. Trusted proxies count in total only: their connections are many people's.
+    Above a limit, the oldest idle connection is closed: of this address, or of the address with the most
+    connections. Trusted proxies count only in total, because many clients share their connections.
     """
 
     def __init__(self, limits: Limits, proxies: Proxies) -> None:
@@ -63,12 +63,14 @@ class Connections:
         self._per_address = limits.connections_per_address
         self._total = min(limits.connections, _most_files() - FILES_FOR_OTHERS)
         if self._total < limits.connections:
-            logger.warning("at most %d connections, as the process may open few files", self._total)
+            logger.warning(
+                "at most %d connections are accepted, because the process may open only a few files", self._total
+            )
         self._by_source: dict[str, dict[Connection, None]] = {}
         self.count = 0
 
     def enter(self, host: str) -> Connection | None:
-        """A new connection from `host`; None when there is no room for it."""
+        """Add a connection from `host`. None if there is no room for it."""
         trusted = host in self._proxies
         source = source_of(host)
         own = self._by_source.get(source, {})
@@ -82,7 +84,7 @@ class Connections:
         return connection
 
     def leave(self, connection: Connection) -> None:
-        """The connection was closed; may be told more than once."""
+        """Remove a closed connection. Repeated calls have no effect."""
         own = self._by_source.get(connection.source, {})
         if connection not in own:
             return
@@ -95,7 +97,7 @@ class Connections:
         return any(self._evict(own) for own in sorted(self._by_source.values(), key=len, reverse=True))
 
     def _evict(self, own: Collection[Connection]) -> bool:
-        """Close the oldest of these that is idle."""
+        """Close the oldest idle one of these connections."""
         oldest = next((connection for connection in own if connection.idle and not connection.trusted), None)
         if oldest is None:
             return False
@@ -110,7 +112,7 @@ def _most_files() -> int:
 
 
 def allow_more_files(wanted: int) -> None:
-    """Raise this process's limit of open files to what `wanted` connections need, as far as it may."""
+    """Raise this process's limit of open files as far as allowed, up to the need of `wanted` connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     enough = wanted + FILES_FOR_OTHERS
     if soft != resource.RLIM_INFINITY and soft < enough:
@@ -119,13 +121,13 @@ def allow_more_files(wanted: int) -> None:
 
 
 class HeadTooLarge(Exception):
-    """A request's head exceeds its bound. The parser answers it with status 400."""
+    """A request's head exceeds its limit. The parser answers with status 400."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a deadline and a size for each head, and a deadline for clients to take an answer.
+    """uvicorn's protocol, with limits on the time and size of a head, and on the time to take an answer.
 
-    uvicorn bounds none of these: a client that sends half a head, or never reads, would stay for ever.
+    uvicorn has no such limits: a client that sends half a head, or never reads, would stay connected forever.
     """
 
     def __init__(self, connection: Connection, left: Callable[[], None], limits: Limits, **of_uvicorn: Any) -> None:
@@ -135,7 +137,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._deadline: asyncio.TimerHandle | None = None
         self._head_bytes = 0
-        self._in_body = False  # also of one that was answered before it was complete
+        self._in_body = False  # also of a request that was answered before it was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -183,7 +185,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
-            self._abort_in(self._limits.answer_within_s)  # the client may never take what is still to be sent
+            self._abort_in(self._limits.answer_within_s)  # the client may never read the rest of the answer
         elif self.cycle.response_complete:
             self._connection.idle = True
 

@@ -1,4 +1,4 @@
-"""Slots handed out in turn: one at a time to each party, round-robin over the parties that wait."""
+"""A queue that grants slots round-robin over the waiting parties, one at a time per party."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class _Turn:
 
 
 class FairQueue:
-    """Grants `slots` turns at once. A large turn never takes the last slot, which is kept for small ones."""
+    """Grants `slots` turns at the same time. The last slot is reserved for small turns."""
 
     def __init__(self, slots: int, waiting_per_party: int, wait_s: float) -> None:
         self._slots = slots
         self._waiting_per_party = waiting_per_party
         self._wait_s = wait_s
-        self._waiting: OrderedDict[str, deque[_Turn]] = OrderedDict()  # in the order of the parties' next turns
+        self._waiting: OrderedDict[str, deque[_Turn]] = OrderedDict()  # in the order of their next turns
         self._running: dict[str, _Turn] = {}
 
     @property
     def running(self) -> int:
-        """How many turns are taken at the moment."""
+        """The number of turns that are held now."""
         return len(self._running)
 
     @asynccontextmanager
     async def turn(self, party: str, *, large: bool = False) -> AsyncIterator[None]:
         """Hold a slot while the context lasts.
 
-        Refuses with 429 when the party has too many waiting, or no slot was free in time.
+        Refuses with 429 when too many turns of the party wait, or when no slot is free in time.
         """
         turn = _Turn(party, large, asyncio.get_running_loop().create_future())
         line = self._waiting.setdefault(party, deque())
@@ -65,7 +65,7 @@ class FairQueue:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free slots to those whose turn it is."""
+        """Give free slots to the next parties."""
         while len(self._running) < self._slots:
             party = next((party for party, line in self._waiting.items() if self._may_run(line[0])), None)
             if party is None:
@@ -73,7 +73,7 @@ class FairQueue:
             line = self._waiting.pop(party)
             turn = line.popleft()
             if line:
-                self._waiting[party] = line  # behind all others
+                self._waiting[party] = line  # after all other parties
             self._running[party] = turn
             turn.ready.set_result(None)
 

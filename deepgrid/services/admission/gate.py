@@ -1,4 +1,4 @@
-"""What is decided before anything of a request is read, and before the chain or the store is asked for a stranger."""
+"""Decides on requests before they are read, and before an unknown signer causes a query of chain or store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOO_MANY = "too many requests"
 
 
 class Admission:
-    """The counters of one service, by source address and by signer."""
+    """The counters of one service, per source address and per signer."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
@@ -42,9 +42,9 @@ class Admission:
         self._nonces: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def verified(self, verified: Verified) -> None:
-        """Count a request whose signature is right.
+        """Count a request with a valid signature.
 
-        Refuses one that was received before, also one that was refused then, as far as this process remembers.
+        Refuses a replayed request, as far as this process remembers, even if it was refused the first time.
         """
         if not self._signers.take(verified.address):
             raise too_many(self._signers.wait_s(verified.address))
@@ -56,7 +56,7 @@ class Admission:
             self._nonces.popitem(last=False)
 
     def look_up(self, source: str, signer: str) -> None:
-        """Count a chain call for this signer, unless the signer was accepted lately. Refuses beyond the rates."""
+        """Count a chain call for this signer, unless the signer was accepted recently. Refuses above the rates."""
         if self.knows(signer):
             return
         for buckets, key in ((self._lookups_by_address, source), (self._lookups, "")):
@@ -64,19 +64,19 @@ class Admission:
                 raise too_many(buckets.wait_s(key))
 
     def accept(self, signer: str) -> None:
-        """The signer was authorised for what it asked."""
+        """Record that the signer was authorised."""
         self._known[signer] = self._clock() + KNOWN_FOR_S
         self._known.move_to_end(signer)
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
 
     def knows(self, signer: str) -> bool:
-        """Whether the signer was accepted lately."""
+        """Whether the signer was accepted recently."""
         return self._known.get(signer, 0.0) > self._clock()
 
 
 class Gate:
-    """ASGI middleware: refuses what exceeds the bounds of its source address before reading it."""
+    """ASGI middleware: refuses requests above the limits of their source address, before reading them."""
 
     def __init__(self, app: ASGIApp, admission: Admission) -> None:
         self._app = app
@@ -110,7 +110,7 @@ class Gate:
             raise too_many(admission.requests.wait_s(source))
 
     async def _guarded(self, source: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the body's bytes counted, and a refusal counted against its source."""
+        """Answer the request. Count the bytes of its body, and count a refusal against its source."""
         admission, taken = self._admission, 0
 
         async def counted() -> Message:
@@ -135,12 +135,12 @@ class Gate:
 
 
 def too_many(wait_s: int) -> Refusal:
-    """The refusal of what exceeds a rate."""
+    """The refusal of a request above a rate."""
     return Refusal(429, f"{TOO_MANY}; try again in {wait_s} s", retry_after_s=wait_s)
 
 
 def _claimed_signer(scope: Scope) -> str:
-    """The address in the request's header, which nobody has verified yet."""
+    """The address in the request's header, which is not verified yet."""
     claimed = Headers(scope=scope).get(ADDRESS_HEADER, "")
     return str(to_checksum_address(claimed)) if is_address(claimed) else ""
 

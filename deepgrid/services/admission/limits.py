@@ -1,4 +1,4 @@
-"""The bounds on what one source address, one signer and all together may use, and the counters that keep them."""
+"""Limits per source address, per signer and in total, and the counters that enforce them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-MOST_KEYS = 20_000  # that a table of buckets remembers; the longest unused go first
-IPV6_PREFIX = 64  # what one subscriber has at the least
+MOST_KEYS = 20_000  # of a table of buckets; the longest unused keys are dropped first
+IPV6_PREFIX = 64  # the smallest network of one subscriber
 LONGEST_SOURCE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many per second in the long run, and up to `burst` at once."""
+    """`per_s` per second in the long run, and up to `burst` at once."""
 
     per_s: float
     burst: float
@@ -25,29 +25,29 @@ class Rate:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the services grant. Times are seconds, sizes bytes; an address is a source address (IPv6: its /64).
+    """Limits of the services. Times are seconds, sizes bytes. An address is a source address (IPv6: its /64).
 
-    Connections and requests that run:
-        connections, connections_per_address: open at once. Beyond it the oldest that waits for a request is closed.
-        head_within_s, head_bytes: for a request's head, from its first byte on.
-        keep_alive_s: an idle connection is closed then. Longer than clients keep one (httpx: 5 s), or a request
-            meets a connection that is being closed.
-        body_within_s: for a request's body.
-        answer_within_s: for a client to take an answer.
-        running, running_per_address: requests that are being answered.
-        body_bytes, body_bytes_per_address: bodies of requests that are being answered.
+    Connections and running requests:
+        connections, connections_per_address: open connections. Above it the oldest idle connection is closed.
+        head_within_s, head_bytes: a request's head, from its first byte on.
+        keep_alive_s: an idle connection is closed after this time. It must exceed the clients' own timeout
+            (httpx: 5 s), or a request may meet a closing connection.
+        body_within_s: a request's body.
+        answer_within_s: the client takes the answer.
+        running, running_per_address: running requests.
+        body_bytes, body_bytes_per_address: bodies of running requests.
         followers, followers_per_address, followers_per_job: requests that wait for output.
     Rates:
-        requests_per_address, requests_per_signer: all requests; a signer counts once the signature was verified.
-        strangers_per_address: requests that claim no signer who was accepted lately, the unsigned ones among them.
-        refusals_per_address: requests that were refused. Beyond it only who claims such a signer is heard.
-        lookups, lookups_per_address: chain calls for signers who were not accepted lately.
-    What is stored:
-        definitions_per_customer: whose jobs are not over.
-        notices_per_job: beyond it the oldest go.
+        requests_per_address, requests_per_signer: all requests. A signer counts once the signature is verified.
+        strangers_per_address: requests without a recently accepted signer, unsigned ones included.
+        refusals_per_address: refused requests. Above it only requests with a recently accepted signer are read.
+        lookups, lookups_per_address: chain calls for signers that were not accepted recently.
+    Storage:
+        definitions_per_customer: definitions of jobs that are not over.
+        notices_per_job: above it the oldest are deleted.
     Checks of scripts:
-        check_slots: at once, of which one is kept for small definitions.
-        checks_waiting_per_uploader, check_wait_s: how many wait, and how long, before the client must try again.
+        check_slots: checks at the same time. One slot is reserved for small definitions.
+        checks_waiting_per_uploader, check_wait_s: waiting checks, and their time, before the client must retry.
     """
 
     connections: int = 1024
@@ -78,7 +78,7 @@ class Limits:
 
 
 def source_of(host: str | None) -> str:
-    """What counts as one source address: an IPv4 address, the /64 of an IPv6 address, else the text itself."""
+    """The source address of a host: an IPv4 address, the /64 of an IPv6 address, else the text itself."""
     text = (host or "")[:LONGEST_SOURCE]
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -92,7 +92,7 @@ def source_of(host: str | None) -> str:
 
 
 class Buckets:
-    """A token bucket for each key. A key that was not seen lately has a full one."""
+    """A token bucket per key. The bucket of a key that was not seen recently is full."""
 
     def __init__(self, rate: Rate, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
@@ -100,11 +100,11 @@ class Buckets:
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def has(self, key: str) -> bool:
-        """Whether a token is there."""
+        """Whether the bucket has a token."""
         return self._level(key) >= 1
 
     def take(self, key: str) -> bool:
-        """Take a token; False when none is there."""
+        """Take a token. False if the bucket is empty."""
         level = self._level(key)
         taken = level >= 1
         self._levels[key] = (level - 1 if taken else level, self._clock())
@@ -114,7 +114,7 @@ class Buckets:
         return taken
 
     def wait_s(self, key: str) -> int:
-        """Whole seconds until a token is there, at least 1."""
+        """Whole seconds until the next token, at least 1."""
         return max(1, int((1 - self._level(key)) / self._rate.per_s + 1))
 
     def _level(self, key: str) -> float:
@@ -123,7 +123,7 @@ class Buckets:
 
 
 class Shares:
-    """How much of something each key holds at the moment, bounded for each key and in total."""
+    """Amounts held per key now, limited per key and in total."""
 
     def __init__(self, per_key: int, total: int) -> None:
         self._per_key, self._total = per_key, total
@@ -131,7 +131,7 @@ class Shares:
         self.all_held = 0
 
     def take(self, key: str, amount: int = 1) -> bool:
-        """Hold `amount` more; False, and nothing more held, beyond a bound."""
+        """Hold `amount` more. Returns False, and holds nothing more, above a limit."""
         if self._held[key] + amount > self._per_key or self.all_held + amount > self._total:
             return False
         self._held[key] += amount
@@ -146,7 +146,7 @@ class Shares:
 
     @contextmanager
     def hold(self, key: str) -> Iterator[bool]:
-        """Hold one while the context lasts; gives whether there was one."""
+        """Hold one while the context lasts. Yields whether the limits allow it."""
         taken = self.take(key)
         try:
             yield taken
