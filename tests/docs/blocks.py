@@ -15,7 +15,14 @@ from tests.docs.pages import PAGES, name
 MARKER = re.compile(r"\s*<!-- not run: (.+?) -->\s*")
 # Programs that begin the lines of a block without a language when it holds commands.
 PROGRAMS = re.compile(r"(?:\w+=\S+\s+)*(?:dps|prefect|\./run|\.venv/bin/python|install|printf|sacctmgr|[A-Z_]+=\S+)\b")
-BEGINNINGS = {"#!/bin/sh": "sh", "import ": "python", "from ": "python", "steps:": "yaml", "resources:": "yaml"}
+BEGINNINGS = {
+    "$ ": "console",
+    "#!/bin/sh": "sh",
+    "import ": "python",
+    "from ": "python",
+    "steps:": "yaml",
+    "resources:": "yaml",
+}
 SHELLS = ("sh", "bash", "console")
 
 
