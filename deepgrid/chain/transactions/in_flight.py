@@ -1,8 +1,8 @@
 """The numbered transactions of one key, from their signing until they are final.
 
 The count of the key's mined transactions shows which receipts to fetch. It also reveals a transaction that hangs, and a
-reorganisation of the chain. A transaction that hangs is sent again, for a higher fee if it is too cheap by now. A recently
-mined transaction is remembered. If a reorganisation drops it, it is sent again.
+reorganisation of the chain. A transaction that hangs is sent again, for a higher fee if it is too cheap by now. A
+recently mined transaction is remembered. If a reorganisation drops it, it is sent again.
 """
 
 from __future__ import annotations
