@@ -1,8 +1,8 @@
 """Computes the expected settlement of a run, minutes and money, by the contract's rules. Pure.
 
-The rules are `MetaScheduler._billableMinutes` and `Escrow._end` of the contracts (docs/explanation/contracts.md). A supervisor
-reports the started minutes in Slurm's record, but no more than were bought. The contract bills no more than passed
-by its own clock.
+The rules are `MetaScheduler._billableMinutes` and `Escrow._end` of the contracts (docs/explanation/contracts.md). A
+supervisor reports the started minutes in Slurm's record, but no more than were bought. The contract bills no more than
+passed by its own clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Minutes of a run as they are reported and billed; the contract counts the same way (docs/explanation/contracts.md)."""
+"""Minutes of a run as they are reported and billed. The contract counts alike (docs/explanation/contracts.md)."""
 
 from __future__ import annotations
 

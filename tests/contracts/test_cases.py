@@ -89,7 +89,7 @@ def test_python_counts_the_same_minutes(row: list[int]) -> None:
 
 def test_the_documented_gains_of_attacks_are_the_played_ones() -> None:
     gains = json.loads((importlib.resources.files("contracts") / "attacks.json").read_text())["gains"]
-    section = re.search(r"^## Attacks, and what they gain\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    section = re.search(r"^## Attacks and their gain\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
     assert section is not None
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section[1].splitlines() if line[:1] == "|"]
     assert {row[0]: row[3] for row in rows[2:]} == {
