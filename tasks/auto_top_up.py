@@ -7,4 +7,4 @@ from runtime.retry_policy import side_effect
 
 plan_slices = side_effect("plan slices")(delegated_top_ups.plan_slices)
 buy_slice = side_effect("buy {wanted.minutes} min for job {wanted.job.id}")(delegated_top_ups.buy_slice)
-tell_unpaid = side_effect("tell that job {unpaid.job.id} gets no more time")(delegated_top_ups.tell_unpaid)
+tell_unpaid = side_effect("say that job {unpaid.job.id} gets no more time")(delegated_top_ups.tell_unpaid)
