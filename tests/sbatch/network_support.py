@@ -34,7 +34,7 @@ def does(
 
 
 BORE = """#!/bin/bash
-# Stands in for bore: notes how it was called, and goes away the first time.
+# Stands in for bore: records its calls, and exits the first time.
 printf '%s|' "${{BORE_SECRET-none}}" "$@" >>{root}/bore
 echo >>{root}/bore
 [[ $(wc -l <{root}/bore) == 1 ]] || exec sleep 1000

@@ -64,7 +64,7 @@ async def run(
 async def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         await asyncio.sleep(0.1)
 
 

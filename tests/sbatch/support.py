@@ -120,7 +120,7 @@ def lines(bench: Bench, steps: str, env: str = "[]") -> tuple[int, list[str]]:
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.02)
 
 
