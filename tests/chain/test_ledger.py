@@ -63,7 +63,7 @@ async def test_a_period_ends_before_what_came_later(grid: Grid, people: People) 
     assert (before in early.requested, after in early.requested) == (False, True)
     assert not early.in_period(early.requested[after])
     (settlement,) = [one for one in early.settlements if one.job_id == before]
-    assert not early.in_period(settlement.block)  # it is told all the same: the job was open at the period's end
+    assert not early.in_period(settlement.block)  # it is included, because the job was open at the period's end
     late = await ledger_of(people.chain, middle)
     assert late.in_period(settlement.block)
     assert late.in_period(late.requested[after])

@@ -1,4 +1,4 @@
-"""What a transfer was for, from the order of the logs, also where one transaction makes many calls."""
+"""The order of the logs gives the purpose of a transfer, also if one transaction makes many calls."""
 
 from __future__ import annotations
 
