@@ -60,7 +60,7 @@ def index(tmp_path: Path) -> JobIndex:
     return JobIndex(tmp_path / "index.db")
 
 
-async def test_every_change_of_a_life_is_told(people: People, index: JobIndex) -> None:
+async def test_every_change_of_a_life_is_reported(people: People, index: JobIndex) -> None:
     async with following(people.chain, index) as watcher:
         await until(lambda: bool(watcher.batches))
         job_id = await people.request()
@@ -82,7 +82,7 @@ async def test_every_change_of_a_life_is_told(people: People, index: JobIndex) -
         assert index.hot(provider=people.provider.address) == []
 
 
-async def test_cancel_request_is_told_though_it_leaves_no_event(people: People, index: JobIndex) -> None:
+async def test_cancel_request_is_reported_without_an_event(people: People, index: JobIndex) -> None:
     job_id = await people.running()
     async with following(people.chain, index) as watcher:
         await watcher.sees(job_id, S.RUNNING)
@@ -90,7 +90,7 @@ async def test_cancel_request_is_told_though_it_leaves_no_event(people: People, 
         await until(lambda: watcher.last[job_id].has_cancel_request)
 
 
-async def test_an_unchanged_job_is_not_told_again(grid: Grid, people: People, index: JobIndex) -> None:
+async def test_an_unchanged_job_is_not_reported_again(grid: Grid, people: People, index: JobIndex) -> None:
     job_id = await people.running()
     async with following(people.chain, index, sweep_s=0.0) as watcher:
         await watcher.sees(job_id, S.RUNNING)

@@ -195,8 +195,8 @@ async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
         assert world.requests > 5
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, told: bool) -> None:
+@pytest.mark.parametrize("running", [True, False])
+async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, running: bool) -> None:
     """Eight blocks with seven steps of two jobs are dropped, while the follower runs or is down."""
     chance = random.Random(0)
     async with await Chain.connect(own_grid.book) as chain:
@@ -220,10 +220,10 @@ async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, tol
         assert world.head() == world.floor + DEEPEST
         await world.agrees_with(reader)
         assert reader.last[old].status is S.FINISHED
-        if not told:
+        if not running:
             await reader.kill()
         own_grid.anvil.call("anvil_reorg", DEEPEST, [])
-        if not told:
+        if not running:
             reader.start()
         await world.agrees_with(reader)
         assert (reader.last[old].status, reader.index.hot()) == (S.META_SCHEDULED, [old])

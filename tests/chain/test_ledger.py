@@ -104,7 +104,7 @@ async def test_short_pages_give_the_same_books(people: People) -> None:
     assert await read_ledger(people.chain, span, settings=short) == await read_ledger(people.chain, span)
 
 
-async def test_the_platforms_withdrawal_is_told_from_payments(people: People) -> None:
+async def test_the_platforms_withdrawal_differs_from_payments(people: People) -> None:
     since = await people.chain.now()
     job_id = await people.running()
     await people.provider.settle(job_id, JobStatus.FINISHED, 1)

@@ -100,7 +100,7 @@ async def test_node_that_does_not_answer_in_time() -> None:
         await hung_up.wait()
 
 
-async def test_access_key_in_the_url_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_access_key_in_the_url_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         async with odd_node(lambda _: "<html>", 502) as url:
             rpc = Rpc(f"{url.replace('//', '//user:secret-word@')}/v3/secret-path")

@@ -82,7 +82,7 @@ async def test_original_is_mined_though_it_was_replaced(bare: Bare) -> None:
 
 
 @pytest.mark.long
-async def test_transaction_of_a_dead_process_that_is_too_cheap_does_not_block_for_ever(bare: Bare) -> None:
+async def test_cheap_transaction_of_a_dead_process_does_not_block_forever(bare: Bare) -> None:
     """It is in the pool, unknown to this sender, and miners pass it over. An empty transfer takes its nonce."""
     stuck = bare.send_raw(0, tip=2 * GWEI, base=GWEI)
     task = bare.send()
@@ -92,7 +92,7 @@ async def test_transaction_of_a_dead_process_that_is_too_cheap_does_not_block_fo
     assert bare.mined() == 2
 
 
-async def test_refused_when_sent_again_is_told_and_blocks_nobody(bare: Bare) -> None:
+async def test_transaction_refused_on_repeat_fails_and_blocks_no_other(bare: Bare) -> None:
     """The node lost it and the key has no money left. Its caller gets the error at once, and the next one passes."""
     first = bare.send()
     await until(lambda: bare.in_pool() == [0])
