@@ -5,8 +5,8 @@ import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The attacks that the rules bound, played: what their author gains over honest behaviour is in `attacks.json`, and
-/// from there in docs/explanation/contracts.md.
+/// Plays the attacks that the rules bound. `attacks.json` and docs/explanation/contracts.md have their gain over honest
+/// behaviour.
 contract AttacksTest is Grid {
     uint256 private constant DEPOSIT = 2000 ether;
 
@@ -22,7 +22,7 @@ contract AttacksTest is Grid {
     }
 
     function test_running_nothing() external {
-        // 200 credits buy 13 minutes; to be paid for all of it, that time must have passed
+        // 200 credits buy 13 minutes; full payment needs that much time
         bytes32 id = running(200 ether);
         skip(13 minutes + 1);
         report(id, JobStatus.OUT_OF_CREDITS, 14);
@@ -33,7 +33,7 @@ contract AttacksTest is Grid {
         uint256 honest = earnedWhenCancelled(0, 20);
         checkGain("ignoring_a_cancel", earnedWhenCancelled(10 minutes, 30), honest);
         checkGain("ignoring_a_cancel", earnedWhenCancelled(30 days, 43_220), honest);
-        // and it may lose all: from then on the customer can close the job
+        // and it may lose everything: from then on the customer can end the job
         bytes32 id = running(DEPOSIT);
         skip(20 minutes);
         cancel(id);
@@ -152,7 +152,7 @@ contract AttacksTest is Grid {
         return credit.balanceOf(provider) - before;
     }
 
-    /// What a job that ran so long costs its customer.
+    /// Cost of a job that ran for this time.
     function spent(uint256 ran, uint64 reported, bool cancelled) private returns (uint256) {
         uint256 before = credit.balanceOf(customer);
         bytes32 id = running(DEPOSIT);

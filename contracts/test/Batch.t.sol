@@ -17,7 +17,7 @@ import {Assignment, Job, JobRequest, JobStatus, StatusReport} from "../src/Types
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Many jobs a call: the same jobs as one by one, lost races are skipped, malformed items revert.
+/// Many jobs per call give the same jobs as single calls. Lost races are skipped, malformed items revert.
 contract BatchTest is Grid {
     function test_a_batch_of_jobs_goes_through_its_life_and_each_is_as_asked_for() external {
         JobRequest[] memory requests = manyRequests(60, 1000 ether);

@@ -7,7 +7,7 @@ import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 import {Reference} from "./proof/Reference.sol";
 
-/// The formulas, at their edges and against plain arithmetic where that does not overflow.
+/// The formulas at their limits, and against plain arithmetic where that does not overflow.
 contract BillingTest is Grid {
     function test_the_check_value_of_the_rate() external pure {
         ProviderPrices memory p = ProviderPrices(8.5 ether, 0.95 ether, 0.00008 ether);
@@ -68,8 +68,8 @@ contract BillingTest is Grid {
         vm.assertEq(Billing.startedMinutes(1000, 10), 1, "time that ran backwards");
     }
 
-    /// Against the documented formulas, written a second time: what a bill of any size is, and that it is never more
-    /// than was locked nor than the minutes cost.
+    /// Compares bills of any size with the documented formulas, written a second time. A bill never exceeds the deposit
+    /// or the cost of its minutes.
     function testFuzz_a_bill_is_the_documented_one(
         uint32 billed,
         uint96 locked,
@@ -98,8 +98,8 @@ contract BillingTest is Grid {
         vm.assertTrue(Billing.fits(sized(gpus, ntasks, cpusPerTask, memPerCpu), has) == fits, "fits");
     }
 
-    /// What a report is billed from, when the clock stands before the claim, at it, and after it. Chains do not go
-    /// back in time, but a clock that did must not keep a provider from reporting.
+    /// The start of a reported job with a clock before, at and after the claim. Chains do not go back in time, but a
+    /// clock that did must not prevent a report.
     function test_a_start_is_never_before_the_claim() external {
         uint256[6] memory clocks = [uint256(0), 9_999, 10_000, 10_120, 10_121, 20_000];
         uint256[6] memory starts = [uint256(10_000), 10_000, 10_000, 10_000, 10_001, 19_880];

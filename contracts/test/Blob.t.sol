@@ -5,7 +5,7 @@ import {BlobTooLong} from "../src/Errors.sol";
 import {Blob, Pen, Pens} from "../src/libraries/Blob.sol";
 import {vm} from "./Vm.sol";
 
-/// What is written is read again, byte by byte, and where it stands is known without being stored.
+/// Written bytes are read back unchanged, and a blob's address follows without being stored.
 contract BlobTest {
     uint256 private blobs;
 
@@ -129,14 +129,14 @@ contract BlobTest {
         }
     }
 
-    /// What was written from a pen on, as its length and as many bytes.
+    /// The bytes from a pen on, as a length and as that many bytes.
     function asBytes(Pen pen) private pure returns (bytes memory written) {
         assembly ("memory-safe") {
             written := pen
         }
     }
 
-    /// Where in memory the bytes begin.
+    /// Address of the bytes in memory.
     function placeOf(bytes memory data) private pure returns (uint256 source) {
         assembly ("memory-safe") {
             source := add(data, 32)

@@ -60,7 +60,7 @@ contract CancelTest is Grid {
         checkBill({locked: 1000 ether, ran: 12 minutes, reported: 12, billed: 12});
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 2, billed: 5});
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 0, billed: 5});
-        // 100 credits buy 6 minutes; 60 % more rate and they would buy less than the fee
+        // 100 credits buy 6 minutes; at a rate 60 % higher they would buy less than the fee
         grid.setCancellationFeeMinute(10);
         checkBill({locked: 100 ether, ran: 2 minutes, reported: 2, billed: 6});
         grid.setCancellationFeeMinute(0);

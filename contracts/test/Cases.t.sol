@@ -7,12 +7,13 @@ import {Job, JobStatus, ProviderPrices, ProviderRecord} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The worked cases of docs/explanation/contracts.md, computed: minutes, faults, cancelling, top-ups. They stand in `cases.json`.
+/// Computes the worked cases of docs/explanation/contracts.md from `cases.json`: minutes, faults, cancelling,
+/// top-ups.
 contract CasesTest is Grid {
     uint256 private constant HUNDREDTH = 0.01 ether;
     uint256 private constant DEPOSIT = 1000 ether;
 
-    // acts, as numbered in the file; below 10 the provider reports that state
+    // actions as numbered in the file; a number below 10 is a state that the provider reports
     uint256 private constant ROLE_PANICS = 10;
     uint256 private constant REFUSES = 11;
     uint256 private constant ANYBODY_TIMES_OUT = 12;
@@ -132,7 +133,7 @@ contract CasesTest is Grid {
         else rare.timeoutJob(id);
     }
 
-    /// What it cost is what is not back with the customer.
+    /// The cost is what the customer did not get back.
     function checkEnd(bytes32 id, uint256 status, uint256 cost) private view {
         Job memory job = rare.get(id);
         vm.assertEq(uint256(job.status), status, "becomes");

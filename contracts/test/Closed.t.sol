@@ -6,7 +6,7 @@ import {JobRequest, JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// While new jobs are refused, those that exist go on to their ends.
+/// While the grid refuses new jobs, existing jobs go on to their ends.
 contract ClosedTest is Grid {
     function test_a_closed_door_stops_new_jobs_only() external {
         bytes32[4] memory ids;

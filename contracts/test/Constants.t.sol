@@ -6,7 +6,7 @@ import {InvalidConstant} from "../src/Errors.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The owner's figures: defaults, bounds, and that nobody else sets them.
+/// The owner's settings: defaults and bounds. No other account can set them.
 contract ConstantsTest is Grid {
     function test_defaults() external view {
         vm.assertEq(grid.minimumAmount(), 100 ether, "minimumAmount");

@@ -5,7 +5,7 @@ import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20P
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The token: its name, who mints, and allowances by signature.
+/// The token: its name, its minters, and allowances by signature.
 contract CreditTest is Grid {
     bytes32 private constant PERMIT =
         keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");

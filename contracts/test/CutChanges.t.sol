@@ -7,7 +7,7 @@ import {CutChangedEvent, CutNotedEvent} from "../src/Events.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The platform's cut changes after a notice only, and never above its bound.
+/// The platform's cut only changes after a notice, and never exceeds its bound.
 contract CutChangesTest is Grid {
     function test_a_notice_changes_nothing_until_its_period_is_over() external {
         vm.assertEq(rare.CUT_NOTICE_PERIOD(), 7 days, "period");

@@ -5,8 +5,8 @@ import {Assignment, JobDefinition, JobRequest, JobStatus} from "../src/Types.sol
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// What calls cost, against the figures of gas.json, and that none costs more when there are more jobs. The figures are
-/// those of warm calls without a transaction's base cost: they show drift; `./run bench gas` shows what a job pays.
+/// Compares the gas of calls with gas.json, and checks that no call costs more when there are more jobs. The numbers
+/// are for warm calls without a transaction's base cost, so they show drift. `./run bench gas` shows what a job pays.
 contract GasTest is Grid {
     function deployed() internal pure override returns (bool) {
         return true;
@@ -57,7 +57,7 @@ contract GasTest is Grid {
         }
     }
 
-    /// Puts providers on the list until there are `count`; a call of its own, whose memory is gone afterwards.
+    /// Lists providers until there are `count`. A call of its own frees its memory afterwards.
     function list(uint256 count) external {
         vm.pauseGasMetering();
         while (manager.elementCount() < count) {
@@ -66,7 +66,7 @@ contract GasTest is Grid {
         vm.resumeGasMetering();
     }
 
-    /// Has `count` providers on the list, and measures registering, approving and removing among them.
+    /// Measures register, approve and remove with `count` listed providers.
     function costsAmong(uint256 count) private returns (uint256[3] memory costs) {
         this.list(count);
         address newcomer = address(uint160(0xB000_0000 + count));
@@ -85,7 +85,7 @@ contract GasTest is Grid {
         costs[2] -= gasleft();
     }
 
-    /// Fills the provider's line up to `size` jobs and measures what happens at both ends and in the middle of it.
+    /// Fills the provider's line up to `size` jobs and measures calls at its ends and in its middle.
     function costsAt(uint256 size) private returns (uint256[5] memory costs) {
         vm.pauseGasMetering();
         while (grid.jobIdCounter() < size) {

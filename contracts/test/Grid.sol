@@ -18,7 +18,7 @@ import {
 } from "../src/Types.sol";
 import {vm} from "./Vm.sol";
 
-/// The one cheat code that only this file uses.
+/// A cheat code that only this file uses.
 interface Environment {
     function envOr(string calldata name, bool otherwise) external view returns (bool);
 }
@@ -29,7 +29,7 @@ abstract contract Grid {
     Credit internal credit;
     ProviderManager internal manager;
     MetaScheduler internal grid;
-    /// The same address: what it does not know itself, it hands over.
+    /// The rare calls at the same address.
     RareCalls internal rare;
 
     address internal operator = address(0x0001000);
@@ -54,7 +54,7 @@ abstract contract Grid {
         endow(customer, 1_000_000 ether);
     }
 
-    /// Deploys a contract as the sources of these tests make it, or with `DEPLOYED=true` as it is exported.
+    /// Deploys a contract from the sources of these tests, or from the exported bytecode with `DEPLOYED=true`.
     function create(string memory name, bytes memory code, bytes memory arguments) internal returns (address made) {
         if (deployed()) code = exported(name);
         code = bytes.concat(code, arguments);
@@ -79,14 +79,14 @@ abstract contract Grid {
         approve(who);
     }
 
-    /// The operator approves what waits, as it has been looked at.
+    /// The operator reads the waiting proposal and approves exactly that.
     function approve(address who) internal {
         bytes32 hash = manager.proposalHash(who);
         vm.prank(operator);
         manager.approveProposal(who, hash);
     }
 
-    /// The owner gives notice of a cut, waits, and lets it take effect.
+    /// The owner announces a cut, waits, and applies it.
     function changeCut(uint256 percent) internal {
         rare.setDeepsquareCut(percent);
         skip(rare.CUT_NOTICE_PERIOD());
@@ -125,7 +125,7 @@ abstract contract Grid {
         report(id, JobStatus.RUNNING, 0);
     }
 
-    /// A job with 1000 credits in the given state, however it is reached.
+    /// A job with 1000 credits in the given state.
     function jobIn(JobStatus status) internal returns (bytes32 id) {
         if (status == JobStatus.PENDING) return request(1000 ether);
         if (status == JobStatus.META_SCHEDULED) return assigned(1000 ether);

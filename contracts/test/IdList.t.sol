@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IdList} from "../src/libraries/IdList.sol";
 import {vm} from "./Vm.sol";
 
-/// The list keeps order, holds an id once, and costs the same however long it is.
+/// The list keeps order, holds an id once, and costs the same for any length.
 contract IdListTest {
     using IdList for IdList.List;
 

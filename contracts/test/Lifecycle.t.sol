@@ -21,7 +21,7 @@ import {Job, JobDefinition, JobStatus, JobTerms} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Request, assignment, claim, report, refusal and panic: who may, what is stored, what is told.
+/// Request, assignment, claim, report, refusal and panic: permissions, stored values, events.
 contract LifecycleTest is Grid {
     function test_a_request_locks_the_credits_and_keeps_the_whole_job() external {
         bytes32 expected = bytes32(grid.jobIdCounter() + 1);

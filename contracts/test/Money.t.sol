@@ -9,7 +9,7 @@ import {Billing} from "../src/libraries/Billing.sol";
 import {Grid} from "./Grid.sol";
 import {Vm, vm} from "./Vm.sol";
 
-/// What a job costs, and that provider + cut + refund is what was locked, however the job ends.
+/// The cost of a job. At each kind of end, provider + cut + refund equals the deposit.
 contract MoneyTest is Grid {
     struct Ending {
         uint256 locked;

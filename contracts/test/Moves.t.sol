@@ -5,8 +5,8 @@ import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Who moves a job along which edge, with which call and when: every caller tries every call on a job in every state.
-/// What moved is compared with the list in `matrix.json`, both ways.
+/// Every caller tries every call on a job in every state. The test compares all moves with the list in `matrix.json`,
+/// in both directions.
 contract MovesTest is Grid {
     uint256 private constant CALLS = 7;
 
@@ -45,8 +45,8 @@ contract MovesTest is Grid {
         vm.assertEq(found, listed.length, "all");
     }
 
-    /// The states of the chain in which a job (1) is in that state: just now, two days later, with a cancel request,
-    /// two days after one. Only a claimed job can have a request.
+    /// The situations of a job (1) in that state: just now, two days later, with a cancel request, two days after one.
+    /// Only a claimed job can have a request.
     function situationsOf(uint256 from, uint256 base) private returns (uint256[4] memory made) {
         for (uint256 i; i < 4; ++i) {
             vm.revertToState(base);
@@ -58,7 +58,7 @@ contract MovesTest is Grid {
         }
     }
 
-    /// The line of the list for such a move, with the situations in which it is made; empty if in none.
+    /// The list's line for such a move, with its situations; empty if there is none.
     function moveOf(uint256 from, uint256 to, uint256 call, uint256 who, uint256[4] memory snapshots)
         private
         returns (string memory move)

@@ -6,7 +6,7 @@ import {JobStatus, Permit} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// A job asked for with a signature instead of an allowance, whatever others did with that signature before.
+/// A job is requested with a signature instead of an allowance, even if others used that signature before.
 contract PermitsTest is Grid {
     bytes32 private constant PERMIT =
         keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");

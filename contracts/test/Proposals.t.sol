@@ -6,7 +6,7 @@ import {Label, ProviderHardware, ProviderPrices} from "../src/Types.sol";
 import {Registry} from "./Registry.sol";
 import {vm} from "./Vm.sol";
 
-/// What is approved is what was looked at; what others have to read has an end.
+/// Only the proposal that was read is approved. The size of a proposal is bounded.
 contract ProposalsTest is Registry {
     function test_the_hash_is_that_of_the_arguments_of_register() external {
         propose(rival, 2 ether);

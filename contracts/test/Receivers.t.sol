@@ -8,7 +8,7 @@ import {Billing} from "../src/libraries/Billing.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// A customer or provider that is a contract, does what its owner says, and takes no call from anybody else.
+/// A customer or provider that is a contract. It obeys its owner and refuses all other calls.
 contract Stubborn {
     address private immutable _owner = msg.sender;
 
@@ -23,7 +23,7 @@ contract Stubborn {
     }
 }
 
-/// Nobody who is paid can stop a payment, nobody who watches can stop a submission, and no sum is too large to hold.
+/// No payee can stop a payment, no observer can stop a submission, and no sum is too large to hold.
 contract ReceiversTest is Grid {
     function test_a_customer_that_takes_no_call_stops_no_settlement() external {
         Stubborn stubborn = new Stubborn();

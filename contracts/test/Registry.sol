@@ -5,7 +5,7 @@ import {Provider, ProviderPrices} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// What tests of the provider registry do again and again.
+/// Helpers for tests of the provider registry.
 abstract contract Registry is Grid {
     function propose(address who, uint256 cpuPrice) internal {
         vm.prank(who);

@@ -8,7 +8,7 @@ import {HardwareTotals, JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Roles and ownership change hands at each contract, and what has no test of its own elsewhere.
+/// Transfers of roles and ownership at each contract, and calls without a test of their own elsewhere.
 contract RolesTest is Grid {
     function test_roles_are_given_taken_and_laid_down_at_each_contract() external {
         address[3] memory contracts = [address(grid), address(manager), address(credit)];

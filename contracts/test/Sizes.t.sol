@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {vm} from "./Vm.sol";
 
-/// What is deployed is no longer than chains allow (EIP-170).
+/// The deployed contracts are within the size limit of chains (EIP-170).
 contract SizesTest {
     uint256 private constant LONGEST = 24_576;
 
@@ -23,7 +23,7 @@ contract SizesTest {
         vm.assertTrue(size <= LONGEST, string.concat(name, " is longer than 24,576 bytes"));
     }
 
-    /// As it is exported.
+    /// The exported bytecode.
     function deploy(string memory name, bytes memory arguments) private returns (address made) {
         string memory built = vm.readFile(string.concat("../deepgrid/chain/compiled/", name, ".json"));
         bytes memory code = bytes.concat(abi.decode(vm.parseJson(built, ".bytecode"), (bytes)), arguments);

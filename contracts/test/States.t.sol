@@ -13,7 +13,7 @@ import {States} from "../src/libraries/States.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// The state machine is the one of matrix.json, as a table and as what a provider can report.
+/// The state machine equals matrix.json, as a table and in the reports of a provider.
 contract StatesTest is Grid {
     uint256 private constant COUNT = 9;
 

@@ -6,7 +6,7 @@ import {Affinity, JobDefinition, JobRequest, JobStatus, Label} from "../src/Type
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Labels and texts of jobs, which others pay for or have to read: how many and how long they may be.
+/// Limits of number and length for labels and texts of jobs, which others pay for or read.
 contract TextsTest is Grid {
     function test_a_definition_has_at_most_64_labels_of_both_kinds_together() external {
         ask(labelled(64, 0));

@@ -7,7 +7,7 @@ import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Taking a job from a provider that does not act: who may, from when, and what becomes of the job.
+/// Time-outs of a provider that does not act: permissions, times, and the job's next state.
 contract TimeoutsTest is Grid {
     // 200 credits buy 13 minutes
     uint256 private constant BOUGHT = 13 minutes;
@@ -108,7 +108,7 @@ contract TimeoutsTest is Grid {
         rare.timeoutJob(id);
     }
 
-    /// One second before `due` it is too early; leaves the clock at `due`.
+    /// Checks that one second before `due` is too early. Leaves the clock at `due`.
     function checkTooEarly(bytes32 id, address caller, uint256 due) private {
         vm.warp(due - 1);
         vm.expectRevert(abi.encodeWithSelector(TimeoutTooEarly.selector, due));

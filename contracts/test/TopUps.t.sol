@@ -17,7 +17,7 @@ import {JobStatus, ProviderPrices} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Top-ups, by hand and automatic: who pays, what limit they give, when they are allowed.
+/// Top-ups by hand and automatic: payer, new limit, and when they are allowed.
 contract TopUpsTest is Grid {
     function test_anyone_tops_up_a_claimed_job_and_the_provider_is_told_the_whole_limit_once() external {
         bytes32 id = claimed(200 ether);

@@ -6,7 +6,7 @@ import {Job, JobRequest, JobStatus, JobTerms} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// How clients find jobs, and that each page is a slice of the whole.
+/// Views of jobs. Each page is a slice of the whole list.
 contract ViewsTest is Grid {
     function test_everything_is_found_from_the_metascheduler() external view {
         vm.assertEq(address(grid.credit()), address(credit), "credit");

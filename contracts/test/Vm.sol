@@ -45,5 +45,5 @@ interface Vm {
     function assertEq(string calldata left, string calldata right, string calldata what) external pure;
 }
 
-// Where forge puts its cheat codes.
+// Address of forge's cheat codes.
 Vm constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));

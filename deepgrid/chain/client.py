@@ -18,7 +18,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node, read_chain_id
 from deepgrid.chain.node.node_errors import Asked, Request, making_sense
 from deepgrid.chain.node.rpc import REQUEST_TIMEOUT_S, Rpc
-from deepgrid.chain.node.values import NOBODY, coded_id, hardware_of, job_of, labels_of, prices_of
+from deepgrid.chain.node.values import ZERO_ADDRESS, coded_id, hardware_of, job_of, labels_of, prices_of
 from deepgrid.chain.transactions.contract_errors import refusal, role_hash, too_large
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
@@ -211,7 +211,7 @@ class Chain(Node):
     async def _versions(self, address: str) -> list[dict[str, Any] | None]:
         names = ("getProvider", "getWaitingForApprovalProvider")
         versions = await self._read_many([("ProviderManager", name, address) for name in names])
-        return [None if version["addr"] == NOBODY else version for version in versions]
+        return [None if version["addr"] == ZERO_ADDRESS else version for version in versions]
 
     # -- credits and roles -------------------------------------------------------------------
 

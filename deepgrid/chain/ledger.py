@@ -54,25 +54,25 @@ async def read_ledger(
     head = await chain.head()
     first = await _first_block(chain, span.since, head)
     end = await _first_block(chain, span.until, head)
-    told, moved = await _read_logs(chain, first, head.number, settings)
+    events, moved = await _read_logs(chain, first, head.number, settings)
     newest = await chain.head()  # the rest is quick, so nodes still have the state of this block
     later = await _read_logs(chain, head.number + 1, newest.number, settings)
-    told, moved = told + later[0], moved + later[1]
-    ids = sorted({_job(event) for event in told if provider in (None, event.args.get("provider"))} | set(hot))
+    events, moved = events + later[0], moved + later[1]
+    ids = sorted({_job(event) for event in events if provider in (None, event.args.get("provider"))} | set(hot))
     jobs, constants, balance, cut = await asyncio.gather(
         chain.jobs(ids, newest.number), chain.constants(),
         chain.balance(chain.book.meta_scheduler, newest.number), chain.platform_cut(newest.number),
     )  # fmt: skip
-    transfers = await _transfers(chain, told, moved, settings)
-    times = await _times(chain, told, (head, newest), settings)
+    transfers = await _transfers(chain, events, moved, settings)
+    times = await _times(chain, events, (head, newest), settings)
     return Ledger(
         first_block=first, last_block=end - 1 if end <= head.number else newest.number, head_block=newest.number,
-        requested={_job(event): event.block for event in told if event.name == "JobCreated"},
-        claims=tuple(_claim(event, times) for event in told if event.name == "ClaimJobEvent"),
-        given_back=tuple(_given_back(event) for event in told if event.name == "JobRefusedEvent"),
-        settlements=tuple(_settlement(event, times) for event in told if event.name == "JobSettledEvent"),
+        requested={_job(event): event.block for event in events if event.name == "JobCreated"},
+        claims=tuple(_claim(event, times) for event in events if event.name == "ClaimJobEvent"),
+        given_back=tuple(_given_back(event) for event in events if event.name == "JobRefusedEvent"),
+        settlements=tuple(_settlement(event, times) for event in events if event.name == "JobSettledEvent"),
         transfers=transfers,
-        reported_too_much={_job(e): e.args["billingAmount"] for e in told if e.name == "BilledTooMuchEvent"},
+        reported_too_much={_job(e): e.args["billingAmount"] for e in events if e.name == "BilledTooMuchEvent"},
         jobs={job.id: job for job in jobs},
         cancellation_fee_minutes=constants.cancellation_fee_minutes,
         claim_timeout_minutes=constants.claim_timeout_minutes, balance_wei=balance, platform_cut_wei=cut,
@@ -81,8 +81,8 @@ async def read_ledger(
 
 async def read_older_strays(chain: Chain, ledger: Ledger, settings: LedgerSettings = DEFAULTS) -> int:
     """Credits in wei that the contract got before the ledger begins, and that belong to no job."""
-    told, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1, settings)
-    transfers = await _transfers(chain, told, moved, settings)
+    events, moved = await _read_logs(chain, chain.book.first_block, ledger.first_block - 1, settings)
+    transfers = await _transfers(chain, events, moved, settings)
     return sum(transfer.wei for transfer in transfers if transfer.purpose is Purpose.STRAY)
 
 
@@ -97,10 +97,10 @@ async def _first_block(chain: Chain, time: int, head: Block) -> int:
 
 
 async def _times(
-    chain: Chain, told: Sequence[Event], heads: Sequence[Block], settings: LedgerSettings
+    chain: Chain, events: Sequence[Event], heads: Sequence[Block], settings: LedgerSettings
 ) -> dict[int, int]:
     """Times of the blocks with claims and settlements. Checks that the chain did not go back."""
-    numbers = {event.block for event in told if event.name in ("ClaimJobEvent", "JobSettledEvent")}
+    numbers = {event.block for event in events if event.name in ("ClaimJobEvent", "JobSettledEvent")}
     wanted = sorted(numbers | {head.number for head in heads})
     blocks = [block for some in _batches(wanted, settings) for block in await chain.blocks(some)]
     found = {block.number: block for block in blocks if block is not None}
@@ -119,13 +119,13 @@ def _batches(items: Sequence[T], settings: LedgerSettings) -> Iterator[list[T]]:
 
 async def _read_logs(chain: Chain, first: int, last: int, settings: LedgerSettings) -> tuple[list[Event], list[Event]]:
     """Events of the MetaScheduler, and transfers of credits to and from it, in these blocks, in order."""
-    told: list[Event] = []
+    events: list[Event] = []
     moved: list[Event] = []
     for start in range(first, last + 1, settings.blocks_per_page):
         end = min(last, start + settings.blocks_per_page - 1)
-        told += await _page(start, end, lambda low, high: chain.events(low, high, NAMES))
+        events += await _page(start, end, lambda low, high: chain.events(low, high, NAMES))
         moved += await _page(start, end, lambda low, high: _credit_transfers(chain, low, high))
-    return told, moved
+    return events, moved
 
 
 async def _page(first: int, last: int, read: Callable[[int, int], Awaitable[list[Event]]]) -> list[Event]:
@@ -153,20 +153,20 @@ async def _credit_transfers(chain: Chain, first: int, last: int) -> list[Event]:
 
 
 async def _transfers(
-    chain: Chain, told: Sequence[Event], moved: Sequence[Event], settings: LedgerSettings
+    chain: Chain, events: Sequence[Event], moved: Sequence[Event], settings: LedgerSettings
 ) -> tuple[Transfer, ...]:
     """The transfers with their purposes. If no event explains a transfer, its transaction is read."""
     contract = chain.book.meta_scheduler
-    unexplained = {t.tx_hash for t in with_purposes(told, moved, contract, {}) if t.purpose is Purpose.STRAY}
+    unexplained = {t.tx_hash for t in with_purposes(events, moved, contract, {}) if t.purpose is Purpose.STRAY}
     if not unexplained:
-        return with_purposes(told, moved, contract, {})
+        return with_purposes(events, moved, contract, {})
     top_ups: dict[str, int] = {}
     for some in _batches(sorted(unexplained), settings):
         answers = await chain.rpc.batch([("eth_getTransactionByHash", [tx_hash]) for tx_hash in some])
         with making_sense("a transaction"):
             found = {tx: top_up_of(raw["to"], raw["input"], contract) for tx, raw in zip(some, answers, strict=True)}
         top_ups |= {tx_hash: job_id for tx_hash, job_id in found.items() if job_id is not None}
-    return with_purposes(told, moved, contract, top_ups)
+    return with_purposes(events, moved, contract, top_ups)
 
 
 # -- entries ---------------------------------------------------------------------------------

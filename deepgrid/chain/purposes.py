@@ -14,13 +14,13 @@ ID_HEX_DIGITS = 64
 
 
 def with_purposes(
-    told: Sequence[Event], moved: Sequence[Event], contract: str, top_ups: Mapping[str, int]
+    events: Sequence[Event], moved: Sequence[Event], contract: str, top_ups: Mapping[str, int]
 ) -> tuple[Transfer, ...]:
-    """Transfer logs `moved` with their purposes, from the contract's events `told` in the same transactions.
+    """Transfer logs `moved` with their purposes, from the contract's `events` in the same transactions.
 
     `top_ups` maps the hash of a transaction to the job that it topped up.
     """
-    logs = sorted([*told, *moved], key=lambda log: (log.block, log.log_index))
+    logs = sorted([*events, *moved], key=lambda log: (log.block, log.log_index))
     found: list[Transfer] = []
     for tx_hash, one_transaction in groupby(logs, key=lambda log: log.tx_hash):
         reader = _Reader(contract, top_ups.get(tx_hash))

@@ -1,4 +1,4 @@
-"""A development chain for tests: a real anvil on a free port, stopped with everything it wrote."""
+"""A development chain for tests: a real anvil on a free port, removed with its files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import contracts
 BINARY = Path(contracts.__file__).parent / "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
 START_WITHIN_S = 30.0
 GAS_MONEY_WEI = 10**21
-NO_TLS = False  # loopback over plain HTTP: spares reading all certificates at each call
+NO_TLS = False  # loopback over plain HTTP: avoids reading all certificates at each call
 
 
 class Anvil:
-    """Mines each transaction at once, or with `idle` only when told to. `keep_state` survives a kill."""
+    """Mines each transaction at once; with `idle` only on request. `keep_state` survives a kill."""
 
     def __init__(self, folder: Path, *, idle: bool = False, keep_state: bool = False) -> None:
         self._log = folder / "anvil.log"
@@ -39,7 +39,7 @@ class Anvil:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start, on the same port as before if it ran before; returns when it answers."""
+        """Start, on the same port as before a stop; returns when it answers."""
         argv = [str(BINARY), *self._options, "--port", str(self.port)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -51,14 +51,14 @@ class Anvil:
         self.port = int(found[1])
 
     def stop(self) -> None:
-        """End as a node ends in good order: with its state written."""
+        """Stop cleanly, with the state written."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(START_WITHIN_S)
             self._process = None
 
     def kill(self) -> None:
-        """End as by a power cut."""
+        """Stop as by a power cut."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(START_WITHIN_S)
@@ -86,16 +86,16 @@ class Anvil:
         self.call("anvil_setBalance", address, hex(GAS_MONEY_WEI))
 
     def mine_every_second(self) -> None:
-        """From now on, and after a restart, blocks come every second instead of with each transaction."""
+        """Mine every second instead of with each transaction, also after a restart."""
         self.call("evm_setAutomine", False)
         self.call("evm_setIntervalMining", 1)
         self._options += ["--block-time", "1"]
 
     def mine(self, blocks: int = 1) -> None:
-        """Mine blocks with what waits."""
+        """Mine blocks with the waiting transactions."""
         self.call("anvil_mine", hex(blocks))
 
     def pass_time(self, seconds: int) -> None:
-        """Let the chain's clock jump ahead, and mine a block there."""
+        """Move the chain's clock ahead, and mine a block."""
         self.call("evm_increaseTime", seconds)
         self.call("evm_mine")

@@ -1,4 +1,4 @@
-"""A chain without contracts, a key, and its sender: for what nodes and keys do to transactions."""
+"""A chain without contracts, a key and its sender, for tests of nodes, keys and transactions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_pool(anvil: Anvil, address: str) -> list[int]:
 
 
 class Bare:
-    """A chain without contracts that mines when told, a key with money, and its sender."""
+    """A chain without contracts that mines on request, a funded key, and its sender."""
 
     def __init__(self, anvil: Anvil, node: Node, folder: Path) -> None:
         self.anvil = anvil
@@ -43,7 +43,7 @@ class Bare:
         return asyncio.create_task((sender or self.sender).send(call, gas=21_000, timeout_s=timeout_s))
 
     def send_raw(self, nonce: int, tip: int = GWEI, base: int = 4000 * GWEI) -> str:
-        """Send with this key behind the sender's back, for fees in wei per gas; returns the hash."""
+        """Send with this key without the sender, for fees in wei per gas; returns the hash."""
         outgoing = Outgoing(Call("foreign", self.wallet.address, "0x"), 21_000, None)
         outgoing.sign(self.wallet.account, self.node.chain_id, nonce, Fees.for_base(base, tip))
         return str(self.anvil.call("eth_sendRawTransaction", outgoing.raw))
@@ -53,7 +53,7 @@ class Bare:
         return in_pool(self.anvil, self.wallet.address)
 
     def fee_in_pool(self) -> int:
-        """The most that the key's waiting transactions pay, wei per gas; 0 when none waits."""
+        """Highest fee of the key's waiting transactions in wei per gas; 0 if none waits."""
         pool = self.anvil.call("txpool_content")["pending"]
         mine = [pool[owner] for owner in pool if owner.lower() == self.wallet.address.lower()]
         return max((int(tx["maxFeePerGas"], 16) for by_nonce in mine for tx in by_nonce.values()), default=0)

@@ -19,7 +19,7 @@ _label = itertools.count()
 
 @pytest.fixture(scope="session")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
-    """One grid for all tests that do not hurt the chain; each transaction is mined at once."""
+    """One grid for all tests that do not damage the chain. Each transaction is mined at once."""
     folder = tmp_path_factory.mktemp("chain")
     anvil = Anvil(folder)
     anvil.start()
@@ -31,7 +31,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 
 @pytest.fixture
 def own_grid(tmp_path: Path) -> Iterator[Grid]:
-    """A grid of one test: its chain may be reorganised, its node restarted; it keeps its state."""
+    """A grid for one test: its chain may be reorganised and its node restarted. It keeps its state."""
     folder = tmp_path / "own"
     folder.mkdir()
     anvil = Anvil(folder, keep_state=True)

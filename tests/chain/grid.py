@@ -26,11 +26,11 @@ DEFINITION = JobDefinition(
     gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="ab" * 23, storage_type=4,
     uses=(Label("os", "linux"),), affinity=(Affinity("zone", "!=", "south"), Affinity("compute.gflops", "<", "9")),
 )  # fmt: skip
-RATE = 146 * CREDIT // 10  # the worked example of the contracts' specification: 14.6 credits a minute
+RATE = 146 * CREDIT // 10  # the worked example of the contracts' specification: 14.6 credits per minute
 
 
 async def until(condition: Callable[[], bool], within_s: float = 60) -> None:
-    """Wait for a condition that others bring about; it may help along."""
+    """Wait until `condition` is true. It may itself cause progress."""
     async with asyncio.timeout(within_s):
         while not condition():
             await asyncio.sleep(0.02)
@@ -38,7 +38,7 @@ async def until(condition: Callable[[], bool], within_s: float = 60) -> None:
 
 @dataclass(frozen=True)
 class Grid:
-    """What a test starts from. Keys are new files in `keys`; `people` makes writers for more."""
+    """The start of a test. Keys are new files in `keys`; `gather_people` makes writers with them."""
 
     anvil: Anvil
     book: AddressBook
@@ -74,7 +74,7 @@ class People:
     operator: Writer
 
     async def rest(self) -> None:
-        """Let the senders forget what they sent, or they would send again what a reorganisation drops."""
+        """Let the senders forget their transactions, so that they do not repeat those that a reorganisation drops."""
         for one in (self.customer, self.provider, self.operator):
             await one.sender.close()
 
@@ -96,7 +96,7 @@ class People:
 
 
 async def approve_waiting(operator: Writer, provider: str) -> None:
-    """The operator looks at what waits, and approves that."""
+    """The operator reads the waiting proposal and approves exactly that."""
     proposed = await operator.chain.proposal(provider)
     await operator.approve_proposal(provider, bytes(32) if proposed is None else proposal_hash(proposed))
 

@@ -1,4 +1,4 @@
-"""A node that misbehaves: an HTTP server that answers each request's body in its own way."""
+"""A node that misbehaves: an HTTP server with an answer per request body."""
 
 from __future__ import annotations
 

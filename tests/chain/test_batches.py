@@ -1,4 +1,4 @@
-"""Many jobs in one transaction: what lost a race is left out and told, the rest is done."""
+"""Many jobs in one transaction: an item that lost a race is returned as skipped, the others are done."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_items_that_lost_a_race_are_left_out_with_their_reason(people: Peo
 
 
 async def test_what_the_contract_takes_for_malformed_spoils_nothing_else(people: People) -> None:
-    """An unknown job makes the whole call revert: it is found, and all others are assigned."""
+    """An unknown job makes the whole call revert. It is found, and all others are assigned."""
     ids = await _requested(people, 4)
     wanted = [*ids[:2], UNKNOWN_JOB, *ids[2:]]
     skipped = await people.operator.meta_schedule_jobs([(job_id, people.provider.address) for job_id in wanted])
@@ -118,7 +118,7 @@ async def test_more_than_a_transaction_holds_goes_in_several(grid: Grid, people:
 
 
 async def test_huge_definitions_are_claimed_in_smaller_batches(own_grid: Grid) -> None:
-    """A job may have 24 kB of labels; forty of them are more than a transaction can tell."""
+    """A job may have 24 kB of labels; forty of them exceed the gas of one transaction."""
     async with await Chain.connect(own_grid.book) as chain:
         people = await gather_people(own_grid, chain, "h")
         labels = tuple(Label(f"key-{number}", "v" * 380) for number in range(60))

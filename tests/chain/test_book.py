@@ -1,4 +1,4 @@
-"""The address book says what is wrong with it, and is never replaced by another chain's."""
+"""The address book reports its faults. The book of another chain never replaces it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grid is deployed once, however often and wherever the run that does it is killed."""
+"""A grid is deployed once, even if its runs are killed at any point and any number of times."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ async def test_book_of_another_chain_is_not_overwritten(grid: Grid, tmp_path: Pa
 
 
 class Killed(BaseException):
-    """Ends a run as a kill does: nothing after it is done."""
+    """Ends a run as a kill does: no later step runs."""
 
 
 class Doom:
-    """Kills a run before its `step`-th transaction is sent, or when it is mined and nobody was told."""
+    """Kills a run before its `step`-th transaction is sent, or after it was mined and before the caller knows."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._send = Sender.send
@@ -117,14 +117,14 @@ class Doom:
 async def test_killed_at_each_step_the_next_run_goes_on(
     grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
 ) -> None:
-    """Killed at every one of its transactions in turn, a deployment still sends each once."""
+    """A deployment that is killed at each of its transactions in turn still sends each once."""
     admin = grid.new_key(f"mortal-{after}")
     doom = Doom(monkeypatch)
     doom.after = after
     where = tmp_path / "grid.json"
     duties = Roles((admin.address,), (), (admin.address,))
     transactions = 6
-    for step in range(transactions):  # each run does, of what is missing, the first; or dies before the second
+    for step in range(transactions):  # each run does the first missing step, or dies before the second
         doom.calls, doom.fatal_call = 0, 0 if after or step == 0 else 1
         with pytest.raises(Killed):
             await deploy_to_book(where, grid.anvil.url, admin, duties, ENDPOINTS)
@@ -141,7 +141,7 @@ async def test_killed_at_each_step_the_next_run_goes_on(
 async def test_what_waits_in_the_pool_is_waited_for(
     idle_anvil: Anvil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that ends while its transaction waits leaves it to the next, which does not send it again."""
+    """A run may end while its transaction waits. The next run does not send it again."""
     admin = Wallet.create(tmp_path / "keys" / "admin")
     idle_anvil.fund(admin.address)
     where = tmp_path / "book" / "grid.json"
@@ -177,7 +177,7 @@ async def test_an_unfinished_deployment_belongs_to_its_key(
 async def test_a_number_that_another_program_took_costs_a_contract_and_nothing_else(
     grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Noted and killed before it was sent; then the key sends something else, so nothing stands where it was noted."""
+    """A run is killed between draft and transaction. The key then sends another, so the draft's address stays empty."""
     admin = grid.new_key("shared-deployer")
     where = tmp_path / "grid.json"
     Doom(monkeypatch).fatal_call = 0

@@ -1,4 +1,4 @@
-"""Refusals become sentences: of the contracts, of the node, of the network."""
+"""Errors of contracts, nodes and the network become sentences."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_sentence_fits_its_error() -> None:
 
 
 def test_every_error_of_every_contract_has_a_sentence() -> None:
-    """Those of the token, of permits, of roles and of ownership included: they come up through our own calls."""
+    """This includes errors of the token, permits, roles and ownership, because our own calls can raise them."""
     inherited = {"ERC20InvalidApprover", "ERC2612ExpiredSignature", "AccessControlBadConfirmation"}
     assert inherited <= set(ERRORS), "the interfaces lack the errors of what the contracts are built from"
     assert sorted(set(ERRORS) - set(SENTENCES)) == []

@@ -17,7 +17,7 @@ from tests.chain.grid import People
 
 
 def plain(value: Any) -> Any:
-    """Structs as dicts and sequences as lists, whoever decoded them."""
+    """Structs as dicts and sequences as lists, for any decoder."""
     if hasattr(value, "items"):
         return {name: plain(part) for name, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list | tuple) else value
@@ -46,7 +46,7 @@ async def test_events_are_read_as_web3_reads_them(chain: Chain, people: People, 
     assert len({log["topics"][0] for log in logs}) >= 3
 
 
-async def test_a_log_that_only_looks_like_an_event_is_told(chain: Chain, people: People) -> None:
+async def test_a_log_with_the_topic_of_an_event_and_other_fields_is_an_error(chain: Chain, people: People) -> None:
     contract = interface("MetaScheduler")
     [log, *_] = await logs_of(chain, "MetaScheduler")
     assert contract.event({**log, "topics": []}) is None

@@ -1,4 +1,4 @@
-"""Being down costs the follower time, never a job: gaps, reorganisations, restarts, new chains."""
+"""The follower loses no job through downtime, reorganisations, restarts or new chains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ S = JobStatus
 
 
 class Watcher:
-    """Everything a follower told, and the last word on each job."""
+    """All reports of a follower, and the last one of each job."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
@@ -44,7 +44,7 @@ class Watcher:
 
 @asynccontextmanager
 async def following(chain: Chain, index: JobIndex, sweep_s: float = 0.2) -> AsyncIterator[Watcher]:
-    """A follower at work, stopped at the end as by a crash: wherever it happens to be."""
+    """A running follower, stopped at the end as by a crash, at any point."""
     watcher = Watcher(Follower(chain, index, poll_s=0.05, sweep_s=sweep_s))
     task = asyncio.create_task(watcher.run())
     try:
@@ -60,7 +60,7 @@ def index(tmp_path: Path) -> JobIndex:
     return JobIndex(tmp_path / "index.db")
 
 
-async def test_every_change_of_a_life_is_told(people: People, index: JobIndex) -> None:
+async def test_every_change_of_a_life_is_reported(people: People, index: JobIndex) -> None:
     async with following(people.chain, index) as watcher:
         await until(lambda: bool(watcher.batches))
         job_id = await people.request()
@@ -82,7 +82,7 @@ async def test_every_change_of_a_life_is_told(people: People, index: JobIndex) -
         assert index.hot(provider=people.provider.address) == []
 
 
-async def test_cancel_request_is_told_though_it_leaves_no_event(people: People, index: JobIndex) -> None:
+async def test_cancel_request_is_reported_without_an_event(people: People, index: JobIndex) -> None:
     job_id = await people.running()
     async with following(people.chain, index) as watcher:
         await watcher.sees(job_id, S.RUNNING)
@@ -90,7 +90,7 @@ async def test_cancel_request_is_told_though_it_leaves_no_event(people: People, 
         await until(lambda: watcher.last[job_id].has_cancel_request)
 
 
-async def test_an_unchanged_job_is_not_told_again(grid: Grid, people: People, index: JobIndex) -> None:
+async def test_an_unchanged_job_is_not_reported_again(grid: Grid, people: People, index: JobIndex) -> None:
     job_id = await people.running()
     async with following(people.chain, index, sweep_s=0.0) as watcher:
         await watcher.sees(job_id, S.RUNNING)
@@ -183,7 +183,7 @@ async def test_reorganisation_while_down(own_grid: Grid, index: JobIndex) -> Non
 
 
 async def test_chain_that_only_went_back(own_grid: Grid, index: JobIndex) -> None:
-    """A node that lost its last blocks: the head is a known block, what came after it is void."""
+    """A node lost its last blocks: the head is a known block, and later blocks are void."""
     async with await Chain.connect(own_grid.book) as chain:
         people = await _own(own_grid, chain)
         job_id = await people.request()
@@ -221,7 +221,7 @@ async def test_follower_waits_for_a_node_that_is_not_there_yet(own_grid: Grid, i
 
 
 async def test_index_of_an_earlier_chain_is_emptied(people: People, index: JobIndex, tmp_path: Path) -> None:
-    """A development chain is often started anew at the same place: old jobs must not haunt it."""
+    """A development chain often begins anew at the same address. Jobs of the old chain must not return."""
     job_id = await people.request()
     async with following(people.chain, index) as watcher:
         await watcher.sees(job_id, S.PENDING)
@@ -238,7 +238,7 @@ async def test_index_of_an_earlier_chain_is_emptied(people: People, index: JobIn
 
 
 async def test_chain_replaced_while_following(tmp_path: Path, index: JobIndex) -> None:
-    """The same node address, another chain: the follower notices by itself and reads everything."""
+    """The node has the same address and another chain. The follower notices it and reads everything."""
     anvil = Anvil(tmp_path)
     anvil.start()
     try:
@@ -250,7 +250,7 @@ async def test_chain_replaced_while_following(tmp_path: Path, index: JobIndex) -
                 await watcher.sees(ids[-1], S.PENDING)
                 anvil.stop()
                 anvil.start()
-                # The same admin key at the same nonces: the contracts come to stand at the same addresses.
+                # The same admin key with the same nonces gives the contracts the same addresses.
                 again = await asyncio.to_thread(_rebuild, grid)
                 assert again == grid.book.meta_scheduler
                 await until(lambda: index.hot() == [])

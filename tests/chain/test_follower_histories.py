@@ -33,7 +33,7 @@ GAS = 3_000_000
 
 @dataclass
 class Reader:
-    """A follower that may be killed and started again; what it told, life by life."""
+    """A follower that may be killed and restarted, with its reports per life."""
 
     chain: Chain
     file: Path
@@ -49,7 +49,7 @@ class Reader:
     async def _follow(self, follower: Follower) -> None:
         async for jobs in follower.changes():
             for _ in range(self.chance.randrange(3)):
-                await asyncio.sleep(0)  # may be killed in the midst of a batch
+                await asyncio.sleep(0)  # a kill may interrupt a batch here
             self.lives[-1] += jobs
             self.last.update((job.id, job) for job in jobs)
 
@@ -59,7 +59,7 @@ class Reader:
         self.index.close()
 
     def repeated(self) -> list[int]:
-        """Jobs of which the same was told twice in a row in one life."""
+        """Jobs with the same report twice in a row in one life."""
         found = []
         for life in self.lives:
             seen: dict[int, Job] = {}
@@ -68,7 +68,7 @@ class Reader:
 
 
 class World:
-    """The chain and the people on it: something happens each time."""
+    """The chain and its users: each step is a random action."""
 
     def __init__(self, grid: Grid, people: People, chance: random.Random) -> None:
         self.grid = grid
@@ -80,7 +80,7 @@ class World:
         self.settle_down()
 
     def settle_down(self) -> None:
-        """From here on the chain may go back, but not beyond."""
+        """The chain may go back to this block, but not beyond."""
         self.anvil.call("anvil_autoImpersonateAccount", True)
         self.floor = self.head()
 
@@ -88,16 +88,16 @@ class World:
         return int(self.anvil.call("eth_blockNumber"), 16)
 
     def send(self, sender: str, function: str, *args: Any) -> None:
-        """A transaction in a block of its own; one that is refused is a block all the same."""
+        """A transaction in a block of its own. A refused one makes a block too."""
         data = interface("MetaScheduler").encode(function, *args)
         call = {"from": sender, "to": self.chain.book.meta_scheduler, "data": data, "gas": hex(GAS)}
         before = self.head()
         self.anvil.call("eth_sendTransaction", call)
-        while self.head() == before:  # mined at once, in a thread of its own
+        while self.head() == before:  # the node mines it in another thread
             pass
 
     async def event(self) -> None:
-        """A step of some job's life, mostly; else blocks, or the chain goes back."""
+        """Mostly a step of a job's life; sometimes new blocks, or the chain goes back."""
         kind = self.chance.random()
         if kind < 0.12:
             self.go_back(self.chance.randint(1, DEEPEST))
@@ -143,7 +143,7 @@ class World:
         return await self.chain.jobs(range(1, await self.chain.job_count() + 1))
 
     async def agrees_with(self, reader: Reader) -> None:
-        """Wait until the reader is at the head; then what it told is what is."""
+        """Wait until the reader is at the head. Then its reports must equal the truth."""
         truth = await self.jobs()
         head = await self.chain.head()
 
@@ -175,7 +175,7 @@ async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
         world = World(own_grid, people, chance)
         reader = Reader(chain, tmp_path / "index.db", chance)
         reader.start()
-        await world.agrees_with(reader)  # a first reading of a grid tells of hot jobs only
+        await world.agrees_with(reader)  # the first read of a grid reports only hot jobs
         for number in range(EVENTS):
             with contextlib.suppress(ChainError, NotFound):
                 await world.event()
@@ -195,9 +195,9 @@ async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
         assert world.requests > 5
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, told: bool) -> None:
-    """Eight blocks with seven steps of two jobs are void, while the follower looks on or is down."""
+@pytest.mark.parametrize("running", [True, False])
+async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, running: bool) -> None:
+    """Eight blocks with seven steps of two jobs are dropped, while the follower runs or is down."""
     chance = random.Random(0)
     async with await Chain.connect(own_grid.book) as chain:
         people = await gather_people(own_grid, chain, "h")
@@ -220,10 +220,10 @@ async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, tol
         assert world.head() == world.floor + DEEPEST
         await world.agrees_with(reader)
         assert reader.last[old].status is S.FINISHED
-        if not told:
+        if not running:
             await reader.kill()
         own_grid.anvil.call("anvil_reorg", DEEPEST, [])
-        if not told:
+        if not running:
             reader.start()
         await world.agrees_with(reader)
         assert (reader.last[old].status, reader.index.hot()) == (S.META_SCHEDULED, [old])

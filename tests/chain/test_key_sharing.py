@@ -1,4 +1,4 @@
-"""Several senders of one key, in one process and in several: they take turns and lose nothing."""
+"""Several senders of one key, in one process and in several, take turns and lose nothing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_two_processes_share_a_key(grid: Grid) -> None:
 
 
 async def test_claims_race_for_one_job(people: People) -> None:
-    """Two claims at once, one job: one gets it, the other learns that there is none."""
+    """Two claims at once for one job: one gets it, the other gets none."""
     job_id = await people.assigned()
     claims = await asyncio.gather(people.provider.claim_next(), people.provider.claim_next())
     assert [claim.job_id for claim in claims if claim is not None] == [job_id]

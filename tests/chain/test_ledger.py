@@ -63,7 +63,7 @@ async def test_a_period_ends_before_what_came_later(grid: Grid, people: People) 
     assert (before in early.requested, after in early.requested) == (False, True)
     assert not early.in_period(early.requested[after])
     (settlement,) = [one for one in early.settlements if one.job_id == before]
-    assert not early.in_period(settlement.block)  # it is told all the same: the job was open at the period's end
+    assert not early.in_period(settlement.block)  # it is included, because the job was open at the period's end
     late = await ledger_of(people.chain, middle)
     assert late.in_period(settlement.block)
     assert late.in_period(late.requested[after])
@@ -104,7 +104,7 @@ async def test_short_pages_give_the_same_books(people: People) -> None:
     assert await read_ledger(people.chain, span, settings=short) == await read_ledger(people.chain, span)
 
 
-async def test_the_platforms_withdrawal_is_told_from_payments(people: People) -> None:
+async def test_the_platforms_withdrawal_differs_from_payments(people: People) -> None:
     since = await people.chain.now()
     job_id = await people.running()
     await people.provider.settle(job_id, JobStatus.FINISHED, 1)

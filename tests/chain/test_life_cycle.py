@@ -1,4 +1,4 @@
-"""A job's life on the real contracts, and that every end divides the deposit to the wei."""
+"""A job's life on the real contracts. Every end divides the deposit to the wei."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ async def test_transfer_and_roles(people: People) -> None:
 
 
 async def test_a_cancellation_that_the_claim_overtakes_becomes_a_request(own_grid: Grid, own_people: People) -> None:
-    """It was estimated while it would have ended the job; a request to the provider takes more."""
+    """The estimate was for an immediate cancel; a request to the provider takes more gas."""
     anvil = own_grid.anvil
     job_id = await own_people.request()
     await own_people.operator.meta_schedule(job_id, own_people.provider.address)

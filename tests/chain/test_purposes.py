@@ -1,4 +1,4 @@
-"""What a transfer was for, from the order of the logs, also where one transaction makes many calls."""
+"""The order of the logs gives the purpose of a transfer, also if one transaction makes many calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def purposes(logs: list[Event], top_ups: dict[str, int] | None = None) -> list[t
     return [(one.purpose, one.job_id, one.wei) for one in with_purposes(told, transfers, CONTRACT, top_ups or {})]
 
 
-def test_many_calls_of_one_transaction_are_told_apart() -> None:
+def test_many_calls_of_one_transaction_keep_their_purposes() -> None:
     logs = [
         moved(ALICE, CONTRACT, 10), created(1), moved(ALICE, CONTRACT, 20), created(2),
         settled(3, BOB, ALICE, 7, 3), moved(CONTRACT, BOB, 7), moved(CONTRACT, ALICE, 3),

@@ -1,4 +1,4 @@
-"""The way to a node: one request a batch, nothing secret told, no harm from who gives up waiting."""
+"""Requests to a node: one per batch, no secret in messages, and a cancelled caller harms no other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def rpc(grid: Grid) -> AsyncIterator[Rpc]:
 
 
 async def test_cancelled_requests_do_not_hold_up_later_ones(rpc: Rpc) -> None:
-    """web3's own provider is stuck for good after some hundred of these (its issue 3867)."""
+    """web3's own provider hangs forever after some hundred of these (its issue 3867)."""
     for _ in range(500):
         asking = [asyncio.create_task(rpc.call("eth_chainId")) for _ in range(random.randint(1, 4))]
         for _ in range(random.randint(0, 6)):
@@ -100,7 +100,7 @@ async def test_node_that_does_not_answer_in_time() -> None:
         await hung_up.wait()
 
 
-async def test_access_key_in_the_url_is_told_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_access_key_in_the_url_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         async with odd_node(lambda _: "<html>", 502) as url:
             rpc = Rpc(f"{url.replace('//', '//user:secret-word@')}/v3/secret-path")

@@ -1,4 +1,4 @@
-"""Transactions of one key: in order, once, and with a reason when refused, whatever the node does."""
+"""Transactions of one key are mined in order and once, or refused with a reason, under any fault of the node."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ async def test_no_money_for_gas(bare: Bare, tmp_path: Path) -> None:
     poor = Sender(bare.node, Wallet.create(tmp_path / "keys" / "poor"))
     with pytest.raises(ChainError, match="cannot pay for gas") as refused:
         await poor.send(Call("nothing", poor.address, "0x"), gas=21_000)
-    assert refused.value.transient  # somebody refills it, and nothing of a job is lost
+    assert refused.value.transient  # the wallet can be refilled, and no job is lost
     assert poor.address in refused.value.next_step
-    # The refused one took no number: with money the next goes through.
+    # The refused one took no nonce, so the next one passes once the wallet has money.
     bare.anvil.fund(poor.address)
     await bare.mine_until_done(asyncio.create_task(poor.send(Call("nothing", poor.address, "0x"), gas=21_000)))
 
@@ -164,7 +164,7 @@ async def test_chain_that_goes_back_gets_everything_again(bare: Bare) -> None:
 
 
 async def test_dropped_while_nothing_else_is_sent_is_sent_again(bare: Bare) -> None:
-    """Its waiter has the receipt already; the chain goes back, and the sender notices by itself."""
+    """The caller already has the receipt when the chain goes back. The sender notices it alone."""
     receipts = await bare.mine_until_done(*(bare.send() for _ in range(3)))
     head = int(bare.anvil.call("eth_blockNumber"), 16)
     bare.anvil.call("anvil_rollback", head - receipts[0].block + 1)
@@ -177,7 +177,7 @@ async def test_dropped_while_nothing_else_is_sent_is_sent_again(bare: Bare) -> N
 
 
 async def test_numbers_voided_by_a_reorganisation_are_not_given_to_others(bare: Bare) -> None:
-    """A sender once gave out the number after one that was void, and hung; then the void one, which was lost."""
+    """A sender once used the nonce after a dropped one and hung, or reused the dropped nonce and lost a transaction."""
     (first,) = await bare.mine_until_done(bare.send())
     head = int(bare.anvil.call("eth_blockNumber"), 16)
     bare.anvil.call("anvil_rollback", head - first.block + 1)
@@ -189,7 +189,7 @@ async def test_numbers_voided_by_a_reorganisation_are_not_given_to_others(bare: 
 
 
 async def test_another_chain_at_the_same_place_gets_nothing_of_the_old_one(bare: Bare, tmp_path: Path) -> None:
-    """A development chain started anew has none of the key's transactions, neither has it use for them."""
+    """A development chain that began anew has none of the key's transactions and must not get them."""
     bare.anvil.call("anvil_setNonce", bare.wallet.address, hex(500))
     await bare.mine_until_done(bare.send(), bare.send())
     bare.anvil.call("anvil_setNonce", bare.wallet.address, "0x0")
@@ -201,10 +201,10 @@ async def test_another_chain_at_the_same_place_gets_nothing_of_the_old_one(bare:
 
 
 async def test_node_that_dies_and_comes_back(own_grid: Grid, own_people: People) -> None:
-    """Killed with transactions in its pool: all of them land, once."""
+    """The node is killed with transactions in its pool. Each is mined once."""
     customer, to = own_people.customer, own_people.provider.address
     before = await own_people.chain.balance(to)
-    own_grid.anvil.restart()  # puts all that was prepared on disk: a kill takes what is younger than a second
+    own_grid.anvil.restart()  # writes the prepared state to disk: a kill loses the last second
     sends = [asyncio.create_task(customer.transfer(to, number)) for number in range(1, 11)]
     await until(lambda: bool(in_pool(own_grid.anvil, customer.address)))
     own_grid.anvil.kill()
@@ -232,7 +232,7 @@ async def test_down_node_fails_at_once_before_anything_was_signed(bare: Bare, tm
 @pytest.mark.parametrize("steps", [1, 20, 200])
 async def test_closing_tells_those_who_wait(bare: Bare, steps: int) -> None:
     tasks = [bare.send() for _ in range(3)]
-    for _ in range(steps):  # stop it in the midst of whatever it does by then
+    for _ in range(steps):  # stop it at any point of its work
         await asyncio.sleep(0)
     await bare.sender.close()
     for task in tasks:

@@ -1,4 +1,4 @@
-"""What nodes, markets and other programs do to transactions on their way: each lands once, or its waiter is told."""
+"""Faults of nodes, fee markets and other programs: each transaction is mined once, or its caller gets an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _in_pool(bare: Bare) -> list[dict[str, Any]]:
 
 
 def _mine_without_them(bare: Bare, blocks: int) -> None:
-    """Mine blocks whose miner passes the key's transactions over, and keep these in the pool."""
+    """Mine blocks without the key's transactions, which stay in the pool."""
     raws = [bare.anvil.call("eth_getRawTransactionByHash", one["hash"]) for one in _in_pool(bare)]
     for one in _in_pool(bare):
         bare.anvil.call("anvil_dropTransaction", one["hash"])
@@ -36,7 +36,7 @@ def _mine_without_them(bare: Bare, blocks: int) -> None:
 
 
 async def test_passed_over_transactions_offer_more(bare: Bare) -> None:
-    """The base fee is paid, the tip is too small for the miners: after some blocks all are replaced."""
+    """The offer covers the base fee, but the tip is too small for the miners. After some blocks all are replaced."""
     tasks = [bare.send() for _ in range(3)]
     await until(lambda: bare.in_pool() == [0, 1, 2])
     before = [int(one["maxPriorityFeePerGas"], 16) for one in _in_pool(bare)]
@@ -66,7 +66,7 @@ async def test_the_fee_of_a_transaction_has_a_limit(bare: Bare) -> None:
 
 
 async def test_original_is_mined_though_it_was_replaced(bare: Bare) -> None:
-    """The replacement is with our node only; a miner that has not heard of it takes the original."""
+    """Only our node has the replacement. A miner that does not know it takes the original."""
     task = bare.send()
     await until(lambda: bare.in_pool() == [0])
     original = _in_pool(bare)[0]["hash"]
@@ -82,8 +82,8 @@ async def test_original_is_mined_though_it_was_replaced(bare: Bare) -> None:
 
 
 @pytest.mark.long
-async def test_transaction_of_a_dead_process_that_is_too_cheap_does_not_block_for_ever(bare: Bare) -> None:
-    """It is in the pool, nobody here knows it, and the miners pass it over: its number is taken by a filler."""
+async def test_cheap_transaction_of_a_dead_process_does_not_block_forever(bare: Bare) -> None:
+    """It is in the pool, unknown to this sender, and miners pass it over. An empty transfer takes its nonce."""
     stuck = bare.send_raw(0, tip=2 * GWEI, base=GWEI)
     task = bare.send()
     await until(lambda: bare.in_pool() == [0, 1])
@@ -92,8 +92,8 @@ async def test_transaction_of_a_dead_process_that_is_too_cheap_does_not_block_fo
     assert bare.mined() == 2
 
 
-async def test_refused_when_sent_again_is_told_and_blocks_nobody(bare: Bare) -> None:
-    """The node lost it, and the key has no money left: its waiter hears that at once; the next one goes through."""
+async def test_transaction_refused_on_repeat_fails_and_blocks_no_other(bare: Bare) -> None:
+    """The node lost it and the key has no money left. Its caller gets the error at once, and the next one passes."""
     first = bare.send()
     await until(lambda: bare.in_pool() == [0])
     bare.anvil.call("anvil_setBalance", bare.wallet.address, "0x0")
@@ -116,14 +116,14 @@ async def test_node_that_loses_its_pool_gets_all_again_in_order(bare: Bare) -> N
 
 
 async def test_blocks_with_many_of_them_are_dropped_by_a_reorganisation(own_grid: Grid, own_people: People) -> None:
-    """Two hundred transfers over several blocks; the chain goes back by 8 blocks, twice, in the midst of them."""
+    """Two hundred transfers over several blocks; meanwhile the chain goes back by 8 blocks, twice."""
     customer, to = own_people.customer, own_people.provider.address
     first = int(own_grid.anvil.call("eth_getTransactionCount", customer.address, "latest"), 16)
 
     def mined() -> int:
         return int(own_grid.anvil.call("eth_getTransactionCount", customer.address, "latest"), 16) - first
 
-    own_grid.anvil.mine(20)  # what comes before stays
+    own_grid.anvil.mine(20)  # earlier blocks stay
 
     async def go_back_in_the_midst(tasks: list[asyncio.Task[Receipt]]) -> None:
         await until(lambda: any(task.done() for task in tasks))
@@ -135,8 +135,8 @@ async def test_blocks_with_many_of_them_are_dropped_by_a_reorganisation(own_grid
         await go_back_in_the_midst(more)
         tasks += more
     await asyncio.gather(*tasks)
-    await until(lambda: mined() == MANY)  # what was dropped after its receipt is there again as well
-    own_grid.anvil.mine(1)  # with each block the node looks through its pool for what is mined
+    await until(lambda: mined() == MANY)  # also those that were dropped after their receipt
+    own_grid.anvil.mine(1)  # at each block the node removes mined transactions from its pool
     await until(lambda: in_pool(own_grid.anvil, customer.address) == [])
     assert await own_people.chain.balance(to) == 2 * sum(range(1, MANY // 2 + 1))
     await customer.sender.close()

@@ -1,4 +1,4 @@
-"""What keeps jobs going or ends them from outside: top-ups, queues, timeouts, bans, on the real contracts."""
+"""Top-ups, queues, time-outs and bans on the real contracts."""
 
 from __future__ import annotations
 

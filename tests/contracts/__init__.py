@@ -1,1 +1,1 @@
-"""The contracts beside Python: the same states, the same bill, the same page of documentation."""
+"""The contracts and Python have the same states, bills and documentation."""

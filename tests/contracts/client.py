@@ -44,7 +44,7 @@ class Client:
         return Web3(HTTPProvider(self.url))
 
     def person(self, key: str | None = None) -> str:
-        """An account (of `key`, else a new one) with money for gas, whose transactions are signed here."""
+        """An account (of `key`, else a new one) with money for gas. This client signs its transactions."""
         account: LocalAccount = Account.create() if key is None else Account.from_key(key)
         self.w3.middleware_onion.inject(SignAndSendRawMiddlewareBuilder.build(account), layer=0)
         self.w3.provider.make_request("anvil_setBalance", [account.address, hex(10**21)])  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ class Client:
         return self.w3.eth.contract(address=to_checksum_address(address), abi=abi_of(part), decode_tuples=True)
 
     def send(self, sender: str, call: Any) -> Any:
-        """Send a call and wait for its receipt. Raises Refused, as found when its gas is estimated."""
+        """Send a call and wait for its receipt. Raises Refused if the gas estimate reverts."""
         try:
             receipt = self.w3.eth.wait_for_transaction_receipt(call.transact({"from": sender}))
         except ContractLogicError as error:
@@ -99,7 +99,7 @@ class Client:
             raise _refusal(error, more) from None
 
     def told(self, receipt: Any, part: Contract, event: str) -> list[dict[str, Any]]:
-        """Arguments of the events of that name that `part`, and nobody else, emitted in a transaction."""
+        """Arguments of the events of that name that `part`, and no other contract, emitted in a transaction."""
         found = getattr(part.events, event)().process_receipt(receipt, errors=DISCARD)
         return [dict(log["args"]) for log in found if log["address"] == part.address]
 

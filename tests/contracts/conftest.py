@@ -1,4 +1,4 @@
-"""A chain of their own for the tests of the contracts, and a client that knows the observed surface only."""
+"""A separate chain for the tests of the contracts, and a client that only knows the observed surface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CREDIT = 10**18
 
 @dataclass(frozen=True)
 class Scene:
-    """A client, and who acts: the operator (also admin and minter), two providers, a customer with credits."""
+    """A client and its accounts: the operator (also admin and minter), two providers, a customer with credits."""
 
     client: Client
     anvil: Anvil

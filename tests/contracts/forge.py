@@ -1,4 +1,4 @@
-"""forge as the tests of the contracts call it."""
+"""Calls of forge by the tests of the contracts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 
 
 def places(builds: str) -> dict[str, str]:
-    """The environment in which forge keeps what it compiles in `out/BUILDS`, apart from what other settings make."""
+    """The environment that makes forge write its output to `out/BUILDS`, apart from builds with other settings."""
     return {**os.environ, "FOUNDRY_OUT": f"out/{builds}", "FOUNDRY_CACHE_PATH": f"cache/{builds}"}
 
 
 def forge(*args: str, builds: str) -> str:
-    """What `forge ARGS` printed. Raises AssertionError with forge's last lines when it fails."""
+    """Output of `forge ARGS`. Raises AssertionError with forge's last lines if it fails."""
     command = ["nice", "node_modules/.bin/forge", *args]
     ran = subprocess.run(command, cwd=CONTRACTS, env=places(builds), capture_output=True, text=True, check=False)
     assert ran.returncode == 0, f"forge {args[0]} failed:\n" + "\n".join((ran.stdout + ran.stderr).splitlines()[-20:])

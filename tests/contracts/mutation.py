@@ -1,5 +1,4 @@
-"""Plants the mistakes of `mutants.toml` one by one in a private copy of the contracts and tells which
-test caught which.
+"""Plants the mistakes of `mutants.toml` one by one in a private copy of the contracts. Prints which test caught which.
 
     python -m tests.contracts.mutation [WORDS]    all of them, or those whose description has these words
 
@@ -28,13 +27,13 @@ from queue import SimpleQueue
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 WORKERS = 2
-# A mistake may make a test run for ever.
+# A mistake may make a test run forever.
 LIMIT_SECONDS = 240
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One mistake: `old`, which stands once in a source, becomes `new`. `deep`: one for a night."""
+    """One mistake: `old`, which stands once in a source, becomes `new`. `deep`: only in a nightly run."""
 
     why: str
     file: str
@@ -45,18 +44,18 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The tests that failed with a mutant, as `Suite.test`; none: it was not caught."""
+    """The tests that failed with a mutant, as `Suite.test`. Empty if none caught it."""
 
     mutant: Mutant
     caught_by: tuple[str, ...]
 
 
 class Unfit(Exception):
-    """The list of mutants or the contracts as they are do not allow the trial."""
+    """The mutants do not fit the sources, or the tests fail without a mutant."""
 
 
 def read_mutants() -> list[Mutant]:
-    """All mutants; raises Unfit when one of them no longer fits the sources."""
+    """All mutants. Raises Unfit if one of them no longer fits the sources."""
     listed = tomllib.loads((Path(__file__).parent / "mutants.toml").read_text())["mutant"]
     mutants = [Mutant(**entry) for entry in listed]
     for mutant in mutants:
@@ -67,7 +66,7 @@ def read_mutants() -> list[Mutant]:
 
 
 def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
-    """Plants each mutant. Raises Unfit when the contracts fail without one, or a mutant does not compile."""
+    """Plants each mutant. Raises Unfit if the tests fail without one, or if a mutant does not compile."""
     by_file = [list(group) for _, group in groupby(sorted(mutants, key=attrgetter("file")), key=attrgetter("file"))]
     halves = [half for group in by_file for half in (group[::2], group[1::2]) if half]
     with tempfile.TemporaryDirectory(prefix="deepgrid-mutants-") as folder:
@@ -93,7 +92,7 @@ def trial(mutants: Sequence[Mutant]) -> list[Outcome]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """One line a mutant: what was wrong, where, and what caught it."""
+    """One line per mutant: the mistake, its file, and the tests that caught it."""
     lines = [f"{'mutant':72}  {'file':24}  caught by"]
     for outcome in outcomes:
         caught = outcome.caught_by[0] if outcome.caught_by else "NOTHING"
@@ -128,7 +127,7 @@ def _changed(source: Path, old: str, new: str) -> Iterator[None]:
 
 
 def _failures(copy: Path) -> list[str]:
-    """The tests that fail in this copy, the unit tests before the history."""
+    """The tests that fail in this copy; unit tests come before the history."""
     forge = copy / "node_modules" / ".bin" / "forge"
     command = ["nice", str(forge), "test", "--json", "--threads", "1", "--fail-fast", "--fuzz-seed", "1"]
     command += ["--no-match-contract", "GasTest|GiftsInvariants", "--no-match-test", "invariant_"]
@@ -153,7 +152,7 @@ def _failures(copy: Path) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the table; 1 when a mutant was not caught."""
+    """Print the table. Returns 1 if a mutant was not caught."""
     wanted = " ".join(words)
     outcomes = trial([mutant for mutant in read_mutants() if wanted in mutant.why])
     print(table(outcomes))

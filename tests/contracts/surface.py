@@ -52,7 +52,7 @@ OWNABLE = """
     transferOwnership(address newOwner)
     renounceOwnership()
 """
-# By the part of the grid that clients ask for it; `PARTS` says how they find it.
+# By the part of the grid that serves it; `PARTS` says which contract that is.
 FUNCTIONS = {
     "MetaScheduler": ACCESS_CONTROL + """
     constants() view -> (address)
@@ -214,7 +214,7 @@ ERRORS = {
     """,
 }
 
-# Which of our contracts answers for a part, and how a client gets from the MetaScheduler to it.
+# The contract that serves each part.
 PARTS = {
     "MetaScheduler": "MetaScheduler",
     "JobRepository": "MetaScheduler",
@@ -224,7 +224,7 @@ PARTS = {
     "Credit": "Credit",
 }
 
-# What is not offered, by part; docs/explanation/contracts.md says why.
+# Functions that are left out, by part; docs/explanation/contracts.md says why.
 LEFT_OUT = {
     "JobRepository": (
         "create update setCost setCustomerAddr setDefinition setExitCode setHasCancelRequest setJobName setJobStatus"
@@ -245,7 +245,7 @@ _DECLARATION = re.compile(r"(\w+)\(([^)]*)\)( view)?(?:\s*-> \(([^)]*)\))?")
 
 
 def abi_of(part: str) -> list[dict[str, Any]]:
-    """The part's declarations as a JSON ABI, with which any client library can use it."""
+    """The part's declarations as a JSON ABI for any client library."""
     entries = [_entry("function", *found) for found in _DECLARATION.findall(FUNCTIONS[part])]
     entries += [_entry("event", *found) for found in _DECLARATION.findall(EVENTS.get(part, ""))]
     return entries + [_entry("error", *found) for found in _DECLARATION.findall(ERRORS.get(part, ""))]

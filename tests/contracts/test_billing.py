@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 HUNDREDTH = 10**16
 CUT_PERCENT = 20
 ROWS: list[list[int]] = json.loads((importlib.resources.files("contracts") / "billing.json").read_text())["rows"]
-# Credits are documented in whole, computed in hundredths; seconds and minutes as they are.
+# The page has whole credits, the tests compute in hundredths. Seconds and minutes are the same.
 SCALES = (100, 1, 1, 1, 100, 100, 100, 100)
 
 DEFINITION = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="")

@@ -1,4 +1,4 @@
-"""The Solidity tests reach what the contracts say: lines and branches, counted by forge over contracts/src."""
+"""The Solidity tests cover the lines and branches of contracts/src, as forge counts them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from tests.contracts.forge import forge
 
 LEAST_PERCENT = 95
-# Coverage is counted without the optimiser: gas figures do not hold then. Random histories would only repeat the rest.
+# Coverage runs without the optimiser, where gas figures differ. Random histories would only repeat the rest.
 LEFT_OUT = "Gas|Invariants"
 
 
 @dataclass
 class Coverage:
-    """How much there is, and what of it no test reached, as `file:line`."""
+    """Numbers of lines and branches, and those that no test reached, as `file:line`."""
 
     lines: int = 0
     branches: int = 0
@@ -33,7 +33,7 @@ class Coverage:
 
 
 def read(report: str) -> tuple[Coverage, set[str]]:
-    """The figures of an lcov report, and the files it is about."""
+    """The coverage of an lcov report, and its files."""
     coverage, files, file = Coverage(), set(), ""
     for entry in report.splitlines():
         kind, _, rest = entry.partition(":")

@@ -13,11 +13,11 @@ from tests.contracts.forge import CONTRACTS, places
 
 PROVER = Path(__file__).parents[2] / "tools/prover"
 CONTRACT_NAMES = ("Formulas", "Settlement", "Cold")
-PROVED, REFUTED = 0, 1  # halmos' exit codes of a function; others say that it gave up
+PROVED, REFUTED = 0, 1  # exit codes of halmos per function; with others it gave up
 OPTIONS = (
     *("--function", "(check|wrong)_"),
     *("--loop", "300"),  # loops over the bytes of a record
-    *("--solver-timeout-branching", "20ms"),  # longer saves paths, shorter saves questions
+    *("--solver-timeout-branching", "20ms"),  # a longer timeout saves paths, a shorter one saves queries
     *("--solver-timeout-assertion", "240s", "--solver-threads", "2", "--no-status"),
 )
 
@@ -28,7 +28,7 @@ def claims(contract: str) -> set[str]:
 
 
 def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
-    """How halmos judged each function of a contract that claims something, and what it printed."""
+    """The verdict of halmos on each claim of a contract, and its output."""
     command: list[str | Path] = [
         PROVER,
         "halmos",
@@ -48,7 +48,7 @@ def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(2400)  # a prover's patience is processor time, which other processes may take
+@pytest.mark.timeout(2400)  # the prover's limits are CPU time, which other processes may take
 @pytest.mark.parametrize("contract", CONTRACT_NAMES)
 def test_every_claim_is_proved_and_every_wrong_one_refuted(contract: str, tmp_path: Path) -> None:
     judged, printed = halmos(contract, tmp_path / "halmos.json")

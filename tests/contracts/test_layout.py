@@ -1,4 +1,4 @@
-"""Two contracts work on one storage: the MetaScheduler hands what it does not do to RareCalls, by delegatecall."""
+"""Two contracts share one storage: the MetaScheduler hands rare calls to RareCalls by delegatecall."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAIR = ("MetaScheduler", "RareCalls")
 
 
 def variables(contract: str) -> list[dict[str, Any]]:
-    """Its stored variables with slot, offset, type (without the compiler's running numbers) and who declares them."""
+    """Its stored variables with slot, offset, type (without the compiler's running numbers)."""
     layout = json.loads(forge("inspect", contract, "storageLayout", "--json", builds="layout"))
     types = layout["types"]
 

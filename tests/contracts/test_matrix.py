@@ -1,4 +1,4 @@
-"""The state machine stands once: the contract's matrix, Python's table and the documentation's diagram agree."""
+"""The contract's matrix, Python's table and the diagram in the documentation have the same edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contracts proven at length: fuzz tests, random histories against a second model, planted mistakes.
+"""Long tests of the contracts: fuzz tests, random histories against a second model, planted mistakes.
 
 `./run test --long` runs them with the profile `long` of contracts/foundry.toml, `./run test --deep` with `deep`, ten
 times that.
@@ -19,11 +19,11 @@ from eth_utils.abi import function_abi_to_4byte_selector
 
 from tests.contracts.mutation import COMPILED, CONTRACTS, read_mutants, table, trial
 
-# A night's profile takes an hour or two.
+# The profile `deep` takes an hour or two.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 
 PROFILE = os.environ.get("FOUNDRY_PROFILE", "long")
-# Those who rule over roles are not part of the play: with other rulers there are other rules.
+# The histories leave out the functions that change roles: with other roles, other rules hold.
 RULERS = {"grantRole", "revokeRole", "renounceRole", "transferOwnership", "renounceOwnership"}
 GIFT = "0xa9059cbb"  # a transfer of credits
 COLD = {"4": "CANCELLED", "5": "FINISHED", "6": "FAILED", "7": "OUT_OF_CREDITS", "8": "PANICKED"}
@@ -31,14 +31,14 @@ COLD = {"4": "CANCELLED", "5": "FINISHED", "6": "FAILED", "7": "OUT_OF_CREDITS",
 
 @pytest.fixture
 def notes() -> Iterator[Path]:
-    """A file that forge may write, with a line for each history."""
+    """A file that forge may write, with one line per history."""
     file = CONTRACTS / "cache" / f"reach-{os.getpid()}.jsonl"
     yield file
     file.unlink(missing_ok=True)
 
 
 def forge_test(*arguments: str, **environment: str) -> str:
-    """Runs tests of the contracts with the profile at hand; returns what forge printed, and fails as it does."""
+    """Run tests of the contracts with the current profile. Returns forge's output and fails with it."""
     chance = ["--fuzz-seed", hex(secrets.randbits(256))] if PROFILE == "deep" else []
     command = ["nice", "node_modules/.bin/forge", "test", *chance, *arguments]
     settings = os.environ | {"FOUNDRY_PROFILE": PROFILE} | environment
@@ -48,7 +48,7 @@ def forge_test(*arguments: str, **environment: str) -> str:
 
 
 def functions_that_change_something() -> dict[str, str]:
-    """Name by selector, of all functions that clients can send transactions to."""
+    """Names of all functions that change state, by selector."""
     found = {}
     for contract in ("MetaScheduler", "ProviderManager"):
         for entry in json.loads((COMPILED / f"{contract}.json").read_text())["abi"]:

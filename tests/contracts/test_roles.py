@@ -1,4 +1,4 @@
-"""Who may call what: a stranger tries every function that changes something, and each is refused or open on purpose.
+"""Permissions: a stranger tries every function that changes state. Each call is refused or open on purpose.
 
 The list is complete: a function that is new in the ABI fails here until it is given its line. And every error of the
 contracts is raised by some Solidity test.
@@ -20,10 +20,10 @@ from tests.contracts.test_surface_client import DEFINITION, HARDWARE, LABELS, NA
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 ROLE, OWNER = "AccessControlUnauthorizedAccount", "OwnableUnauthorizedAccount"
-OPEN = "open"  # passes: what it does concerns the caller only
-PAYS = "ERC20InsufficientAllowance"  # open to everybody who pays
+OPEN = "open"  # succeeds: it only concerns the caller
+PAYS = "ERC20InsufficientAllowance"  # open to any caller who pays
 
-# What a stranger without credits gets from each function, on a job that is RUNNING at somebody else's.
+# The result of each function for a stranger without credits, on a RUNNING job of other parties.
 REFUSALS = {
     "MetaScheduler": {
         "requestNewJob": PAYS, "requestNewJobWithPermit": PAYS, "requestNewJobs": PAYS, "topUpJob": PAYS,
@@ -32,12 +32,12 @@ REFUSALS = {
         "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,
         "claimNextJob": "ProviderNotJoined", "claimNextJobs": "ProviderNotJoined",
         "claimNextCancellingJob": "NoJob", "claimNextTopUpJob": "NoJob",
-        "noteStanding": OPEN,  # copies what is true
+        "noteStanding": OPEN,  # only copies the registry
         "providerSetJobStatus": "JobProviderOnly", "refuseJob": "JobProviderOnly",
-        "providerSetJobStatuses": OPEN,  # skips what is not the caller's
+        "providerSetJobStatuses": OPEN,  # skips jobs of other providers
         "setEnableRequestNewJob": ROLE, "withdrawAdmin": ROLE,
         "setMinimumAmount": OWNER, "setDeepsquareCut": OWNER, "setBillDurationDeltaMinute": OWNER,
-        "applyDeepsquareCut": "CutNotDue",  # open to everybody after the notice
+        "applyDeepsquareCut": "CutNotDue",  # open to any caller after the notice
         "setCancellationFeeMinute": OWNER, "setClaimJobTimeout": OWNER, "setTopUpSliceDurationMin": OWNER,
         "transferOwnership": OWNER, "renounceOwnership": OWNER,
         "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
@@ -69,7 +69,7 @@ def test_every_function_that_changes_something_has_its_line(contract: str) -> No
 
 
 def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
-    """Arguments that would be right if the right person gave them."""
+    """Arguments that would be valid from the right account."""
     report = (job_id, 5, 1, "", 0)
     by_name: dict[str, Any] = {
         "jobId": job_id, "definition": DEFINITION, "lockedCredits": 100 * CREDIT, "jobName": NAME,
@@ -86,7 +86,7 @@ def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
 
 @pytest.fixture
 def stage(scene: Scene) -> tuple[Scene, bytes]:
-    """People, and a job that runs."""
+    """The parties and a RUNNING job."""
     join(scene, scene.provider)
     return scene, running(scene)
 

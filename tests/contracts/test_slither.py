@@ -15,12 +15,12 @@ import pytest
 from tests.contracts.forge import CONTRACTS, places
 
 PROVER = Path(__file__).parents[2] / "tools/prover"
-# Matters of taste, which the formatter and the reviewer decide; the assembly has tests of its own.
+# Detectors of style, which the formatter and reviews decide. The assembly has tests of its own.
 TASTE = "assembly,naming-convention,pragma,solc-version,too-many-digits"
 
 
 def findings(report: Path) -> Iterator[tuple[str, str, str]]:
-    """Each finding's check, where it is (`Contract.name`) and what slither says."""
+    """Each finding's detector, place (`Contract.name`) and text."""
     command: list[str | Path] = [
         PROVER,
         "slither",
@@ -41,7 +41,7 @@ def findings(report: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def name_of(element: dict[str, Any]) -> str:
-    """`Contract.function`, `Contract.function.variable`, or the name alone of what stands outside contracts."""
+    """`Contract.function`, `Contract.function.variable`, or the name alone outside of contracts."""
     names = []
     at: dict[str, Any] | None = element
     while at and at["type"] in ("function", "variable", "event", "contract", "node"):
@@ -51,7 +51,7 @@ def name_of(element: dict[str, Any]) -> str:
 
 
 def analysed() -> set[str]:
-    """The sources that slither had compiled: without OpenZeppelin inside forge's root it silently sees nothing."""
+    """The sources that slither compiled. Without OpenZeppelin inside forge's root it silently sees none."""
     (built,) = (CONTRACTS / "out/slither/build-info").glob("*.json")
     return set(json.loads(built.read_text())["output"]["sources"])
 

@@ -37,7 +37,7 @@ def _inputs(entry: dict[str, Any]) -> str:
 
 
 def _outputs(entry: dict[str, Any]) -> list[str]:
-    """The results. One number is 32 bytes whatever its width, so who expects uint256 reads it all the same."""
+    """The results. A number has 32 bytes for any width, so a client that expects uint256 reads it too."""
     shapes = [_shape(field, names=False) for field in entry.get("outputs", [])]
     return [re.sub(r"^uint\d+$", "uint256", shape) for shape in shapes]
 
@@ -74,7 +74,7 @@ def test_what_is_left_out_is_neither_offered_nor_silent() -> None:
 
 
 def test_the_table_was_read_to_its_end() -> None:
-    """A line that is no declaration would drop out unseen."""
+    """A line that is no declaration would be skipped silently."""
     for table in (FUNCTIONS, EVENTS, ERRORS):
         for part, text in table.items():
             kind = "function" if table is FUNCTIONS else "event" if table is EVENTS else "error"

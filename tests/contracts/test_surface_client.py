@@ -12,13 +12,13 @@ from tests.contracts.conftest import CREDIT, Scene
 HARDWARE = (2, [4, 4], [16, 16], [64_000, 64_000])
 PRICES = (8 * CREDIT, CREDIT, CREDIT // 10_000)
 LABELS = [("os", "linux"), ("gpu", "none")]
-# 14.6 credits a minute
+# 14.6 credits per minute
 DEFINITION = (1, 1000, 2, 3, "ab" * 23, 4, [("os", "linux")], [(("zone", "west"), b"==")])
 NAME = b"a job".ljust(32, b"\0")
 RATE = 146 * CREDIT // 10
 PENDING, META_SCHEDULED, SCHEDULED, RUNNING, CANCELLED, FINISHED, FAILED, OUT_OF_CREDITS, PANICKED = range(9)
 ADMIN = bytes(32)
-UNCHANGED_S = 600  # for which a proposal stands before it is approved by its address alone
+UNCHANGED_S = 600  # age at which a proposal can be approved by its address alone
 
 
 def join(scene: Scene, provider: str) -> None:
@@ -73,7 +73,7 @@ def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
     join(scene, provider)
     deadline = client.w3.eth.get_block("latest")["timestamp"] + 3600
     signature = client.permit(customer, 200 * CREDIT, deadline)
-    client.send(  # anybody may hand it in
+    client.send(  # any account may submit it
         scene.rival,
         client.credit.functions.permit(customer, client.meta_scheduler, 200 * CREDIT, deadline, *signature),
     )

@@ -37,7 +37,7 @@ error BadDefinition();
 error CostAboveLock(uint256 cost, uint256 lock);
 error TooEarly(uint256 notBefore);
 
-/// Which edges the provider may take. One 16-bit mask per source state.
+/// The edges that the provider may take, as one 16-bit mask per source state.
 function providerMayMove(JobStatus from, JobStatus to) pure returns (bool) {
     // bit n set in row s: s -> n is allowed for the provider
     uint256 rows = (_b(JobStatus.SCHEDULED) | _b(JobStatus.FAILED) | _b(JobStatus.PANICKED))

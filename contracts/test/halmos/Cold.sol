@@ -5,7 +5,7 @@ import {Assignment, JobStatus, StatusReport} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
 import {World} from "./World.sol";
 
-/// Cold is final: no call of anybody changes a job that has ended, nor moves a wei for it, however much later.
+/// Cold is final: no call of any account, at any later time, changes an ended job or moves a wei for it.
 contract Cold is World {
     bytes32 private id;
     bytes32 private before;

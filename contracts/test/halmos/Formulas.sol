@@ -5,13 +5,13 @@ import {JobStatus} from "../../src/Types.sol";
 import {Billing} from "../../src/libraries/Billing.sol";
 import {States} from "../../src/libraries/States.sol";
 
-/// What the proofs of whole contracts lean on where they fix a rate: the formulas, for all deposits and all rates.
+/// The formulas for all deposits and all rates. The proofs of whole contracts fix one rate and rely on these.
 contract Formulas {
     function check_never_above_the_lock(uint32 charged, uint128 rate, uint96 locked) external pure {
         assert(Billing.cost(charged, rate, locked) <= locked);
     }
 
-    /// So no more than 32 bits are ever charged.
+    /// So charged minutes always fit in 32 bits.
     function check_no_more_charged_than_billed_or_a_year(uint256 billed, uint128 rate, uint96 locked) external pure {
         uint256 charged = Billing.charged(billed, locked, rate);
         assert(charged <= billed);

@@ -5,8 +5,8 @@ import {JobStatus} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
 import {World} from "./World.sol";
 
-/// Never pays above the lock: however a job ends, its provider, the platform and its customer together get what it
-/// locked, to the wei.
+/// Never pays above the lock. At each kind of end, provider, platform and customer together get the deposit, to the
+/// wei.
 contract Settlement is World {
     uint256 private constant DEPOSIT = 1000 ether;
 

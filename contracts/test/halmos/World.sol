@@ -9,9 +9,9 @@ import {JobDefinition, JobStatus, Label, ProviderHardware, ProviderPrices} from 
 import {Blob} from "../../src/libraries/Blob.sol";
 import {vm} from "../Vm.sol";
 
-/// The real contracts, as halmos runs them: what a check_ function asserts holds for all values of its arguments, or
-/// halmos names some for which it does not. It must find such for the wrong_ ones: they show that it can.
-/// This contract is operator, admin, owner and provider at once, so that no role stands in the way of a proof.
+/// The real contracts in halmos. The assertion of a check_ function holds for all values of its arguments, or halmos
+/// names a counterexample. It must find one for each wrong_ function, which shows that it can.
+/// This contract is operator, admin, owner and provider at once, so that no role prevents a proof.
 abstract contract World {
     Credit internal credit = new Credit();
     ProviderManager internal manager = new ProviderManager();
@@ -20,11 +20,11 @@ abstract contract World {
 
     address internal constant CUSTOMER = address(0x3000);
     uint256 internal constant SUPPLY = 1e30;
-    /// Wei per minute of the job, and the platform's part of that in percent; such that nothing divides evenly.
+    /// Wei per minute of the job, and the platform's cut in percent, chosen so that nothing divides evenly.
     uint256 internal constant RATE = 0.7 ether + 1;
     uint256 internal constant CUT = 33;
 
-    /// Contracts that the grid made: its other half, then blobs.
+    /// Number of contracts that the grid made: RareCalls, then blobs.
     uint256 private made = 1;
 
     function setUp() public virtual {
@@ -41,7 +41,7 @@ abstract contract World {
         credit.approve(address(grid), type(uint256).max);
     }
 
-    /// A new PENDING job, whose customer put this much in.
+    /// A new PENDING job with this deposit.
     function request(uint256 locked) internal returns (bytes32 id) {
         JobDefinition memory asked;
         (asked.ntasks, asked.cpusPerTask, asked.memPerCpu) = (1, 1, 1);
@@ -64,8 +64,8 @@ abstract contract World {
         rare.cancelJob(id);
     }
 
-    /// halmos gives new contracts running numbers for addresses; the grid computes them as the chain does. So the blob
-    /// that was just made gets a second home there.
+    /// halmos numbers the addresses of new contracts; the grid computes them as the chain does. So the newest blob is
+    /// copied to the computed address.
     function keepBlob() private {
         address blob = address(uint160(address(new Mark())) - 1);
         assert(blob.code.length != 0);

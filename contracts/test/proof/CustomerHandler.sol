@@ -7,7 +7,7 @@ import {Ghost} from "./Ghosts.sol";
 import {Player} from "./Player.sol";
 import {Reference} from "./Reference.sol";
 
-/// What customers do with their jobs, and others in their place.
+/// Calls of customers on their jobs, also made by other accounts.
 abstract contract CustomerHandler is Player {
     bytes32 private constant PERMIT =
         keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");
@@ -20,8 +20,8 @@ abstract contract CustomerHandler is Player {
         requested(customers[who % 2], asked, call);
     }
 
-    /// By a signature, which may be too small, forged, or used already by somebody who saw it; then an allowance given
-    /// before counts, if there is one.
+    /// By a signature, which may be too small, forged, or already used by an observer. Then an earlier allowance
+    /// counts, if there is one.
     function requestWithPermit(uint256 who, uint256 amount, uint256 size, uint256 flaw) external {
         JobRequest memory asked = someRequest(amount, size, flaw);
         address caller = customers[who % 2];
@@ -123,7 +123,7 @@ abstract contract CustomerHandler is Player {
         jobs[id].delegateSpending = allowed;
     }
 
-    // ---------------------------------------------------------------- what they ask for, and how it is booked
+    // ---------------------------------------------------------------- requests and their bookings
 
     function someRequest(uint256 amount, uint256 size, uint256 allow) private pure returns (JobRequest memory asked) {
         size = dice(size);
@@ -160,7 +160,7 @@ abstract contract CustomerHandler is Player {
         pushOnce(providerOf[job.provider].toppedUp, id);
     }
 
-    /// A job, as a rule one from `least` to `most`, so that calls meet jobs that they are for.
+    /// A job, usually in a state from `least` to `most`, so that calls meet suitable jobs.
     function pick(uint256 number, JobStatus least, JobStatus most) internal view returns (uint256 id) {
         uint256 count = jobCount();
         id = 1 + number / 16 % count;
@@ -179,7 +179,7 @@ abstract contract CustomerHandler is Player {
         return pick(number, JobStatus.SCHEDULED, JobStatus.RUNNING);
     }
 
-    /// A customer's signature for the contract to take so much, until the end of time.
+    /// A customer's signature that lets the contract take this amount, without deadline.
     function signed(uint256 who, uint256 value) private view returns (Permit memory permit) {
         (permit.value, permit.deadline) = (value, type(uint256).max);
         bytes32 message = keccak256(
@@ -196,7 +196,7 @@ abstract contract CustomerHandler is Player {
         }
     }
 
-    /// Up to a time that is not far away.
+    /// A deadline in the near future.
     function waitUntil(uint256 time) internal {
         uint256 now_ = vm.getBlockTimestamp();
         if (time > now_ && time < now_ + 3 days) vm.warp(time);

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {JobDefinition, JobStatus, ProviderPrices, ProviderRecord} from "../../src/Types.sol";
 
-/// What a job should be.
+/// The expected state of a job.
 struct Ghost {
     JobDefinition sizes; // without texts
     bytes32 asked; // hash of the whole definition and the name
@@ -26,7 +26,7 @@ struct Ghost {
     bytes32 coldHash; // of all that clients read, when it ended
 }
 
-/// What a provider should be.
+/// The expected state of a provider.
 struct GhostProvider {
     bool approved;
     bool waiting;

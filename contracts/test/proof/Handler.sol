@@ -10,18 +10,18 @@ import {JobHandler} from "./JobHandler.sol";
 import {GhostProvider} from "./Ghosts.sol";
 import {Player} from "./Player.sol";
 
-/// All that anybody does: jobs, and beside them providers that come, go and are banned, constants that change, cut that
-/// is withdrawn, clocks that jump in both directions, and, if so wished, gifts to the contract.
+/// All actions of a history: jobs, providers that come, go and are banned, changed constants, withdrawals of the cut,
+/// clocks that jump in both directions, and optional gifts to the contract.
 contract Handler is JobHandler {
     uint256 private constant NODES = 2;
-    /// Times are kept in 32 bits.
+    /// Times have 32 bits.
     uint256 private constant LAST_TIME = type(uint32).max - 100 days;
 
     bool private immutable gifts;
     uint256 private leaps; // jumps by more than 194 days
     uint256 private backwards;
     uint256 private given;
-    // the cut in force, the one of which notice was given, and from when it may be in force; 0 for none
+    // the cut in force, the announced cut, and the first moment of its effect; 0 for none
     uint256 private cutInForce = 20;
     uint256 private cutNoted;
     uint256 private cutNotBefore;
@@ -45,7 +45,7 @@ contract Handler is JobHandler {
 
     // ---------------------------------------------------------------- providers
 
-    /// Proposes prices: mostly sound ones, sometimes none at all, sometimes endless ones.
+    /// Proposes prices: mostly usual ones, sometimes 0, sometimes infinite ones.
     function register(uint256 who, uint256 price) public {
         price = dice(price);
         address caller = providers[who % 2];
@@ -62,7 +62,7 @@ contract Handler is JobHandler {
         (ghost.waiting, ghost.proposed, ghost.proposalHash) = (true, prices, hash);
     }
 
-    /// Mostly what was looked at, sometimes another proposal, sometimes whatever waits.
+    /// Approves mostly the proposal that was read, sometimes another hash, sometimes by address alone.
     function approve(uint256 who, uint256 chance) public {
         address provider = providers[who % 2];
         GhostProvider storage ghost = providerOf[provider];
@@ -81,7 +81,7 @@ contract Handler is JobHandler {
         (ghost.waiting, ghost.approved, ghost.inForce) = (false, true, ghost.proposed);
     }
 
-    /// Like the next two, seldom without coming back soon, so that jobs go on meanwhile.
+    /// Like the next two, rare and soon undone, so that jobs go on.
     function remove(uint256 who, uint256 chance) external {
         address provider = providers[who % 2];
         if (playManager(perhaps(operator, chance), abi.encodeCall(manager.remove, (provider)))) {
@@ -106,7 +106,7 @@ contract Handler is JobHandler {
         if (passed) providerOf[provider].banned = false;
     }
 
-    /// Anybody may ask the market to look at a provider again; it sees what it has been told before.
+    /// Any account may trigger a copy of a provider's standing, which changes nothing.
     function look(uint256 who, uint256 chance) external {
         playGrid(perhaps(nobody, chance), abi.encodeCall(rare.noteStanding, (providers[who % 2])));
     }
@@ -135,7 +135,7 @@ contract Handler is JobHandler {
         }
     }
 
-    /// By anybody, once the notice period is over.
+    /// By any account after the notice period.
     function applyCut(uint256 who, uint256 wait) external {
         uint256 now_ = vm.getBlockTimestamp();
         if (cutNotBefore > now_ && wait % 3 != 0) vm.warp(cutNotBefore - wait / 4 % 2);
@@ -163,7 +163,7 @@ contract Handler is JobHandler {
 
     // ---------------------------------------------------------------- the world
 
-    /// Some minutes; now and then months and years; now and then back.
+    /// Some minutes; sometimes months and years; sometimes back.
     function pass(uint256 time, uint256 kind) external {
         uint256 time_ = vm.getBlockTimestamp();
         (time, kind) = (dice(time), dice(kind));
@@ -181,7 +181,7 @@ contract Handler is JobHandler {
         vm.roll(block.number + 1);
     }
 
-    /// Credits that nobody asked for.
+    /// Credits that were not requested.
     function give(uint256 amount) external {
         if (!gifts) return;
         amount %= 1000 ether;
@@ -192,10 +192,10 @@ contract Handler is JobHandler {
         gained[customers[1]] -= int256(amount);
     }
 
-    // ---------------------------------------------------------------- what was reached
+    // ---------------------------------------------------------------- coverage of the history
 
-    /// What was reached so far, as JSON: for each selector, [passed, refused]; for each state, how many jobs ended in it;
-    /// and how often the rest happened.
+    /// Counters so far, as JSON: [passed, refused] per selector, number of ended jobs per state, and counts of other
+    /// actions.
     function reach() external view returns (string memory line) {
         for (uint256 i; i < functions.length; ++i) {
             uint256[2] memory counts = reached[functions[i]];
@@ -213,7 +213,7 @@ contract Handler is JobHandler {
         return string.concat('"', what, '":[', vm.toString(count), "]");
     }
 
-    /// Whether everything passed, was refused and ended, that can; else the first thing that did not.
+    /// The first function or state that a history must reach and did not; empty if it reached all.
     function missed() external view returns (string memory) {
         for (uint256 i; i < functions.length; ++i) {
             uint256[2] memory counts = reached[functions[i]];

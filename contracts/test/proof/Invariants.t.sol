@@ -6,8 +6,8 @@ import {Grid} from "../Grid.sol";
 import {vm} from "../Vm.sol";
 import {Handler} from "./Handler.sol";
 
-/// What holds after any history of calls; in words in contracts/README.md. Much of it is checked by the handler at the
-/// very call: who moved a job, how its lock was divided, what a report billed. Here: what holds between calls.
+/// The invariants after any history of calls; contracts/README.md describes them. The handler checks much at each call:
+/// callers of moves, division of locks, billed minutes. This contract checks the invariants between calls.
 abstract contract Invariants is Grid {
     uint256 private constant ENDOWMENT = 1_000_000 ether;
 
@@ -36,7 +36,7 @@ abstract contract Invariants is Grid {
         checkAll();
     }
 
-    /// Notes at the end of each random history what it reached, for whoever adds it up.
+    /// Writes the counters of each random history to a file, for test_proof.py.
     function afterInvariant() external {
         string memory notes = vm.envOr("DEEPGRID_REACH", string(""));
         if (bytes(notes).length != 0) vm.writeLine(notes, handler.reach());
@@ -56,7 +56,7 @@ abstract contract Invariants is Grid {
         vm.assertEq(held + credit.balanceOf(customer), credit.totalSupply(), "no wei is lost");
     }
 
-    /// The account holds what it began with and what the model says it got since.
+    /// The account holds its initial balance plus what it got since, as the model says.
     function checkGained(address who, uint256 before) private view returns (uint256 held) {
         held = credit.balanceOf(who);
         vm.assertEq(int256(held), int256(before) + handler.gained(who), "an account's balance");
@@ -64,7 +64,7 @@ abstract contract Invariants is Grid {
 }
 
 contract InvariantsTest is Invariants {
-    /// A long history without chance, so that a change that makes something unreachable is seen at once.
+    /// A long deterministic history, so that a change that makes something unreachable is found at once.
     function test_a_long_history_reaches_every_function_and_every_cold_state() external {
         bytes4[30] memory all = moves();
         for (uint256 i; i < 2500; ++i) {
@@ -126,7 +126,7 @@ contract InvariantsTest is Invariants {
     }
 }
 
-/// The same while somebody gives the contract credits that nobody asked for.
+/// The same, with gifts of credits to the contract.
 contract GiftsInvariantsTest is Invariants {
     function gifts() internal pure override returns (bool) {
         return true;

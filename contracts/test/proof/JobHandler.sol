@@ -7,7 +7,7 @@ import {vm} from "../Vm.sol";
 import {CustomerHandler} from "./CustomerHandler.sol";
 import {Ghost, GhostProvider} from "./Ghosts.sol";
 
-/// What the meta-scheduler and the providers do with jobs, in any order and number.
+/// Calls of the meta-scheduler and the providers on jobs, in any order and number.
 abstract contract JobHandler is CustomerHandler {
     // ---------------------------------------------------------------- meta-scheduler
 
@@ -111,7 +111,7 @@ abstract contract JobHandler is CustomerHandler {
         playGrid(providers[who % 2], call);
     }
 
-    /// One step on the usual way of a job, so that many jobs come far.
+    /// One step of a usual job, so that many jobs progress.
     function advance(uint256 number, uint256 end, uint256 ran) public {
         uint256 id = pickHot(number);
         Ghost storage job = jobs[id];
@@ -122,14 +122,14 @@ abstract contract JobHandler is CustomerHandler {
         report(number, 1 + end % 5, ran, 1);
     }
 
-    /// Up to five such steps, so that some jobs come to their end.
+    /// Up to five such steps, so that some jobs end.
     function carry(uint256 number, uint256 end, uint256 ran) external {
         for (uint256 i; i < 1 + dice(end) % 5; ++i) {
             advance(number, end, ran);
         }
     }
 
-    // ---------------------------------------------------------------- what they report, and how it is booked
+    // ---------------------------------------------------------------- reports and their bookings
 
     function someReport(uint256 id, uint256 status, uint256 ran) private pure returns (StatusReport memory) {
         JobStatus next = JobStatus(status % 32 == 31 ? status / 32 % 9 : uint256(JobStatus.RUNNING) + status % 6);
@@ -141,7 +141,7 @@ abstract contract JobHandler is CustomerHandler {
             );
     }
 
-    /// A panic that a provider reported after its claim is counted.
+    /// Counts a panic that a provider reported after its claim.
     function bookPanic(uint256 id, bool wasHot) private {
         if (id >= jobs.length || !wasHot) return;
         Ghost storage job = jobs[id];

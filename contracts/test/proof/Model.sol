@@ -10,7 +10,7 @@ import {vm} from "../Vm.sol";
 import {Ghost, GhostProvider} from "./Ghosts.sol";
 import {Reference} from "./Reference.sol";
 
-/// The grid kept a second time, as plainly as possible, and the comparison of both.
+/// A second, plain model of the grid, and the comparison of both.
 abstract contract Model {
     Credit internal immutable credit;
     MetaScheduler internal immutable grid;
@@ -20,7 +20,7 @@ abstract contract Model {
     Ghost[] internal jobs; // number 0 is no job
     mapping(address => GhostProvider) internal providerOf;
     mapping(address => bytes32[]) private idsOf; // in the order of the requests
-    /// Wei that an account got since the start, less what it gave.
+    /// Wei that an account got since the start, minus what it paid.
     mapping(address => int256) public gained;
     uint256 public cutHeld;
     uint256 public donated;
@@ -37,7 +37,7 @@ abstract contract Model {
         return jobs.length - 1;
     }
 
-    // ---------------------------------------------------------------- what moves
+    // ---------------------------------------------------------------- moves
 
     function created(address customer, JobRequest memory asked) internal {
         Ghost storage job = jobs.push();
@@ -56,7 +56,7 @@ abstract contract Model {
         gained[payer] -= int256(amount);
     }
 
-    /// An edge that the contract reported, moved by `caller`, who named `wanted` (a provider) and `minutesRan`.
+    /// Books an edge that the contract emitted, with the call's arguments `wanted` (a provider) and `minutesRan`.
     function moved(uint256 id, JobStatus to, address caller, address wanted, uint256 minutesRan) internal {
         Ghost storage job = jobs[id];
         checkMover(job, to, caller);
@@ -92,7 +92,7 @@ abstract contract Model {
         to.claimable.push(id);
     }
 
-    /// Out of all lists of its provider.
+    /// Removes the job from all lists of its provider.
     function left(Ghost storage job, uint256 id) private {
         if (job.provider == address(0)) return;
         GhostProvider storage from = providerOf[job.provider];
@@ -107,7 +107,7 @@ abstract contract Model {
         (job.provider, job.rate, job.cut, job.assignedAt, job.claimedAt) = (address(0), 0, 0, 0, 0);
     }
 
-    /// A settlement that the contract reported: the bill is the reference's, and all that was locked is divided.
+    /// Checks a settlement that the contract emitted: the bill equals the reference, and the whole lock is divided.
     function settled(uint256 id, uint256 billed, uint256 paid, uint256 cut, uint256 refunded) internal {
         Ghost storage job = jobs[id];
         vm.assertTrue(job.status > JobStatus.RUNNING, "settled at a cold state");
@@ -123,7 +123,7 @@ abstract contract Model {
         job.coldHash = hashOf(id);
     }
 
-    /// Minutes that a report bills, from the documented formula.
+    /// Billed minutes of a report, from the documented formula.
     function billable(Ghost storage job, uint256 reported) internal view returns (uint256 billed) {
         if (job.before != JobStatus.RUNNING || job.status == JobStatus.PANICKED) return 0;
         uint256 until = vm.getBlockTimestamp();
@@ -138,7 +138,7 @@ abstract contract Model {
         return billed < fee ? fee : billed;
     }
 
-    /// From when the contract may take the job from its provider for this caller; nobody else may.
+    /// First moment at which this caller may time the job out. Only valid for a caller that may do it at all.
     function dueFor(uint256 id, address caller) internal view returns (uint256 due) {
         Ghost storage job = jobs[id];
         uint256 timeout = uint256(grid.claimJobTimeout()) * 60;
@@ -160,9 +160,9 @@ abstract contract Model {
         vm.assertTrue(who & Reference.movers(job.status, to) != 0, "only the named role moves an edge");
     }
 
-    // ---------------------------------------------------------------- what is compared
+    // ---------------------------------------------------------------- comparison
 
-    /// The job reads as the model has it; a cold one exactly as on the day of its end.
+    /// The job equals the model; a cold one is unchanged since its end.
     function checkJob(uint256 id) public view {
         Ghost storage ghost = jobs[id];
         if (ghost.coldHash != 0) return vm.assertEq(hashOf(id), ghost.coldHash, "no cold state changes");
@@ -182,7 +182,7 @@ abstract contract Model {
         checkTerms(ghost, rare.jobTerms(bytes32(id)));
     }
 
-    /// What the settled job reads.
+    /// The expected values of a settled job.
     function checkEnd(uint256 id) internal view {
         Ghost storage ghost = jobs[id];
         Job memory job = rare.get(bytes32(id));
@@ -204,7 +204,7 @@ abstract contract Model {
         vm.assertEq(terms.limitMinutes, limit, "limit");
     }
 
-    /// A provider's queues, pages and record are the model's.
+    /// A provider's queues, pages and record equal the model's.
     function checkProvider(address provider) public view {
         GhostProvider storage ghost = providerOf[provider];
         vm.assertTrue(manager.isValidForScheduling(provider) == (ghost.approved && !ghost.banned), "in force");
@@ -238,7 +238,7 @@ abstract contract Model {
         }
     }
 
-    /// The balance covers locks and cut; with equality, but for what was given without being asked for.
+    /// The balance equals locks plus cut, plus gifts.
     function checkBalance() public view {
         uint256 locks;
         for (uint256 id = 1; id < jobs.length; ++id) {
@@ -253,7 +253,7 @@ abstract contract Model {
         return keccak256(abi.encode(rare.get(bytes32(id)), rare.jobTerms(bytes32(id))));
     }
 
-    /// Takes a number out of a list, keeping the order; says where it was.
+    /// Removes a number from a list and keeps the order. Returns its index.
     function pop(uint256[] storage list, uint256 id) internal returns (uint256 place) {
         place = type(uint256).max;
         for (uint256 i; i < list.length; ++i) {

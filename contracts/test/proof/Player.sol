@@ -18,8 +18,8 @@ import {Ghost} from "./Ghosts.sol";
 import {Model} from "./Model.sol";
 import {Reference} from "./Reference.sol";
 
-/// Makes calls as anybody, and books on the model what the contracts say of them in their events. A refusal is part of
-/// the play, as long as it is one of the grid's errors: nothing may overflow, divide by zero or run out of an array.
+/// Makes calls as any account, and books the emitted events on the model. A refusal is fine if it is one of the grid's
+/// errors: nothing may overflow, divide by zero or leave an array.
 abstract contract Player is Model {
     bytes4 private constant PANIC = bytes4(keccak256("Panic(uint256)"));
 
@@ -28,18 +28,18 @@ abstract contract Player is Model {
     address[2] internal customers;
     uint256[2] internal customerKeys;
     address[2] internal providers;
-    /// Those who have no part in it.
+    /// Accounts without a role.
     address internal nobody = address(0x0bad);
 
-    // what the call under way names, for the events that do not
+    // arguments of the current call, which its events lack
     address private wanted;
     uint256 private minutesRan;
     bool private isReport;
 
-    /// How often each function passed and was refused.
+    /// Number of passed and refused calls per function.
     mapping(bytes4 => uint256[2]) internal reached;
     bytes4[] internal functions;
-    /// How many jobs ended in each state.
+    /// Number of ended jobs per state.
     uint256[9] internal ended;
     uint256 internal skipped;
 
@@ -55,12 +55,12 @@ abstract contract Player is Model {
         customers = [vm.addr(customerKeys_[0]), vm.addr(customerKeys_[1])];
     }
 
-    /// Evenly spread, which the numbers that a fuzzer likes are not.
+    /// Spreads the fuzzer's numbers evenly.
     function dice(uint256 seed) internal pure returns (uint256) {
         return uint256(keccak256(abi.encode(seed)));
     }
 
-    /// The caller who should, or, once in eight times, anybody. Address 0 is nobody's and calls nothing.
+    /// The proper caller, or in one of eight cases any account. Address 0 makes no calls.
     function perhaps(address rightful, uint256 chance) internal view returns (address) {
         if (rightful == address(0)) return providers[chance % 2];
         if (chance % 8 != 0) return rightful;
@@ -76,7 +76,7 @@ abstract contract Player is Model {
         (minutesRan, isReport) = (minutes_, true);
     }
 
-    /// Makes the call; afterwards the model knows all that it did.
+    /// Makes the call and books all its effects on the model.
     function play(address caller, address target, bytes memory call)
         internal
         returns (bool passed, bytes memory answer)

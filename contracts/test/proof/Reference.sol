@@ -3,22 +3,22 @@ pragma solidity 0.8.37;
 
 import {JobDefinition, JobStatus, ProviderPrices} from "../../src/Types.sol";
 
-/// The rules of docs/explanation/contracts.md once more, as plainly as they can be written, without a line of the contracts:
-/// who may move which edge, and what a job costs.
+/// The rules of docs/explanation/contracts.md a second time, as plainly as possible and without code of the contracts: permissions
+/// of edges, and costs of jobs.
 library Reference {
-    // Who may move an edge.
+    // Callers that may move an edge.
     uint256 internal constant CUSTOMER = 1;
     uint256 internal constant PROVIDER = 2;
     uint256 internal constant ROLE = 4;
     uint256 internal constant ANYONE = 8; // once its time for the claim is over
 
     uint256 internal constant YEAR_MINUTES = 525_600;
-    /// Delays are kept in 24 bits.
+    /// Delays have 24 bits.
     uint256 internal constant LONGEST_DELAY = 2 ** 24 - 1;
-    /// From this price on a provider is beyond all deposits.
+    /// From this price on, no deposit is enough for a provider.
     uint256 internal constant ENDLESS_PRICE = 2 ** 80 - 1;
 
-    /// Sum of those who may move a job so; 0 where there is no such edge.
+    /// Sum of the callers that may move a job along this edge; 0 if there is no such edge.
     function movers(JobStatus from, JobStatus to) internal pure returns (uint256) {
         if (from == JobStatus.PENDING) {
             if (to == JobStatus.META_SCHEDULED || to == JobStatus.PANICKED) return ROLE;
@@ -40,7 +40,7 @@ library Reference {
         return to == JobStatus.PANICKED ? PROVIDER | ROLE | CUSTOMER : PROVIDER;
     }
 
-    /// Wei per minute; the highest number when a price that counts is endless.
+    /// Wei per minute; the highest number if a used price is infinite.
     function rate(JobDefinition memory job, ProviderPrices memory prices) internal pure returns (uint256) {
         uint256 cpus = uint256(job.ntasks) * job.cpusPerTask;
         uint256 mem = cpus * job.memPerCpu;
@@ -55,7 +55,7 @@ library Reference {
         return quantity != 0 && price >= ENDLESS_PRICE;
     }
 
-    /// Whether nodes with these sums hold the job.
+    /// Whether nodes with these sums can hold the job.
     function fits(JobDefinition memory job, uint256 gpus, uint256 cpus, uint256 mem) internal pure returns (bool) {
         uint256 wanted = uint256(job.ntasks) * job.cpusPerTask;
         return job.gpus <= gpus && wanted <= cpus && wanted * job.memPerCpu <= mem;
@@ -67,13 +67,13 @@ library Reference {
         return locked / rate_ > YEAR_MINUTES ? YEAR_MINUTES : locked / rate_;
     }
 
-    /// Minutes of which a part has passed, at least one.
+    /// Started minutes, at least one.
     function startedMinutes(uint256 start, uint256 end) internal pure returns (uint256 count) {
         count = 1;
         if (end > start) count = (end - start) / 60 + ((end - start) % 60 == 0 ? 0 : 1);
     }
 
-    /// What so many minutes cost, in wei; of a job that bought a year, at most a year and a minute counts.
+    /// Cost of these minutes in wei. For a job that bought a year, at most a year and a minute count.
     function cost(uint256 minutesBilled, uint256 locked, uint256 rate_) internal pure returns (uint256) {
         uint256 most = limit(locked, rate_) + 1;
         uint256 full = (minutesBilled < most ? minutesBilled : most) * rate_;

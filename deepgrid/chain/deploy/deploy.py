@@ -199,11 +199,11 @@ class _Deploying:
         """Wait until all transactions of an earlier run are mined: before that, their effects cannot be read."""
         wait_s = self._settings.in_flight_wait_s
         deadline = asyncio.get_running_loop().time() + wait_s
-        told = False
+        reported = False
         while await self._number("latest") < await self._number("pending"):
-            if not told:
+            if not reported:
                 self._tell(f"Waiting for an earlier transaction of {self._sender.address} to be mined")
-                told = True
+                reported = True
             if asyncio.get_running_loop().time() > deadline:
                 raise ChainError(
                     f"A transaction of {self._sender.address} was not mined within {wait_s:.0f} s.",

@@ -169,7 +169,7 @@ class Follower:
         count = await self._chain.job_count(head.number)
         self._forget([job_id for job_id in wanted if job_id > count])
         jobs = await self._chain.jobs([job_id for job_id in wanted if job_id <= count], head.number)
-        changed = [job for job in jobs if self._told(job.id) != job]
+        changed = [job for job in jobs if self._last_report(job.id) != job]
         self._index.put(jobs, head.number)
         for job in changed:
             self._remember(job)
@@ -192,17 +192,17 @@ class Follower:
             news += [job for job in jobs if job.status.hot or job.id in watched]
             self._index.put((job for job in jobs if job.id not in watched), head.number)
         self._index.put(news, head.number)
-        changed = [job for job in news if self._told(job.id) != job]
+        changed = [job for job in news if self._last_report(job.id) != job]
         for job in changed:
             self._remember(job)
         return changed
 
-    def _told(self, job_id: int) -> Job | None:
+    def _last_report(self, job_id: int) -> Job | None:
         """The job as it was last reported."""
         return self._known.get(job_id) or self._ended.get(job_id)
 
     def _remember(self, job: Job) -> None:
-        self._forget_told(job.id)
+        self._forget_report(job.id)
         (self._known if job.status.hot else self._ended)[job.id] = job
         if len(self._ended) > ENDS_KEPT:
             del self._ended[next(iter(self._ended))]
@@ -211,8 +211,8 @@ class Follower:
         """Forget jobs that a reorganisation removed."""
         self._index.drop(job_ids)
         for job_id in job_ids:
-            self._forget_told(job_id)
+            self._forget_report(job_id)
 
-    def _forget_told(self, job_id: int) -> None:
+    def _forget_report(self, job_id: int) -> None:
         self._known.pop(job_id, None)
         self._ended.pop(job_id, None)

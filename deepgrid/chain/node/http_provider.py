@@ -44,16 +44,16 @@ class HttpProvider(AsyncJSONBaseProvider):
         )
 
     async def make_request(self, method: str, params: Any) -> RPCResponse:
-        return (await self._told([(method, params)]))[0]
+        return (await self._reported([(method, params)]))[0]
 
     async def make_batch_request(self, requests: Sequence[Request]) -> list[RPCResponse]:
         parts = [requests[start : start + LARGEST_BATCH] for start in range(0, len(requests), LARGEST_BATCH)]
-        return [answer for part in parts for answer in await self._told(part)]
+        return [answer for part in parts for answer in await self._reported(part)]
 
     async def disconnect(self) -> None:
         await self._session.close()
 
-    async def _told(self, requests: Sequence[Request]) -> list[RPCResponse]:
+    async def _reported(self, requests: Sequence[Request]) -> list[RPCResponse]:
         try:
             answers = await self._exchange(requests)
         except ChainError as error:

@@ -8,7 +8,7 @@ from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices
 from deepgrid.lifecycle.states import JobStatus
 
-NOBODY = "0x" + 40 * "0"
+ZERO_ADDRESS = "0x" + 40 * "0"
 LONGEST_NAME_BYTES = 32
 MOST_LABELS = 64  # of one job on chain, required labels and conditions together
 
@@ -91,7 +91,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
         id=int.from_bytes(raw["jobId"], "big"),
         status=JobStatus(raw["status"]),
         customer=raw["customerAddr"],
-        provider=_somebody(raw["providerAddr"]),
+        provider=_address_or_none(raw["providerAddr"]),
         definition=definition_of(raw["definition"]),
         name=raw["jobName"].rstrip(b"\0").decode(errors="replace"),
         locked_wei=cost["maxCost"],
@@ -107,7 +107,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
         rate_wei_per_minute=terms["ratePerMinute"],
         cut_percent=terms["cutPercent"],
         granted_minutes=terms["limitMinutes"],
-        last_refuser=_somebody(terms["lastRefuser"]),
+        last_refuser=_address_or_none(terms["lastRefuser"]),
         delegate_spending=cost["delegateSpendingAuthority"],
         last_error=raw["lastError"],
         exit_status=raw["exitCode"],
@@ -143,5 +143,5 @@ def prices_of(raw: dict[str, int]) -> Prices:
     return Prices(raw["gpuPricePerMin"], raw["cpuPricePerMin"], raw["memPricePerMin"])
 
 
-def _somebody(address: str) -> str | None:
-    return None if address == NOBODY else address
+def _address_or_none(address: str) -> str | None:
+    return None if address == ZERO_ADDRESS else address
