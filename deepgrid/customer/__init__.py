@@ -1,1 +1,1 @@
-"""What a customer does on the grid: one session, and the steps of a submission."""
+"""The customer's side of the grid: orders (`order`), and sessions with the steps of a submission (`session`)."""
