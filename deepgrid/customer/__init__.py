@@ -1,1 +1,1 @@
-"""The steps of a customer: a session, and the steps of a submission."""
+"""The customer's side of the grid: orders (`order`), and sessions with the steps of a submission (`session`)."""

@@ -25,15 +25,15 @@ from deepgrid.lifecycle.states import EDGES, JobStatus
 from tests.lifecycle.support import CLAIMED, NOW, QUEUED, RUNNING, R, S, ended, seen
 
 CASES = {
-    "nothing is concluded from silence": (seen(S, UNKNOWN), Wait(Awaited.SLURM)),
-    "nor while running": (seen(R, UNKNOWN), Wait(Awaited.SLURM)),
+    "silence of Slurm means waiting": (seen(S, UNKNOWN), Wait(Awaited.SLURM)),
+    "silence while running means waiting": (seen(R, UNKNOWN), Wait(Awaited.SLURM)),
     "a fresh claim is submitted": (seen(S, ABSENT), Submit()),
     "less than a minute bought fails": (
         seen(S, ABSENT, granted_minutes=0),
         Settle(JobStatus.FAILED, 0, error="the locked credits buy less than a minute here", tombstone=True),
     ),
     "queued waits": (seen(S, QUEUED), Wait(Awaited.START)),
-    "a queue that it never leaves is no place to wait": (
+    "a reason that keeps the job queued forever is refused": (
         seen(S, replace(QUEUED, reason="PartitionTimeLimit")),
         Refuse("the cluster's partition does not allow jobs of that length"),
     ),
@@ -45,16 +45,19 @@ CASES = {
         seen(R, replace(ended("CANCELLED"), started_at=None), has_cancel_request=True),
         Settle(JobStatus.CANCELLED, 0, tombstone=True),
     ),
-    "also in the queue": (seen(S, QUEUED, granted_minutes=12), ExtendLimit(12)),
-    "once": (seen(R, RUNNING, granted_minutes=12, limit_minutes=12), Wait(Awaited.END)),
-    "not when Slurm has refused": (seen(R, RUNNING, granted_minutes=12, limit_is_final=True), Wait(Awaited.END)),
-    "not when it is to be cancelled": (
+    "a top-up extends in the queue": (seen(S, QUEUED, granted_minutes=12), ExtendLimit(12)),
+    "a limit is extended once": (seen(R, RUNNING, granted_minutes=12, limit_minutes=12), Wait(Awaited.END)),
+    "a refused extension is not repeated": (
+        seen(R, RUNNING, granted_minutes=12, limit_is_final=True),
+        Wait(Awaited.END),
+    ),
+    "a job with a cancel request is not extended": (
         seen(R, RUNNING, granted_minutes=12, has_cancel_request=True),
         CancelAtSlurm("the customer cancelled the job"),
     ),
     "RUNNING is reported first": (seen(S, RUNNING, granted_minutes=12), ReportRunning(2)),
-    "a limit that nobody knows is set": (seen(R, replace(RUNNING, limit_minutes=None)), ExtendLimit(10)),
-    "more than the credits buy is left alone": (seen(R, replace(RUNNING, limit_minutes=20)), Wait(Awaited.END)),
+    "an unknown limit is set": (seen(R, replace(RUNNING, limit_minutes=None)), ExtendLimit(10)),
+    "a limit above the granted minutes stays": (seen(R, replace(RUNNING, limit_minutes=20)), Wait(Awaited.END)),
     "finished": (seen(R, ended("COMPLETED")), Settle(JobStatus.FINISHED, 2)),
     "exit 3": (seen(R, ended("FAILED", exit_status=768)), Settle(JobStatus.FAILED, 2, 768)),
     "time limit": (seen(R, ended("TIMEOUT", 700)), Settle(JobStatus.OUT_OF_CREDITS, 10)),
@@ -100,7 +103,7 @@ CASES = {
         seen(R, ended("OUT_OF_MEMORY", exit_status=9)),
         Settle(JobStatus.FAILED, 2, 9, "the job needed more memory than it asked for"),
     ),
-    "a state nobody knows is waited on": (seen(R, ended("SPLENDID")), Wait(Awaited.END)),
+    "an unknown state means waiting": (seen(R, ended("SPLENDID")), Wait(Awaited.END)),
     "ended before RUNNING was reported": (seen(S, ended("COMPLETED", 30)), ReportRunning(1)),
     "cancelled while running": (
         seen(R, RUNNING, has_cancel_request=True),
@@ -126,11 +129,11 @@ CASES = {
         seen(S, ABSENT, has_cancel_request=True),
         Settle(JobStatus.CANCELLED, 0, tombstone=True),
     ),
-    "cancelled when it was to run, and barred before it could": (
+    "cancelled on chain while running, and barred before it started": (
         seen(R, replace(ABSENT, stopped=True), has_cancel_request=True),
         Settle(JobStatus.CANCELLED, 0, tombstone=True),
     ),
-    "barred, and nobody asked": (seen(R, replace(ABSENT, stopped=True), absent_s=1.0), Wait(Awaited.TRACE)),
+    "barred without a cancel request": (seen(R, replace(ABSENT, stopped=True), absent_s=1.0), Wait(Awaited.TRACE)),
     "cancelled, and lost by its cluster": (
         seen(R, ABSENT, has_cancel_request=True, absent_s=1.0),
         Wait(Awaited.TRACE),

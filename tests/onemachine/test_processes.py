@@ -86,7 +86,7 @@ def test_children_of_a_killed_process_are_ended_before_it_starts_again(table: Pr
 
 
 def test_a_reused_process_id_is_neither_ours_nor_stopped(table: ProcessTable) -> None:
-    """After a reboot a record can name somebody else's process, and somebody else's group."""
+    """After a reboot, a record can have the id of another process and its group."""
     stranger = subprocess.Popen(SLEEPER, start_new_session=True)
     try:
         record = {"pid": stranger.pid, "born": 1, "stop_signal": int(signal.SIGTERM), "stop_within_s": 1.0}

@@ -112,4 +112,4 @@ def test_a_plan_never_spends_more_than_the_purse(
         if isinstance(one, Unpaid):
             purse = purses[one.job.customer]
             left = min(purse.allowance_wei, purse.balance_wei) - spent[one.job.customer]
-            assert slice_minutes * one.job.rate_wei_per_minute > left  # nobody waits who could be paid
+            assert slice_minutes * one.job.rate_wei_per_minute > left  # every job that can be paid gets a slice
