@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from blocks.block_schema import GridBlock
 from blocks.grid import Grid, Wallet
-from blocks.schema import GridBlock
 from blocks.services import Services
 from deepgrid.customer.session import CustomerSettings
 

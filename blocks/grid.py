@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from blocks.schema import GridBlock
+from blocks.block_schema import GridBlock
 from deepgrid.chain.book import AddressBook
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from blocks.block_schema import GridBlock
 from blocks.grid import Grid, Wallet
-from blocks.schema import GridBlock
 from blocks.services import Services
 from deepgrid.operator.session import OperatorSettings
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from blocks.schema import GridBlock
+from blocks.block_schema import GridBlock
 from deepgrid.errors import ConfigurationError
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts

@@ -31,7 +31,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import AwaitingRetry, Cancelled, Crashed
 
-from runtime.runs import schedule, some_at_once
+from runtime.flow_runs import schedule, some_at_once
 
 RESUMED = ("run_job",)  # flows whose runs continue from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)

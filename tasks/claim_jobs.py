@@ -12,8 +12,8 @@ from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.session import ProviderSession
 from runtime.bulk_runs import NewRun, find_or_begin_runs
+from runtime.flow_runs import call_worker, schedule
 from runtime.retry_policy import side_effect
-from runtime.runs import call_worker, schedule
 
 
 @side_effect("check Slurm on {session.settings.cluster}")

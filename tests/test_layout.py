@@ -51,6 +51,8 @@ SAME_NAME: dict[str, str] = {
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
     "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",
+    "cleanup": "what ended claims leave, on a cluster and in the services' store",
+    "steps": "the steps of a workflow file, and those of a carrier",
     "storage": "the volumes of a script, and their measurement",
     "zombies": RULE,
 }

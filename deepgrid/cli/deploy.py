@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from deepgrid.chain.book import AddressBook, book_path
+from deepgrid.chain.deploy.access_roles import Roles
 from deepgrid.chain.deploy.deploy import deploy_to_book
-from deepgrid.chain.deploy.roles import Roles
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from deepgrid.workflow import Definition, EnvVar, Step
 from deepgrid.workflow.faults import faults_of
 from deepgrid.workflow.models import JobResources, Module, ModuleInput, StepUse
-from deepgrid.workflow.nodes import Path
+from deepgrid.workflow.yaml_nodes import Path
 
 Fault = tuple[Path, str]  # place below `use`, and sentence
 

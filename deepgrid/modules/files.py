@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.repositories import Repositories, Unavailable
+from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Folder, Source
 
 __all__ = ["FoundFile", "ModuleFiles", "Unavailable", "default_cache"]

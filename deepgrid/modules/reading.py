@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ValidationError
 
-from deepgrid.modules.limits import ModuleLimits
+from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.template import TemplateFault, fill_in
-from deepgrid.workflow import nodes
+from deepgrid.workflow import yaml_nodes
 from deepgrid.workflow.base import Model
 from deepgrid.workflow.faults import all_faults
 from deepgrid.workflow.fields import EMPTY_LIST
@@ -39,7 +39,7 @@ class ReadModule:
     """A module, and the places of its parts in its file."""
 
     module: Module
-    document: nodes.Document
+    document: yaml_nodes.Document
 
 
 class _Inputs(Model):
@@ -86,10 +86,10 @@ def read_module(
 
 def _parsed(
     model: type[M], text: str, line_of: Callable[[int], int], rule: Rule | None = None
-) -> tuple[M, nodes.Document]:
+) -> tuple[M, yaml_nodes.Document]:
     try:
-        document = nodes.read(text).moved(line_of)
-    except nodes.Unreadable as error:
+        document = yaml_nodes.read(text).moved(line_of)
+    except yaml_nodes.Unreadable as error:
         raise ModuleFaults([(line_of(error.line), error.column, error.problem)]) from None
     try:
         return model.model_validate(document.value, by_alias=True, by_name=False), document

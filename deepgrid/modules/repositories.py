@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from deepgrid.modules.children import OutOfTime, run
-from deepgrid.modules.limits import ModuleLimits
+from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")

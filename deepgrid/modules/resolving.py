@@ -18,18 +18,18 @@ from pydantic import ValidationError
 from deepgrid.errors import InputError
 from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, values_for
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
-from deepgrid.modules.limits import ModuleLimits
 from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
+from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Folder, Source, parse_source
-from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, nodes
+from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, yaml_nodes
 from deepgrid.workflow import load as load_file
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.faults import MOST_SHOWN, all_faults, dotted
 from deepgrid.workflow.loading import fault_lines
 from deepgrid.workflow.models import Module, StepModule, StepUse
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.rules import faults_in_steps, level
 from deepgrid.workflow.walk import steps_in
+from deepgrid.workflow.yaml_nodes import Path
 
 DEFAULT_LIMITS = ModuleLimits()
 
@@ -70,7 +70,7 @@ class _File:
     """A file with steps: its name, the base of relative sources, its caller, and its nesting levels."""
 
     name: str
-    document: nodes.Document
+    document: yaml_nodes.Document
     at: Source
     used: str = ""
     levels: int = 0
@@ -126,7 +126,9 @@ class _Resolution:
         if found is None:
             return None
         used = f" (used by {file.place(place)}{file.used})"
-        inside = _File(found.name, nodes.Document(), found.source, used, file.levels + level(place), file.modules + 1)
+        inside = _File(
+            found.name, yaml_nodes.Document(), found.source, used, file.levels + level(place), file.modules + 1
+        )
         try:
             declared = declared_inputs(found.text)
             wrong = list(faults_of_arguments(use, declared))

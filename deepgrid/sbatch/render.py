@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import jinja2
 
 from deepgrid.sbatch.blocks import blocks_of
-from deepgrid.sbatch.commands import command_variables, srun_options, task
 from deepgrid.sbatch.containers import Containers, Folders, Images, place_of
 from deepgrid.sbatch.network import hubs, interface_secrets, memberships, uses_networks
 from deepgrid.sbatch.quoting import Quoted, only_quoted, quote
+from deepgrid.sbatch.step_commands import command_variables, srun_options, task
 from deepgrid.sbatch.storage import StoragePaths
 from deepgrid.workflow.models import SHELL_NAMES, Definition, EnvVar, HTTPData, S3Data, StepFor
 

@@ -29,8 +29,8 @@ from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.database import Database
-from deepgrid.services.protocol import Domain
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.request_signing import Domain
 from deepgrid.services.vault import Vault
 
 logger = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect
 from deepgrid.services import messages
 from deepgrid.services.context import Context, Services
 from deepgrid.services.database import UsedNonce
-from deepgrid.services.protocol import BadRequestSignature, Verified, require_form, verify
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.request_signing import BadRequestSignature, Verified, require_form, verify
 
 
 @dataclass(frozen=True, slots=True)

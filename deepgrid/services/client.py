@@ -27,7 +27,7 @@ from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages
 from deepgrid.services.answers import Answer, asked_pause_s, checked, error_of, nonsense, opened, parsed, refusal_of
 from deepgrid.services.messages import Message, Notice, Release
-from deepgrid.services.protocol import Domain, sign
+from deepgrid.services.request_signing import Domain, sign
 from deepgrid.workflow import Definition, canonical, hash_definition
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]

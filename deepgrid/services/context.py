@@ -15,8 +15,8 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
-from deepgrid.services.protocol import Domain
 from deepgrid.services.refusal import Refusal
+from deepgrid.services.request_signing import Domain
 from deepgrid.services.vault import Vault
 
 MINIMUM_FOR_S = 60

@@ -20,7 +20,7 @@ from deepgrid.secure_url import is_loopback
 from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
-from deepgrid.services.protocol import Domain
+from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
 
 STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry

@@ -8,10 +8,10 @@ from deepgrid.workflow.base import EnvVar, Model
 from deepgrid.workflow.container import ContainerRun
 from deepgrid.workflow.job import Definition
 from deepgrid.workflow.network import NetworkInterface
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.steps import Step, StepFor
 from deepgrid.workflow.transport import TransportData
 from deepgrid.workflow.walk import models_in
+from deepgrid.workflow.yaml_nodes import Path
 
 
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:

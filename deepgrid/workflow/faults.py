@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from deepgrid.workflow.base import Model, field_of, model_in, yaml_names
 from deepgrid.workflow.job import Definition
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.partial import Rule, disagreements
+from deepgrid.workflow.yaml_nodes import Path
 
 Fault = tuple[Path, str, bool]  # place, sentence, and whether the field's name (not its value) is wrong
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from deepgrid.workflow.fields import LONGEST_BYTES
 from deepgrid.workflow.network import Bore, NetworkInterface, VNet
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.running import StepRun
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import Fault, JobParts, steps_in
+from deepgrid.workflow.yaml_nodes import Path
 
 BORE_PORT = 7835  # of every bore server; the client has no option for another port
 MOST_PEERS = 250  # addresses of steps per virtual network; their keys share one variable of its hub

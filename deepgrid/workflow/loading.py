@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.workflow import nodes
+from deepgrid.workflow import yaml_nodes
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
@@ -28,7 +28,7 @@ class LoadedWorkflow:
     model: Definition
     source_text: str = field(repr=False)
     warnings: tuple[str, ...] = ()
-    document: nodes.Document = field(default_factory=nodes.Document, repr=False)
+    document: yaml_nodes.Document = field(default_factory=yaml_nodes.Document, repr=False)
     name: str = ""
 
 
@@ -58,8 +58,8 @@ def parse(text: str, name: str) -> LoadedWorkflow:
     if len(text) > MAX_BYTES:
         raise InputError(f"{name}: is larger than {MAX_BYTES // 1024} KiB")
     try:
-        document = nodes.read(text)
-    except nodes.Unreadable as error:
+        document = yaml_nodes.read(text)
+    except yaml_nodes.Unreadable as error:
         raise InputError(f"{name}:{error.line}:{error.column}: {error.problem}") from None
     try:
         job = Definition.model_validate(document.value, by_alias=True, by_name=False)
@@ -72,13 +72,15 @@ def parse(text: str, name: str) -> LoadedWorkflow:
     return LoadedWorkflow(job, text, tuple(fault_lines(warnings, document, name)), document, name)
 
 
-def located(faults: Iterable[Fault], document: nodes.Document, whole: str = "the job") -> list[tuple[int, int, str]]:
+def located(
+    faults: Iterable[Fault], document: yaml_nodes.Document, whole: str = "the job"
+) -> list[tuple[int, int, str]]:
     """Line, column and `path: what` of the first faults, in the order of the file."""
     found = sorted((*document.place(path, of_key=key), f"{dotted(path, whole)}: {what}") for path, what, key in faults)
     more = len(found) - MOST_SHOWN
     return found if more <= 0 else [*found[:MOST_SHOWN], (*found[MOST_SHOWN - 1][:2], f"and {more} more faults")]
 
 
-def fault_lines(faults: Iterable[Fault], document: nodes.Document, name: str) -> list[str]:
+def fault_lines(faults: Iterable[Fault], document: yaml_nodes.Document, name: str) -> list[str]:
     """`FILE:LINE:COLUMN: path: what` of each fault."""
     return [f"{name}:{line}:{column}: {what}" for line, column, what in located(faults, document)]

@@ -13,8 +13,8 @@ from typing import Any, get_args, get_origin
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Model, NotKnown, model_in
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.walk import models_in
+from deepgrid.workflow.yaml_nodes import Path
 
 Rule = Callable[[Any], Iterable[tuple[Path, str]]]
 

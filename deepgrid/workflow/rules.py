@@ -8,9 +8,9 @@ from itertools import islice
 from deepgrid.workflow.base import NotKnown
 from deepgrid.workflow.handles import misplaced_waits
 from deepgrid.workflow.interfaces import misplaced_interfaces, misplaced_networks
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import Fault, JobParts, steps_in
+from deepgrid.workflow.yaml_nodes import Path
 
 MOST_STEPS = 1000  # shellcheck takes 5 ms and half a MB per step
 MOST_NESTED = 16  # each level is a nested shell, and a nested call in this code

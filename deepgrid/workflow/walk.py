@@ -10,9 +10,9 @@ from typing import Protocol
 
 from deepgrid.workflow.base import Model
 from deepgrid.workflow.network import VirtualNetwork
-from deepgrid.workflow.nodes import Path
 from deepgrid.workflow.running import JobResources
 from deepgrid.workflow.steps import Step
+from deepgrid.workflow.yaml_nodes import Path
 
 Fault = tuple[Path, str]  # a place, and what is wrong there
 

@@ -17,7 +17,7 @@ from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.prefect_login import examine_prefect
 from deepgrid.provider.session import provider_session
 from deepgrid.slurm.setup.checkup import Level
-from deepgrid.slurm.ssh.keys import authorized_key
+from deepgrid.slurm.ssh.public_key import authorized_key
 from deployments.cli.serving import provider_settings, require_prefect, serve
 from deployments.provider import settings_cache, supervisor
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from prefect.settings import PREFECT_API_URL
 
 from blocks import Provider
-from blocks.loading import load_block
+from blocks.block_loading import load_block
 from deepgrid.cli.logs import start_logging
 from deepgrid.errors import ConfigurationError
 from deepgrid.provider.session import ProviderSettings

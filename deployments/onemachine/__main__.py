@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from deepgrid.errors import GridError
+from deployments.onemachine.benchmark_runs import measure
 from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.measuring import measure
 from deployments.onemachine.timetable import timetable
 from deployments.onemachine.view import login_words, table
 

@@ -24,7 +24,7 @@ from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon, ProcessTable
 from deployments.onemachine.roles import Roles
 from deployments.onemachine.slurm import SlurmSite
-from deployments.onemachine.steps import Report, Step, run_steps
+from deployments.onemachine.startup import Report, Step, run_steps
 from deployments.onemachine.view import Row
 
 

@@ -6,12 +6,12 @@ import asyncio
 import logging
 
 from blocks import Operator
-from blocks.loading import load_block
+from blocks.block_loading import load_block
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
 from deployments.operator.market import Market
 from deployments.operator.on_demand import OnDemand
 from runtime import sessions
-from runtime.runs import calling_to_runs
+from runtime.flow_runs import calling_to_runs
 from runtime.worker import InProcessWorker
 
 logger = logging.getLogger(__name__)

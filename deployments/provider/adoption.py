@@ -15,8 +15,8 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
+from runtime.flow_runs import is_carried
 from runtime.orphaned_runs import PAGE, RESUMED, runs_in
-from runtime.runs import is_carried
 from tasks.claim_jobs import run_key, schedule_again, start_job_runs
 
 OPEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)

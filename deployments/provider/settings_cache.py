@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_API_URL, get_current_settings
 from pydantic import BaseModel, ValidationError
 
 from blocks import Provider
-from blocks.loading import load_block
+from blocks.block_loading import load_block
 from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ServiceError
 from deepgrid.provider.session import ProviderSettings

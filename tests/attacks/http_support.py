@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 
 from deepgrid.services.database import Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Table, UsedNonce
 from deepgrid.services.messages import Upload
-from deepgrid.services.protocol import sign
+from deepgrid.services.request_signing import sign
 from deepgrid.workflow import canonical, hash_definition
 from tests.services.support import DOMAIN, Grid, a_job
 

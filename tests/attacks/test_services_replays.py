@@ -11,7 +11,7 @@ from eth_account.signers.local import LocalAccount
 
 from deepgrid.services.admission import Limits
 from deepgrid.services.database import UsedNonce
-from deepgrid.services.protocol import sign
+from deepgrid.services.request_signing import sign
 from tests.attacks.http_support import (
     DEFINITION_HASH,
     REQUESTS,

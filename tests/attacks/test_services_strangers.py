@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import protocol
+from deepgrid.services import request_signing
 from deepgrid.services.admission import Limits, Proxies, Rate
 from deepgrid.services.database import UsedNonce
 from tests.attacks.http_support import REQUESTS, STORED, ask, person, rows, stranger
@@ -79,7 +79,7 @@ async def test_a_flood_delays_no_known_signer(start: Start) -> None:
         answer = await ask(client, grid, ACCOUNTS["customer"], "GET", f"/v1/definitions/{definition_hash}/releases")
         assert answer.status_code == 200
         # A request that claims such a signer passes this limit, and fails at its signature.
-        headers = {protocol.ADDRESS_HEADER: ACCOUNTS["customer"].address}
+        headers = {request_signing.ADDRESS_HEADER: ACCOUNTS["customer"].address}
         answer = await client.get(f"{grid.url}/v1/definitions/{definition_hash}/releases", headers=headers)
         assert answer.status_code == 401
     async with person("127.0.0.2") as client:

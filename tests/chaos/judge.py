@@ -21,7 +21,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import Completions, Row, Sacct
-from deepgrid.slurm.observe.runs import GUARDED, first_end
+from deepgrid.slurm.observe.run_records import GUARDED, first_end
 from deepgrid.slurm.observe.verdict import FORGOTTEN, REFUSED_START
 from deployments.onemachine.clusters import OFFERS
 from tests.chaos.batch import Batch

@@ -14,7 +14,7 @@ from deepgrid.chain.node.abi import Event
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.slurm.observe.commands import Row
-from deepgrid.slurm.observe.runs import GUARDED
+from deepgrid.slurm.observe.run_records import GUARDED
 from tests.chaos.batch import Batch
 from tests.chaos.fault import Allowed, all_faults
 from tests.chaos.judge import Evidence, by_comment, faults_of

@@ -13,7 +13,7 @@ from prefect.states import Cancelling
 
 from runtime import bulk_runs
 from runtime.bulk_runs import NewRun
-from runtime.runs import some_at_once
+from runtime.flow_runs import some_at_once
 from runtime.worker import InProcessWorker
 from tests.grid.pool import POOL, create, final, parents, until, working
 

@@ -14,9 +14,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Failed, Running
 
-from runtime import runs
+from runtime import flow_runs
+from runtime.flow_runs import run_ended
 from runtime.outages import is_outage, warn
-from runtime.runs import run_ended
 
 REQUEST = httpx.Request("GET", "http://127.0.0.1:1/api")
 AWAY = httpx.ConnectError("All connection attempts failed")
@@ -53,7 +53,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
                 raise answer
             return SimpleNamespace(state=answer)
 
-    monkeypatch.setattr(runs, "get_client", Client)
+    monkeypatch.setattr(flow_runs, "get_client", Client)
     return answers
 
 

@@ -10,7 +10,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from runtime import required_runs
-from runtime.runs import Paused
+from runtime.flow_runs import Paused
 
 AWAY = httpx.ConnectError("All connection attempts failed")
 

@@ -21,7 +21,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
-from deepgrid.services.protocol import Domain
+from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening
 from deepgrid.workflow import Definition, parse
 

@@ -11,7 +11,7 @@ from coincurve import PrivateKey
 
 from deepgrid.errors import AccessDenied, InputError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services import definitions, messages, protocol
+from deepgrid.services import definitions, messages, request_signing
 from deepgrid.services.admission import Limits, checks
 from deepgrid.workflow import Step, StepRun, canonical, hash_definition
 from deepgrid.workflow.models import ContainerRun, StepUse
@@ -241,6 +241,6 @@ async def test_jobs_of_other_clients_have_no_definition_here(grid: Grid) -> None
 
 async def put(grid: Grid, path: str, body: bytes, who: str = "customer") -> httpx.Response:
     """A correctly signed upload with any body."""
-    headers = protocol.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))
+    headers = request_signing.sign(ACCOUNTS[who], DOMAIN, "PUT", path, body, int(grid.clock()))
     async with httpx.AsyncClient() as client:
         return await client.put(grid.url + path, content=body, headers=headers)

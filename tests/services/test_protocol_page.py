@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from deepgrid.services import definitions, messages, protocol
+from deepgrid.services import definitions, messages, request_signing
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.cleanup import Retention
@@ -20,7 +20,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_t
 def test_the_signed_example_verifies() -> None:
     headers = dict(re.findall(r"^    (X-Grid-[A-Za-z-]+): (\S+)$", PAGE, re.M))
     path, body = "/v1/jobs/1/log?offset=0&final=false", b"hello\n"
-    verified = protocol.verify(DOMAIN, "POST", path, body, headers, 1700000000)
+    verified = request_signing.verify(DOMAIN, "POST", path, body, headers, 1700000000)
     assert verified.address == ACCOUNTS["customer"].address
     assert verified.nonce == bytes(range(32))
     assert bytes(ACCOUNTS["customer"].key) == b"\x01" * 32
@@ -33,7 +33,7 @@ def test_the_named_example_has_its_name() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    assert f"at most {protocol.WINDOW_S} s off" in PAGE
+    assert f"at most {request_signing.WINDOW_S} s off" in PAGE
     row = f"| {MAX_DEFINITION_BYTES // 1024} KiB, {models.MOST_STEPS:,} steps, {models.LONGEST_BYTES:,} bytes"
     assert row in PAGE
     assert f"| less than {MAX_SCRIPT_BYTES // 1024**2} MiB |" in PAGE

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepgrid.errors import AccessDenied
-from deepgrid.services import protocol
-from deepgrid.services.protocol import BadRequestSignature, Domain, sign, verify
+from deepgrid.services import request_signing
+from deepgrid.services.request_signing import BadRequestSignature, Domain, sign, verify
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Grid, Headers, Start, push
 
 NOW = 1_700_000_000
@@ -31,15 +31,15 @@ def check(headers: Headers, *, domain: Domain = DOMAIN, method: str = "POST", pa
 
 def high_s(headers: Headers) -> None:
     """The malleable twin of the signature, which recovers to the same address."""
-    raw = bytes.fromhex(headers[protocol.SIGNATURE_HEADER][2:])
+    raw = bytes.fromhex(headers[request_signing.SIGNATURE_HEADER][2:])
     s = ORDER - int.from_bytes(raw[32:64], "big")
-    headers[protocol.SIGNATURE_HEADER] = "0x" + (raw[:32] + s.to_bytes(32, "big") + bytes([55 - raw[64]])).hex()
+    headers[request_signing.SIGNATURE_HEADER] = "0x" + (raw[:32] + s.to_bytes(32, "big") + bytes([55 - raw[64]])).hex()
 
 
 def test_the_signer_is_recognised() -> None:
     assert check(signed()) == CUSTOMER.address
     lower = signed()
-    lower[protocol.ADDRESS_HEADER] = lower[protocol.ADDRESS_HEADER].lower()
+    lower[request_signing.ADDRESS_HEADER] = lower[request_signing.ADDRESS_HEADER].lower()
     assert check(lower) == CUSTOMER.address
 
 
@@ -65,7 +65,10 @@ def test_a_signature_is_for_now(shift: int, accepted: bool) -> None:
 
 
 def test_changed_times_and_nonces_do_not_pass() -> None:
-    for name, value in ((protocol.ISSUED_AT_HEADER, str(NOW + 1)), (protocol.NONCE_HEADER, "0x" + "00" * 32)):
+    for name, value in (
+        (request_signing.ISSUED_AT_HEADER, str(NOW + 1)),
+        (request_signing.NONCE_HEADER, "0x" + "00" * 32),
+    ):
         with pytest.raises(BadRequestSignature, match="not that of the address"):
             check(signed() | {name: value})
 
@@ -90,7 +93,12 @@ GARBAGE = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(
-        [protocol.ADDRESS_HEADER, protocol.ISSUED_AT_HEADER, protocol.NONCE_HEADER, protocol.SIGNATURE_HEADER]
+        [
+            request_signing.ADDRESS_HEADER,
+            request_signing.ISSUED_AT_HEADER,
+            request_signing.NONCE_HEADER,
+            request_signing.SIGNATURE_HEADER,
+        ]
     ),
     GARBAGE,
 )
@@ -145,9 +153,9 @@ async def test_a_refused_request_uses_up_its_nonce_too(grid: Grid) -> None:
     [
         high_s,
         lambda h: h.clear(),
-        lambda h: h.update({protocol.SIGNATURE_HEADER: "0x00"}),
-        lambda h: h.update({protocol.ADDRESS_HEADER: CUSTOMER.address}),
-        lambda h: h.update({protocol.NONCE_HEADER: "0xzz"}),
+        lambda h: h.update({request_signing.SIGNATURE_HEADER: "0x00"}),
+        lambda h: h.update({request_signing.ADDRESS_HEADER: CUSTOMER.address}),
+        lambda h: h.update({request_signing.NONCE_HEADER: "0xzz"}),
     ],
 )
 async def test_the_service_answers_401_to_what_is_not_properly_signed(

@@ -16,7 +16,7 @@ from deepgrid.errors import ConfigurationError, NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
 from deepgrid.services.database import Database
-from deepgrid.services.protocol import sign
+from deepgrid.services.request_signing import sign
 from deepgrid.services.vault import Vault
 from tests.services.support import ACCOUNTS, DOMAIN, PATH, Start, a_job, eventually, push, waits
 

@@ -21,7 +21,7 @@ import pytest
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase, SlurmJob
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.observe.runs import CLOCK_SKEW_S
+from deepgrid.slurm.observe.run_records import CLOCK_SKEW_S
 from deepgrid.slurm.observe.verdict import ABSENT_BUT_ACCOUNTED, SUDDENLY_EMPTY
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
 from tests.slurm.losing import lose_state

@@ -17,7 +17,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import Row, wait_status
-from deepgrid.slurm.observe.runs import (
+from deepgrid.slurm.observe.run_records import (
     CLOCK_SKEW_S,
     GUARD_DELAY_S,
     GUARD_STATUS,

@@ -15,7 +15,7 @@ from deepgrid.errors import SlurmUnreachable
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.observe.commands import Row, Sacct
-from deepgrid.slurm.observe.runs import Marks
+from deepgrid.slurm.observe.run_records import Marks
 from deepgrid.slurm.observe.snapshot import Records, Snapshot, parse_snapshot, snapshot_input
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.scripts import read_script

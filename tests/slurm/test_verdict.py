@@ -9,7 +9,7 @@ import pytest
 
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.observe.commands import Row
-from deepgrid.slurm.observe.runs import GUARDED, Marks
+from deepgrid.slurm.observe.run_records import GUARDED, Marks
 from deepgrid.slurm.observe.snapshot import Snapshot
 from deepgrid.slurm.observe.verdict import (
     ABSENT_BUT_ACCOUNTED,

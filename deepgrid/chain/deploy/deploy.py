@@ -18,8 +18,8 @@ from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.deploy.access_roles import Deployment, Grant, Roles, grants
 from deepgrid.chain.deploy.draft import Creation, Draft
-from deepgrid.chain.deploy.roles import Deployment, Grant, Roles, grants
 from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import Request, making_sense

@@ -23,7 +23,7 @@ from deepgrid.chain.transactions.contract_errors import (
     refused_sending,
     too_cheap,
 )
-from deepgrid.chain.transactions.settings import DEFAULTS, SenderSettings
+from deepgrid.chain.transactions.sender_settings import DEFAULTS, SenderSettings
 from deepgrid.chain.transactions.transaction import PLAIN_TRANSFER_GAS, Call, Fees, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, GridError

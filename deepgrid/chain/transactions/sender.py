@@ -24,7 +24,7 @@ from deepgrid.chain.node.node_errors import making_sense
 from deepgrid.chain.transactions.contract_errors import OUT_OF_GAS, refusal
 from deepgrid.chain.transactions.in_flight import InFlight
 from deepgrid.chain.transactions.nonce_lease import NonceLease
-from deepgrid.chain.transactions.settings import DEFAULTS, SenderSettings
+from deepgrid.chain.transactions.sender_settings import DEFAULTS, SenderSettings
 from deepgrid.chain.transactions.transaction import Call, Outgoing, Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ChainError, ContractError, GridError

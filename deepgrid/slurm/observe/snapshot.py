@@ -30,7 +30,7 @@ from deepgrid.slurm.observe.commands import (
     is_id,
     phase_of,
 )
-from deepgrid.slurm.observe.runs import (
+from deepgrid.slurm.observe.run_records import (
     CLOCK_SKEW_S,
     GUARDED,
     NO_MARKS,

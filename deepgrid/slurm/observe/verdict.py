@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import ABSENT, Phase, SlurmJob
 from deepgrid.slurm.observe.commands import REQUEUED, Row, is_known
-from deepgrid.slurm.observe.runs import Seen
+from deepgrid.slurm.observe.run_records import Seen
 from deepgrid.slurm.observe.snapshot import Snapshot
 
 UNREAD = SlurmJob(Phase.UNKNOWN, reason="the cluster's completion records cannot be read")

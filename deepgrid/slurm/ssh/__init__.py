@@ -5,10 +5,10 @@
 
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts
 from deepgrid.slurm.ssh.channel import CommandResult
-from deepgrid.slurm.ssh.keys import authorized_key
 from deepgrid.slurm.ssh.line_channel import LineChannel
 from deepgrid.slurm.ssh.login import Login, LoginSettings, Runner
 from deepgrid.slurm.ssh.metered import MeteredLogin
+from deepgrid.slurm.ssh.public_key import authorized_key
 
 __all__ = [
     "Become",

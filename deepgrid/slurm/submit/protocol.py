@@ -15,7 +15,7 @@ from typing import Self
 from deepgrid.errors import Deposed, InputError, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, is_id
-from deepgrid.slurm.observe.runs import GUARD_STATUS
+from deepgrid.slurm.observe.run_records import GUARD_STATUS
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import LoginSettings
 from deepgrid.slurm.ssh.scripts import call, lines_of, read_script

@@ -15,7 +15,7 @@ from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import DAY_S, Cluster
 from deepgrid.slurm.observe.commands import Row
-from deepgrid.slurm.observe.runs import (
+from deepgrid.slurm.observe.run_records import (
     GUARDED,
     NO_MARKS,
     Marks,

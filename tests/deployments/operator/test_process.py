@@ -22,7 +22,7 @@ from prefect.testing.utilities import prefect_test_harness
 from blocks import Grid, Operator, Wallet
 from deepgrid.lifecycle.job import Label
 from deepgrid.lifecycle.states import JobStatus
-from runtime.runs import start_run
+from runtime.flow_runs import start_run
 from tests.chain.grid import HARDWARE, LABELS, PRICES
 from tests.operator.conftest import MINUTE_S, Office
 

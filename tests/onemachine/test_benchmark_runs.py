@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ServiceError
-from deployments.onemachine.measuring import MeasuringTimeouts, run_to_end
+from deployments.onemachine.benchmark_runs import MeasuringTimeouts, run_to_end
 from deployments.onemachine.prefect_server import PrefectServer
 
 DEPLOYMENT = "benchmark_cluster/alpha"
