@@ -45,10 +45,10 @@ async def clean_up_for_ever(context: Context, retention: Retention, every_s: flo
         try:
             await clean_up(context, retention)
         except GridError as error:
-            logger.warning("clean-up failed, retrying in %.0f s: %s", every_s, error.message)
+            logger.warning("clean-up failed, trying again in %.0f s: %s", every_s, error.message)
         except SQLAlchemyError as error:
             logger.warning(
-                "clean-up failed, retrying in %.0f s: the database failed (%s)", every_s, type(error).__name__
+                "clean-up failed, trying again in %.0f s: the database failed (%s)", every_s, type(error).__name__
             )
         await asyncio.sleep(every_s)
 

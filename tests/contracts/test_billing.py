@@ -11,18 +11,13 @@ from pathlib import Path
 import pytest
 
 from deepgrid.billing.formulas import bill, rate_wei_per_minute
-from deepgrid.lifecycle.job import JobDefinition, Prices
 from deepgrid.lifecycle.minutes import started_minutes
+from tests.contracts.rates import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
 
 ROOT = Path(__file__).parents[2]
-HUNDREDTH = 10**16
-CUT_PERCENT = 20
 ROWS: list[list[int]] = json.loads((importlib.resources.files("contracts") / "billing.json").read_text())["rows"]
 # The page has whole credits, the tests compute in hundredths. Seconds and minutes are the same.
 SCALES = (100, 1, 1, 1, 100, 100, 100, 100)
-
-DEFINITION = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="")
-PRICES = Prices(8 * 10**18, 10**18, 10**14)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row[:3])))

@@ -13,7 +13,7 @@ import pytest
 from deepgrid.billing.formulas import bill, rate_wei_per_minute
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus
-from tests.contracts.test_billing import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
+from tests.contracts.rates import CUT_PERCENT, DEFINITION, HUNDREDTH, PRICES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "contracts.md").read_text()
 CASES = json.loads((importlib.resources.files("contracts") / "cases.json").read_text())

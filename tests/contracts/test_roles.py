@@ -15,8 +15,7 @@ from web3.contract import Contract
 
 from tests.contracts.client import Client, Refused
 from tests.contracts.conftest import CREDIT, Scene
-from tests.contracts.test_surface import compiled
-from tests.contracts.test_surface_client import DEFINITION, HARDWARE, LABELS, NAME, PRICES, join, running
+from tests.contracts.support import DEFINITION, HARDWARE, LABELS, NAME, PRICES, compiled, join, running
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 ROLE, OWNER = "AccessControlUnauthorizedAccount", "OwnableUnauthorizedAccount"

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.contracts.support import compiled
 from tests.contracts.surface import ENUMS, ERRORS, EVENTS, FUNCTIONS, LEFT_OUT, PARTS, STRUCTS, abi_of
 
 ROOT = Path(__file__).parents[2]
-
-
-def compiled(contract: str) -> list[dict[str, Any]]:
-    text = (importlib.resources.files("deepgrid.chain") / "compiled" / f"{contract}.json").read_text()
-    entries: list[dict[str, Any]] = json.loads(text)["abi"]
-    return entries
 
 
 def _shape(field: dict[str, Any], *, names: bool) -> str:

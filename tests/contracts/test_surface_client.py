@@ -8,40 +8,27 @@ import pytest
 
 from tests.contracts.client import Refused
 from tests.contracts.conftest import CREDIT, Scene
-
-HARDWARE = (2, [4, 4], [16, 16], [64_000, 64_000])
-PRICES = (8 * CREDIT, CREDIT, CREDIT // 10_000)
-LABELS = [("os", "linux"), ("gpu", "none")]
-# 14.6 credits per minute
-DEFINITION = (1, 1000, 2, 3, "ab" * 23, 4, [("os", "linux")], [(("zone", "west"), b"==")])
-NAME = b"a job".ljust(32, b"\0")
-RATE = 146 * CREDIT // 10
-PENDING, META_SCHEDULED, SCHEDULED, RUNNING, CANCELLED, FINISHED, FAILED, OUT_OF_CREDITS, PANICKED = range(9)
-ADMIN = bytes(32)
-UNCHANGED_S = 600  # age at which a proposal can be approved by its address alone
-
-
-def join(scene: Scene, provider: str) -> None:
-    client = scene.client
-    client.send(provider, client.providers.functions.register(HARDWARE, PRICES, LABELS))
-    scene.anvil.pass_time(UNCHANGED_S)
-    client.send(scene.operator, client.providers.functions.approve(provider))
-
-
-def _request(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:
-    client = scene.client
-    client.send(scene.customer, client.credit.functions.approve(client.meta_scheduler, locked))
-    receipt = client.send(scene.customer, client.scheduler.functions.requestNewJob(DEFINITION, locked, NAME, delegate))
-    return bytes(client.told(receipt, client.scheduler, "NewJobRequestEvent")[0]["jobId"])
-
-
-def running(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:
-    client = scene.client
-    job_id = _request(scene, locked, delegate=delegate)
-    client.send(scene.operator, client.scheduler.functions.metaSchedule(job_id, scene.provider))
-    client.send(scene.provider, client.scheduler.functions.claimNextJob())
-    client.send(scene.provider, client.scheduler.functions.providerSetJobStatus(job_id, RUNNING, 0, "", 0))
-    return job_id
+from tests.contracts.support import (
+    ADMIN,
+    CANCELLED,
+    DEFINITION,
+    FAILED,
+    FINISHED,
+    HARDWARE,
+    LABELS,
+    META_SCHEDULED,
+    NAME,
+    OUT_OF_CREDITS,
+    PANICKED,
+    PENDING,
+    PRICES,
+    RATE,
+    RUNNING,
+    UNCHANGED_S,
+    join,
+    request,
+    running,
+)
 
 
 def _refused(scene: Scene, sender: str, call: Any) -> tuple[Any, ...]:
@@ -68,9 +55,9 @@ def test_everything_is_found_from_the_metascheduler(scene: Scene) -> None:
     assert client.providers.functions.PROVIDER_REGISTRATION_TAX().call() == 0
 
 
-def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
-    client, customer, provider = scene.client, scene.customer, scene.provider
-    join(scene, provider)
+def _request_by_permit(scene: Scene) -> bytes:
+    """Request a job whose credits are allowed by a signature, and check how it reads."""
+    client, customer = scene.client, scene.customer
     deadline = client.w3.eth.get_block("latest")["timestamp"] + 3600
     signature = client.permit(customer, 200 * CREDIT, deadline)
     client.send(  # any account may submit it
@@ -88,7 +75,13 @@ def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
     assert tuple(job.cost) == (200 * CREDIT, 0, 0, False)
     assert client.jobs.functions.getByCustomer(customer).call() == [job_id]
     assert client.jobs.functions.jobIdCounter().call() == int.from_bytes(job_id, "big")
+    return bytes(job_id)
 
+
+def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
+    client, customer, provider = scene.client, scene.customer, scene.provider
+    join(scene, provider)
+    job_id = _request_by_permit(scene)
     assigned = client.send(scene.operator, client.scheduler.functions.metaSchedule(job_id, provider))
     step = {"jobId": job_id, "from": PENDING, "to": META_SCHEDULED}
     assert client.told(assigned, client.jobs, "JobTransitionEvent") == [step]
@@ -147,7 +140,7 @@ def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
 def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     client, customer, provider, f = scene.client, scene.customer, scene.provider, scene.client.scheduler.functions
     join(scene, provider)
-    pending = _request(scene)
+    pending = request(scene)
     assert client.jobs.functions.jobIdByCustomer(customer, 0).call() == pending
     assert _refused(scene, scene.rival, f.cancelJob(pending)) == ("CustomerOnly", scene.rival, customer)
     client.send(customer, f.cancelJob(pending))
@@ -173,7 +166,7 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
 def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
     client, provider, f = scene.client, scene.provider, scene.client.scheduler.functions
     join(scene, provider)
-    job_id = _request(scene)
+    job_id = request(scene)
     assert _refused(scene, scene.rival, f.metaSchedule(job_id, provider))[0] != "ProviderNotJoined"  # a role's error
     assert _refused(scene, scene.operator, f.metaSchedule(job_id, scene.rival)) == ("ProviderNotJoined",)
     client.send(scene.operator, f.metaSchedule(job_id, provider))
