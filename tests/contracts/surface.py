@@ -52,7 +52,7 @@ OWNABLE = """
     transferOwnership(address newOwner)
     renounceOwnership()
 """
-# By the part of the grid that serves it; `PARTS` says which contract that is.
+# Functions by the part of the grid that serves them. `PARTS` names the contract of each part.
 FUNCTIONS = {
     "MetaScheduler": ACCESS_CONTROL + """
     constants() view -> (address)

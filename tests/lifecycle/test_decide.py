@@ -33,7 +33,7 @@ CASES = {
         Settle(JobStatus.FAILED, 0, error="the locked credits buy less than a minute here", tombstone=True),
     ),
     "queued waits": (seen(S, QUEUED), Wait(Awaited.START)),
-    "a reason that keeps the job queued forever is refused": (
+    "a job that Slurm would keep queued forever is refused": (
         seen(S, replace(QUEUED, reason="PartitionTimeLimit")),
         Refuse("the cluster's partition does not allow jobs of that length"),
     ),
