@@ -15,7 +15,7 @@ import pytest
 from tests.docs.blocks import Block, blocks
 from tests.docs.pages import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 PAGE = "docs/tutorial/first-job.md"
 LEFT_OUT = "..."
