@@ -1,4 +1,4 @@
-"""Claims the jobs in a provider's on-chain queue, and starts a run for each."""
+"""Claims the jobs in a provider's on-chain queue, and starts a `run_job` flow run for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tasks.claim_jobs import check_approval, check_guards, check_slurm, claim_wa
 async def claim_jobs(cluster: str) -> State[None]:
     """Claim the jobs that were assigned to this cluster.
 
-    Claims nothing while Slurm does not answer, the cluster is drained or lacks guards, or the grid is closed.
+    It claims nothing while Slurm does not answer, while the cluster is drained, or while the grid is closed. It also
+    claims nothing while the cluster lacks guards that strangers' jobs need (see `dps provider doctor`).
 
     Args:
         cluster: Name of the provider block.

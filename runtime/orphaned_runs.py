@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 async def tidy(client: PrefectClient, work_pool: str, carried: Collection[UUID]) -> None:
-    """End or resume the runs of `work_pool` that stand as under way, except those that are `carried` at the call."""
+    """End or resume the runs of `work_pool` that Prefect shows as unfinished, except those `carried` at the call."""
     spared = frozenset(carried)
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
 

@@ -41,7 +41,7 @@ async def have_extended(session: ProviderSession, job: Job) -> Steered:
 async def _schedule_run(session: ProviderSession, job: Job) -> None:
     """Create the claim's run, or schedule it again if it has ended.
 
-    A run that stands as running, and whose process is gone, is adopted by the supervisor.
+    A run that Prefect shows as Running, but whose process is gone, is adopted by the supervisor.
     """
     [run] = await start_job_runs(session, [session.key_of(job)])
     if run.state is not None and run.state.is_final():

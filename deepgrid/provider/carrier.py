@@ -37,7 +37,7 @@ class Carrier:
         self.steps = PlainSteps(self._observer)
 
     async def observe(self) -> Observation:
-        """Read the truth about the claim. While the chain's node is away, retry until it answers."""
+        """Read the truth about the claim. While the chain's node is down, retry until it answers."""
         return await self._observer.observe()
 
     async def act(self, action: Action, steps: Steps | None = None) -> None:

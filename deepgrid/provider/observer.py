@@ -32,7 +32,7 @@ class ClaimObserver:
         self._launch_failures: int | None = None  # read when it first matters
 
     async def observe(self) -> Observation:
-        """Read the job on chain and the claim at Slurm. While the chain's node is away, retry until it answers."""
+        """Read the job on chain and the claim at Slurm. While the chain's node is down, retry until it answers."""
         pause_s = 1.0
         while True:
             try:

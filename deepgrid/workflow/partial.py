@@ -1,7 +1,7 @@
-"""Checks the rules between the parts of a definition, although some parts are malformed.
+"""Checks the rules between fields of a definition in which some fields are malformed.
 
-So an author sees these faults together with those of single fields. A rule that reads a malformed part raises
-NotKnown and is skipped.
+The author then sees the faults between fields together with the malformed fields. A rule that reads a malformed field
+raises NotKnown and is skipped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Rule = Callable[[Any], Iterable[tuple[Path, str]]]
 def disagreements(
     model: type[Model], value: Mapping[str, Any], wrong: Collection[Path], rule: Rule | None = None
 ) -> Iterator[tuple[Path, str]]:
-    """Faults between the parts of `value`, a mapping for `model` with malformed parts at the `wrong` places.
+    """Faults between the fields of `value`, a mapping for `model`. The fields at the `wrong` places are malformed.
 
-    `rule` is applied in addition to the rules of the models.
+    `rule` is checked in addition to the validators of the models.
     """
     whole = _partial(model, value, wrong, ())
     with suppress(NotKnown):
@@ -43,7 +43,7 @@ def disagreements(
 
 
 def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path) -> Model:
-    """The model with the well-formed values only. Reading any other field raises NotKnown."""
+    """The model with the well-formed fields only. Reading any other field raises NotKnown."""
     part = model.model_construct()
     if not isinstance(value, Mapping):
         part.__dict__.clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def make_private_folder(path: Path) -> Path:
-    """Create `path`, or remove the rights of others."""
+    """Create the folder `path`. If it exists, remove the rights of other accounts."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     path.chmod(0o700)
@@ -18,7 +18,7 @@ def make_private_folder(path: Path) -> Path:
 
 
 def read_or_create(file: Path, content: Callable[[], str]) -> str:
-    """The text of `file`. The first call writes `content()`; concurrent first calls all return the same text."""
+    """Return the text of `file`. If it is missing, create it with `content()`. Concurrent calls get equal texts."""
     if not file.exists():
         draft = _draft(file, content())
         with suppress(FileExistsError):

@@ -1,7 +1,7 @@
-"""Daemons of the one-machine grid: started detached, found again by later commands, stopped by id.
+"""Starts and stops the daemons of the one-machine grid. They outlive the command that started them.
 
-Each process has a record `<state>/run/NAME.json` with its process id and the kernel's start time. So a reused
-process id is never mistaken for ours.
+Later commands find each process by its record `<state>/run/NAME.json`. The record holds the process id and the
+kernel's start time of the process, so another process with a reused id is never mistaken for ours.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ProcessTable:
     def start(self, daemon: Daemon) -> None:
         """Start `daemon` unless it runs already. Returns at once (see `wait_ready`).
 
-        Remaining processes of a killed predecessor's group are killed first.
+        If an earlier daemon of this name died, the rest of its process group is killed first.
         """
         if self.alive(daemon.name):
             return
@@ -73,9 +73,9 @@ class ProcessTable:
         draft.rename(self._record(daemon.name))
 
     def wait_ready(self, daemon: Daemon) -> None:
-        """Wait until the daemon serves.
+        """Wait until the daemon is ready.
 
-        Raises ConfigurationError with the end of its log when it died or did not serve in time.
+        Raises ConfigurationError with the end of its log if it died or was not ready in time.
         """
         deadline = time.monotonic() + daemon.ready_within_s
         while not daemon.ready():
@@ -86,9 +86,9 @@ class ProcessTable:
             time.sleep(POLL_S)
 
     def stop(self, name: str, sig: signal.Signals | None = None) -> None:
-        """Stop one process and the rest of its group, if they still run.
+        """Stop one process and the rest of its process group, if they still run.
 
-        With `sig` (a test's SIGKILL), only the process itself gets this signal, and its record stays.
+        With `sig`, only the process itself gets this signal, and its record stays. Tests use this for SIGKILL.
         """
         record = self._read(name)
         if record is None:
@@ -103,7 +103,7 @@ class ProcessTable:
             self._record(name).unlink(missing_ok=True)
 
     def alive(self, name: str) -> bool:
-        """Whether the recorded process still runs, and is the one that was started."""
+        """Whether the recorded process still runs. Another process with its id does not count."""
         record = self._read(name)
         return record is not None and record["born"] is not None and _born(record["pid"]) == record["born"]
 
@@ -135,7 +135,7 @@ class ProcessTable:
 
 
 def _born(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot; None when it is gone or a zombie."""
+    """Start time of a process in clock ticks since boot; None if it ended (also as a zombie of the kernel)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -149,7 +149,7 @@ def _kill(pid: int, sig: signal.Signals) -> None:
 
 
 def _end_group(record: dict) -> None:  # type: ignore[type-arg]
-    """Kill the rest of a process's group, unless another process has its id now."""
+    """Kill the rest of a process's group, unless another process has the recorded id now."""
     if _born(record["pid"]) in (None, record["born"]):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(record["pid"], signal.SIGKILL)

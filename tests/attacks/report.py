@@ -1,4 +1,4 @@
-"""The table of attacks. The marker of each test names the attacker, the attack, the largest gain and the defence."""
+"""The table of attacks. Each test has a pytest marker that names the attack, attacker, largest gain and defence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import pytest
 
-PROPERTY = "attack"
+PROPERTY = "attack"  # of a test report, holds the row as text
 MARKER = "attack"
 
 
@@ -22,18 +22,18 @@ class Attack:
     defence: str
 
     def to_report(self) -> str:
-        """The row as text for a test report, which may come from another process."""
+        """The row as text. Parallel test workers send it to the main process in their test reports."""
         return json.dumps(asdict(self))
 
 
 def attack_of(item: pytest.Item) -> Attack | None:
-    """The row in a marker `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`."""
+    """The row of a test with `@pytest.mark.attack("what", attacker=..., gain=..., defence=...)`, else None."""
     marker = item.get_closest_marker(MARKER)
     return Attack(*marker.args, **marker.kwargs) if marker else None
 
 
 def table(reports: Iterable[str]) -> str:
-    """The rows of all tests that ran, without duplicates, ordered by attacker."""
+    """The rows of `reports` as a table, without duplicates, ordered by attacker."""
     rows = sorted({Attack(**json.loads(text)) for text in reports}, key=lambda row: (row.attacker, row.attack))
     lines = [f"{len(rows)} attacks", ""]
     for attacker in dict.fromkeys(row.attacker for row in rows):

@@ -23,7 +23,7 @@ SUBMISSIONS = {
     "salloc": ["salloc", "--no-shell", "-n1"],
     "an allocation by srun": ["srun", "--immediate=5", "-n1", "sleep", "600"],
     "a job that depends on the claim": ["sbatch", "--dependency=afterany:1", "--wrap=true"],
-    "sbatch without a name in its environment": ["env", "-i", "/usr/bin/sbatch", "--wrap=true"],
+    "sbatch with an empty environment": ["env", "-i", "/usr/bin/sbatch", "--wrap=true"],
 }
 HOOK = "job_submit.lua refuses submissions by accounts of customers"
 
@@ -39,7 +39,7 @@ HOOK = "job_submit.lua refuses submissions by accounts of customers"
     ],
 )  # fmt: skip
 def test_a_customers_account_submits_nothing(site: Site, command: list[str]) -> None:
-    """The account is known by table or by pattern."""
+    """Alice's account is in the table of accounts. Bob's account matches the pattern."""
     for person in (site.alice, site.bob):
         before = person.jobs()
         said = person.run(*command, stdin=SCRIPT)
@@ -48,10 +48,10 @@ def test_a_customers_account_submits_nothing(site: Site, command: list[str]) -> 
 
 
 @pytest.mark.attack(
-    "submit from inside the claim", attacker="a job's account", gain="nothing",
+    "submit from inside a claimed job", attacker="a job's account", gain="nothing",
     defence="the hook checks the submitting user, wherever the command runs",
 )  # fmt: skip
-def test_a_claim_submits_nothing(site: Site) -> None:
+def test_a_claimed_job_submits_nothing(site: Site) -> None:
     key, before = new_key(), site.alice.jobs()
     tricks = [
         "sbatch -o /dev/null --wrap=true", "env -i SLURM_CONF=$SLURM_CONF /usr/bin/sbatch --wrap=true",
@@ -71,7 +71,7 @@ def test_a_claim_submits_nothing(site: Site) -> None:
 
 @pytest.fixture(scope="module")
 def stranger(site: Site) -> Iterator[Person]:
-    """A user of the cluster that is no customer of the grid."""
+    """A user of the cluster who is not a customer of the grid."""
     with account() as name:
         yield Person(site.box, name)
 
@@ -108,8 +108,9 @@ def test_texts_with_control_characters_are_refused(site: Site, stranger: Person,
 
 
 @pytest.mark.attack(
-    "pass a job off as a claim, with a reserved comment at submission or later", attacker="another user of the cluster",
-    gain="nothing", defence="job_submit.lua reserves comments that begin with 'deepgrid:'",
+    "pass a job off as a claim, with a comment of the grid at submission or later",
+    attacker="another user of the cluster", gain="nothing",
+    defence="job_submit.lua reserves comments that begin with 'deepgrid:'",
 )  # fmt: skip
 def test_a_user_of_the_cluster_can_submit_jobs_but_no_claims(site: Site, stranger: Person, running: Claim) -> None:
     comment = running.key.comment

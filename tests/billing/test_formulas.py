@@ -1,4 +1,4 @@
-"""The formulas of the bill, on the worked figures of docs/explanation/contracts.md."""
+"""The billing formulas of docs/explanation/contracts.md, with examples and random figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_started_minutes(seconds: int, minutes: int) -> None:
     assert started_minutes(1_000, 1_000 + seconds) == minutes
 
 
-def test_rate_of_the_published_example() -> None:
+def test_rate_of_an_example_job() -> None:
     prices = Prices(85 * 10**17, 95 * 10**16, 8 * 10**13)
     definition = JobDefinition(gpus=1, mem_per_cpu_mb=1000, cpus_per_task=2, ntasks=3, definition_hash="")
     assert rate_wei_per_minute(definition, prices) == 1468 * 10**16
@@ -28,12 +28,12 @@ def test_rate_of_the_published_example() -> None:
     ("locked", "rate", "minutes"),
     [(200 * CREDIT, 146 * 10**17, 13), (0, 1, 0), (CREDIT, 0, 525_600), (525_600, 1, 525_600), (525_601, 1, 525_600)],
 )
-def test_credits_buy_whole_minutes_and_a_year_at_most(locked: int, rate: int, minutes: int) -> None:
+def test_credits_buy_whole_minutes_up_to_one_year(locked: int, rate: int, minutes: int) -> None:
     assert affordable_minutes(locked, rate) == minutes
 
 
 @pytest.mark.parametrize(("minutes", "cost"), [(525_600, 525_600), (525_601, 525_601), (525_602, 525_601)])
-def test_no_minute_after_the_first_above_the_limit_costs_anything(minutes: int, cost: int) -> None:
+def test_at_most_one_minute_above_the_limit_is_billed(minutes: int, cost: int) -> None:
     assert bill(minutes, 1, CREDIT, 20).cost == cost
 
 

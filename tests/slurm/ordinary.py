@@ -1,4 +1,4 @@
-"""A supervisor with an ordinary account on the login node, and with the rights that its site grants."""
+"""A supervisor that logs in without root, and the rights that an administrator grants it on the login node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SetEnv SLURM_CONF={slurm_conf}
 
 @contextmanager
 def sshd(box: Box, folder: Path, user: str, more: str = "") -> Iterator[LoginSettings]:
-    """A second sshd of the login node, which admits only `user`, with a separate key."""
+    """Run a second sshd on the login node. It admits only `user`, with a new key."""
     for name in ("host", "client"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copy(folder / "client.pub", folder / "authorized_keys")
@@ -70,7 +70,7 @@ def _wait_for(port: int) -> None:
 
 @contextmanager
 def sudoers(user: str, accounts: Sequence[str]) -> Iterator[None]:
-    """The sudoers rule by which `user` can act as these accounts of customers."""
+    """Add a sudoers rule that lets `user` run any command as these accounts."""
     file = Path("/etc/sudoers.d") / user
     file.write_text(f"{user} ALL=({','.join(accounts)}) NOPASSWD: ALL\n")
     file.chmod(0o440)
@@ -83,7 +83,7 @@ def sudoers(user: str, accounts: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def hook_for(box: Box, settings: LoginSettings) -> Iterator[None]:
-    """The cluster's submit hook for a supervisor with these settings."""
+    """Install the submit hook for a supervisor with these settings. Afterwards restore the previous hook."""
     hook = Path(box.site.environment(box.name)["SLURM_CONF"]).with_name("job_submit.lua")
     before = hook.read_text()
     user = getpwnam(settings.user)
@@ -96,7 +96,7 @@ def hook_for(box: Box, settings: LoginSettings) -> Iterator[None]:
 
 @contextmanager
 def wrapper_for(box: Box, settings: LoginSettings) -> Iterator[LoginSettings]:
-    """The submission wrapper, installed by root, and the sudoers rule that lets the supervisor run it."""
+    """Install the submission wrapper, and a sudoers rule that lets the supervisor run it as root."""
     path = Path("/usr/local/sbin") / f"deepgrid-sbatch-{settings.user}"
     settings = replace(settings, submit_wrapper=str(path))
     conf = box.site.environment(box.name)["SLURM_CONF"]
@@ -115,7 +115,7 @@ def wrapper_for(box: Box, settings: LoginSettings) -> Iterator[LoginSettings]:
 
 @contextmanager
 def operator(box: Box, user: str) -> Iterator[None]:
-    """Make `user` an operator of Slurm, who can change all jobs."""
+    """Give `user` Slurm's admin level Operator, which may change all jobs."""
     box.slurm("sacctmgr", "-i", "-Q", "add", "user", user, "account=root", "adminlevel=operator")
     try:
         yield
@@ -125,7 +125,7 @@ def operator(box: Box, user: str) -> Iterator[None]:
 
 @contextmanager
 def folders_of(box: Box, user: str) -> Iterator[None]:
-    """Make this account the owner of the grid's folders."""
+    """Make this account the owner of the grid's folders and ledger. Afterwards root owns them again."""
     root = Path(box.settings.grid_root)
     places = root, root / "jobs", root / "spool"
     ledger = root / "ledger"
@@ -143,7 +143,10 @@ def folders_of(box: Box, user: str) -> Iterator[None]:
 def ordinary_supervisor(
     box: Box, folder: Path, accounts: CustomerAccounts, *, wrapper: bool = True
 ) -> Iterator[LoginSettings]:
-    """A login account that can become the accounts of the table, and submits for them by the wrapper or as them."""
+    """A supervisor without root, which can become each account in `accounts.table` through sudo.
+
+    It submits their jobs through the wrapper. Without `wrapper`, each account submits its own jobs, by sudo.
+    """
     with ExitStack() as stack:
         user = stack.enter_context(account())
         stack.enter_context(sudoers(user, list(accounts.table.values())))

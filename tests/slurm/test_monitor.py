@@ -1,4 +1,4 @@
-"""The monitor's states for a job's life, for outages, and for unknown claims."""
+"""The states that the monitor shows during a job's life, during outages, and for claims that Slurm does not know."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ async def test_a_job_killed_by_a_signal(cluster: Cluster, monitor: SlurmMonitor,
     assert (end.state, end.exit_status) == ("FAILED", 9)
 
 
-async def test_a_job_that_slurm_could_not_launch_says_so(
+async def test_a_failed_launch_is_shown_as_reason(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """Its record looks like an end by signal 53. A job could also cause that itself."""
+    """A failed launch looks like an end by signal 53. A job can also send itself this signal, so the reason decides."""
     await cluster.submit(key, bash("kill -53 $$"), SMALL)
     chosen = await ended(monitor, key)
     assert (chosen.exit_status, chosen.reason) == (53, "")
@@ -95,7 +95,7 @@ async def test_a_controller_that_is_down_makes_jobs_unknown_and_loses_nothing(
     end = await until(monitor, key, Phase.ENDED, Phase.ABSENT)
     assert (end.exit_status, end.started_at) == (768, running.started_at)
     assert monitor.last_error is None
-    assert not (await cluster.submit(absent, bash("true"), SMALL)).adopted, "a lost submission is repeated"
+    assert not (await cluster.submit(absent, bash("true"), SMALL)).adopted, "the refused submission left no job"
     assert (await until(monitor, absent, Phase.ENDED)).state == "COMPLETED"
 
 
@@ -123,10 +123,10 @@ async def test_without_accounting_no_submitted_claim_is_absent(
     await until(monitor, absent, Phase.ABSENT)
 
 
-async def test_while_the_spool_is_away_no_claim_is_absent_and_no_submission_is_repeated(
+async def test_while_the_spool_cannot_be_read_no_claim_is_absent_and_no_submission_is_repeated(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey
 ) -> None:
-    """If the spool's file system is not mounted, jobs that ended meanwhile would seem to be gone."""
+    """The records of ended jobs lie in the spool. If it is not mounted, such jobs must not seem to be gone."""
     spool = Path(box.settings.grid_root) / "spool"
     monitor.watch(key)
     await until(monitor, key, Phase.ABSENT)
@@ -178,13 +178,13 @@ async def test_many_jobs_cost_one_command_per_poll_and_ended_jobs_none(box: Box)
         assert polls_while_running < len(keys)
         done = login.commands
         assert await monitor.changed(keys[0], monitor.observe(keys[0]), timeout_s=1.0) == monitor.observe(keys[0])
-        assert login.commands == done, "no poll in the time of five, as all jobs have ended"
+        assert login.commands == done, "the monitor does not poll after all jobs have ended"
     finally:
         await monitor.close()
         await login.close()
 
 
-async def test_watches_count(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
+async def test_a_claim_is_watched_until_the_last_unwatch(cluster: Cluster, monitor: SlurmMonitor, key: JobKey) -> None:
     del cluster
     monitor.watch(key)
     monitor.watch(key)

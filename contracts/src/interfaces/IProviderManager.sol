@@ -10,19 +10,19 @@ interface IProviderManager {
     /// @return True if the provider is approved and not banned.
     function isValidForScheduling(address provider) external view returns (bool);
 
-    /// @notice What an assignment needs to know about a provider.
+    /// @notice Whether a provider is valid, with the version number and hardware totals of its approved offer.
     /// @param provider The provider's address.
-    /// @return valid Whether jobs may be assigned to it.
-    /// @return version Number of its approved version. It never repeats: the same number means the same prices.
-    /// @return totals Sums of its approved hardware.
+    /// @return valid True if the provider is approved and not banned.
+    /// @return version Version number of its approved offer. Numbers never repeat, so equal numbers mean equal prices.
+    /// @return totals Totals over its approved nodes: GPUs, CPUs and memory.
     function standingOf(address provider)
         external
         view
         returns (bool valid, uint32 version, HardwareTotals memory totals);
 
-    /// @notice What a provider offers.
+    /// @notice The approved prices and hardware totals of a provider.
     /// @param provider The provider's address.
     /// @return prices Its approved prices.
-    /// @return totals Sums of its approved hardware.
+    /// @return totals Totals over its approved nodes: GPUs, CPUs and memory.
     function offer(address provider) external view returns (ProviderPrices memory prices, HardwareTotals memory totals);
 }

@@ -207,7 +207,7 @@ def first_complaint(text: str) -> str:
 
 
 def is_outage(complaint: str) -> bool:
-    """Whether this message means that Slurm is away, and not that it refused."""
+    """Whether this message means that Slurm is down. Otherwise Slurm refused the request."""
     return re.search(OUTAGE_MESSAGES, complaint) is not None
 
 

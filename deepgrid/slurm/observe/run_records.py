@@ -3,9 +3,10 @@
 All evidence comes from Slurm: records of the completion hook, accounting, the controller's memory, and the queue as the
 supervisor saw it. Files that the job's account can write decide nothing.
 
-The guard ends a script with GUARD_STATUS if a tombstone or the mark `run/started` exists (see `protocol.guarded`). A
-payload can also end with that status, and can change the mark. So such a record counts as a refused start only if Slurm
-shows an earlier start of the claim, or if the tombstone existed before. Otherwise it is a run.
+The guard ends a script with GUARD_STATUS if a tombstone or the marker file `run/started` exists (see
+`protocol.guarded`). A payload can also end with that status, and can change the marker file. So such a record counts as
+a refused start only if Slurm shows an earlier start of the claim, or if the tombstone existed before. Otherwise it is a
+run.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ class Snapshot:
     def is_unclear(self, key: JobKey, end: SlurmJob) -> bool:
         """Whether this end may belong to a second start, although the spool knows no first one.
 
-        The mark `run/started` is older than this start. Either the controller lost the first start, or the job's
-        account made the mark. Accounting may know which.
+        The marker file `run/started` is older than this start. Either the controller lost the first start, or the job's
+        account made the file. Accounting may know which.
         """
         marked_at = self.marks_of(key).started
         if end.exit_status != GUARDED or end.started_at is None or marked_at is None:

@@ -1,19 +1,19 @@
 # shellcheck shell=sh
-# Finds and removes what claims leave on the login node. POSIX sh, run there.
-# Arguments: VERB ROOT STORAGE GRID, then those of the verb. Answers lines, and `end` last: without it the answer was
-# cut off.
+# Finds and removes the folders that claims leave on the login node. POSIX sh, run there.
+# Arguments: VERB ROOT STORAGE GRID, then those of the verb. GRID is the prefix of the folders of this grid's claims.
+# Prints one line per folder, then the line `end`. An answer without `end` is incomplete.
 #
 # ROOT/jobs/GRID-JOB-CLAIM is the folder of a claim. STORAGE/UID/NAME.SLURMID is the storage of its job, or
 # STORAGE/UID.XXX/NAME.SLURMID if another account made STORAGE/UID. A job removes its storage itself unless it was
-# killed. Jobs own parts of both trees and can put anything there. So a claim's folder is moved out of their reach
-# before it is removed, storage is removed with the rights of the account that owns it, and no path follows a link.
+# killed. Jobs own parts of both trees and can put anything there. So a claim's folder is moved to ROOT/removed before
+# it is removed, where jobs cannot reach it. Storage is removed with the rights of its owner. No path follows a link.
 set -u
 export LC_ALL=C
 verb=$1 root=$2 storage=$3 grid=$4
 shift 4
 umask 077
 
-# find_ DAYS: the folders of claims that did not change for DAYS, and all storage of claims that have a folder.
+# find_ DAYS: prints the folders of claims that did not change for DAYS, and all storage of claims that have a folder.
 find_() {
   find "$root/jobs" -mindepth 1 -maxdepth 1 -type d -name "$grid-*" -mmin "+$(($1 * 1440))" -printf 'claim %f\n'
   if cd "$storage" 2> /dev/null; then
@@ -27,7 +27,8 @@ find_() {
   echo end
 }
 
-# claim_of UID NAME SLURMID: the claim whose job had this name and id and ran under this account.
+# claim_of UID NAME SLURMID: prints the storage of this name with its claim: the claim's job had this name and id, and
+# ran under this account. Prints nothing if there is no such claim.
 claim_of() {
   digits=$(printf '%s\n' "${2#0x}" | sed 's/^0*//')
   [ -n "$digits" ] && [ "${#digits}" -le 15 ] || return 0
@@ -45,7 +46,7 @@ know_owner() {
   [ -s "$1/account" ] && read -r user uid < "$1/account"
 }
 
-# as_owner COMMAND...: runs the command with the rights of the owner only.
+# as_owner COMMAND...: runs the command with only the rights of the account that `know_owner` found.
 as_owner() {
   case $(id -u) in
     "$uid") "$@" ;;
@@ -54,7 +55,7 @@ as_owner() {
   esac < /dev/null 2> /dev/null
 }
 
-# remove SECONDS: removes what standard input names, in lines like those of `find_`, as far as there is time.
+# remove SECONDS: reads lines of `find_` from standard input and removes these folders until the time is up.
 remove() {
   deadline=$(($(date +%s) + $1))
   mkdir -p "$root/removed"
@@ -70,15 +71,15 @@ remove() {
   echo end
 }
 
-# remove_claim FOLDER: removes the folder unless another process holds its lock. After the move, the job's account has
-# no path to it.
+# remove_claim FOLDER: removes the folder unless another process holds its lock. After the move, the job's account
+# cannot reach it by any path.
 remove_claim() {
   flock -n "$root/jobs/$1/lock" mv "$root/jobs/$1" "$root/removed/" && clear_out "$root/removed/$1"
 }
 
-# clear_out FOLDER: removes a claim's folder as far as there is time. A job may leave millions of files; the next call
-# continues. Without root, only the job's account can empty its own folder; it gets in because the working folder is
-# already set. The file with the account is removed last.
+# clear_out FOLDER: removes a claim's folder, with a timeout per command, as a job may leave millions of files. The next
+# call continues. Without root, only the job's account can empty its own `run` folders. It cannot reach them by path, so
+# its command starts with such a folder as working directory. The file `account` is removed last: a next call reads it.
 clear_out() {
   for inner in "$1/run" "$1"/place.*/run; do
     if [ "$(id -u)" = 0 ] || [ ! -d "$inner" ] || ! know_owner "$1"; then continue; fi

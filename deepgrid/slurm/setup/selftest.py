@@ -111,5 +111,5 @@ async def _test_nodes(cluster: Cluster, timeout_s: float) -> Finding:
 
 
 async def _remove(login: Login, folder: str) -> None:
-    with suppress(GridError):  # if the login node is away now, a small folder stays on it
+    with suppress(GridError):  # if the login node is unreachable now, a small folder stays on it
         await login.run(["rm", "-rf", folder])

@@ -1,6 +1,6 @@
 """Folders that claims leave on the login node. One command finds all of them, another one removes them.
 
-The caller decides by the chain which folders may be removed. `leftovers.sh` explains how they are removed.
+The caller reads from the chain which folders may be removed. `leftovers.sh` explains how they are removed.
 """
 
 from __future__ import annotations

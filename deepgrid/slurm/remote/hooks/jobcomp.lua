@@ -1,10 +1,10 @@
--- Completion hook (JobCompType=jobcomp/lua, beside slurm.conf): one record in SPOOL per completion of a job.
--- A requeued job completes several times. Each segment gets its own record, with the flag JOB_REQUEUE in `job_state`,
--- or with the restart count. A record is never overwritten.
--- The hook runs inside slurmctld before the job leaves its memory, so a record survives a kill of slurmctld.
+-- Completion hook (JobCompType=jobcomp/lua, beside slurm.conf): writes one file to SPOOL per completion of a job.
+-- A requeued job completes several times. Each of its runs gets its own record. The flag JOB_REQUEUE in `job_state` or
+-- the restart count distinguishes them. A record is never overwritten.
+-- The hook runs inside slurmctld, before slurmctld forgets the job. So no completion is lost if slurmctld is killed.
 -- A record is renamed into place, so a reader sees complete records only. Its name is ID.END.RESTARTS: Slurm id, end
--- time and restart count. Jobs without the grid's comment get no record. Control characters in values become spaces.
--- If a record cannot be written completely (a full disk), no part of it stays, and slurmctld's log reports it.
+-- time and restart count. Only jobs with a comment of the grid (`deepgrid:...`) get a record. Control characters in
+-- values become spaces. If the disk is full, no partial record stays, and the hook logs an error to slurmctld's log.
 
 local SPOOL = "@SPOOL@"
 local FIELDS = {
@@ -12,14 +12,14 @@ local FIELDS = {
   "restart_cnt", "comment",
 }
 
--- Writes the file completely or not at all. Returns the fault, or nil.
+-- Writes the file completely or not at all. Returns an error message, or nil.
 local function put(path, temporary, text)
   local file, fault = io.open(temporary, "w")
   if file == nil then
     return fault
   end
   local written, refused = file:write(text)
-  local closed, lost = file:close() -- this writes the buffer
+  local closed, lost = file:close() -- flushes the buffer, so it can fail too
   local done = written and closed
   fault = refused or lost
   if done then
@@ -40,7 +40,7 @@ local function exists(path)
   return file ~= nil
 end
 
--- A file name that no record in the spool has.
+-- A file name that is not yet used in the spool: a number is appended if needed.
 local function free_name(job)
   local name = string.format("%d.%d.%d", job.job_id, job.end_time, job.restart_cnt or 0)
   local free, number = name, 1

@@ -1,4 +1,4 @@
-"""Every scheduled flow runs in three ways: by its schedule, by Prefect's command and by the UI's Run button."""
+"""Each deployment with a schedule runs by that schedule, by `prefect deployment run` and by the UI's Run button."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 REPOSITORY = Path(__file__).resolve().parents[2]
 EVERY_S = 60
 TRIES = 4
-SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the other programs take minutes
+SHORTER = {"benchmark_cluster/alpha": {"programs": ["machine"]}}  # the other benchmarks take minutes
 
 
 def scheduled() -> list[str]:
-    """The names of the deployments with a schedule: the operator's and those of one cluster."""
+    """The names of the deployments with a schedule: those of the operator and of the cluster alpha."""
     names = []
     for role, owner in (("operator", "grid"), ("provider", "alpha")):
         written = yaml.safe_load((REPOSITORY / "deployments" / role / "prefect.yaml").read_text())
@@ -40,7 +40,7 @@ NAMES = scheduled()
 
 @pytest.fixture
 async def quiet(grid: LocalGrid) -> AsyncIterator[None]:
-    """The schedules of these deployments are paused, and no run of theirs takes minutes."""
+    """Pause the schedules of these deployments, and set parameters that make their runs short."""
     before = {name: (await deployment(grid, name))["parameters"] for name in NAMES if name in SHORTER}
     async with unscheduled(grid, *NAMES):
         for name, parameters in before.items():
@@ -82,7 +82,7 @@ async def test_each_flow_runs_by_the_run_button(grid: LocalGrid, quiet: None) ->
 
 
 async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) -> None:
-    """Start a run of each deployment and await all. Start it again if another active run caused its cancellation."""
+    """Start a run of each deployment and wait for all. Repeat runs that Prefect cancels while another one is active."""
     left = NAMES
     for _ in range(TRIES):
         started = {name: await start(name) for name in left}
@@ -92,11 +92,11 @@ async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) 
         assert not bad, bad
         if not left:
             return
-    pytest.fail(f"skipped {TRIES} times: {left}")
+    pytest.fail(f"cancelled {TRIES} times: {left}")
 
 
 def ended_well(name: str, run: Json) -> bool:
-    """Whether a run ended as expected. Books may be out of balance, because other tests leave wrong bills."""
+    """Whether a run ended as expected. `reconcile_billing` may find differences, as other tests leave wrong bills."""
     state = run["state"]
     if name.startswith("reconcile_billing") and state["type"] == "FAILED":
         return bool(state["message"]) and "exception" not in state["message"]
@@ -104,7 +104,7 @@ def ended_well(name: str, run: Json) -> bool:
 
 
 async def _scheduled_run(grid: LocalGrid, name: str) -> Json:
-    """Add a schedule, wait for the end of a run that it created and that was not skipped, and remove the schedule."""
+    """Add a schedule, wait until one of its runs ends without being skipped, and remove the schedule."""
     begun = datetime.now(UTC)
     often = {"interval": EVERY_S, "anchor_date": (begun + timedelta(seconds=10)).isoformat()}
     path = f"deployments/{(await deployment(grid, name))['id']}/schedules"
@@ -127,7 +127,7 @@ async def _ended_since(grid: LocalGrid, name: str, begun: str) -> Json:
 
 
 async def _new_run(grid: LocalGrid, name: str, before: set[str]) -> str:
-    """Wait for a run that is not among the known ones."""
+    """Wait for a run whose id is not in `before`, and return its id."""
     deadline = time.monotonic() + PATIENCE_S
     while not (new := [run["id"] for run in await runs_of(grid, name) if run["id"] not in before]):
         assert time.monotonic() < deadline, f"the button started no run of {name}"
