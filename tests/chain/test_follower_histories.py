@@ -1,6 +1,6 @@
-"""Random histories of a chain that goes back and restarts, told by a follower that is killed now and then.
+"""Random histories of a chain with reorganisations and restarts, reported by a follower that is killed at times.
 
-Whatever happened: the last word on every job is the truth, no word is repeated, and the index knows what is hot.
+At the end the last report on each job is true, none is repeated, and the index knows the hot jobs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Reader:
 
     chain: Chain
     file: Path
-    chance: random.Random
+    rng: random.Random
     lives: list[list[Job]] = field(default_factory=list)
     last: dict[int, Job] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Reader:
 
     async def _follow(self, follower: Follower) -> None:
         async for jobs in follower.changes():
-            for _ in range(self.chance.randrange(3)):
+            for _ in range(self.rng.randrange(3)):
                 await asyncio.sleep(0)  # a kill may interrupt a batch here
             self.lives[-1] += jobs
             self.last.update((job.id, job) for job in jobs)
@@ -68,19 +68,19 @@ class Reader:
 
 
 class World:
-    """The chain and its users: each step is a random action."""
+    """The chain and its users. `event` makes one random thing happen."""
 
-    def __init__(self, grid: Grid, people: People, chance: random.Random) -> None:
+    def __init__(self, grid: Grid, people: People, rng: random.Random) -> None:
         self.grid = grid
         self.people = people
-        self.chance = chance
+        self.rng = rng
         self.chain = people.chain
         self.anvil = grid.anvil
         self.requests = 0
-        self.settle_down()
+        self.set_reorg_floor()
 
-    def settle_down(self) -> None:
-        """The chain may go back to this block, but not beyond."""
+    def set_reorg_floor(self) -> None:
+        """Later reorganisations may drop the blocks after this one, but not this one."""
         self.anvil.call("anvil_autoImpersonateAccount", True)
         self.floor = self.head()
 
@@ -97,31 +97,31 @@ class World:
             pass
 
     async def event(self) -> None:
-        """Mostly a step of a job's life; sometimes new blocks, or the chain goes back."""
-        kind = self.chance.random()
+        """Mostly a step of one job; sometimes new blocks or a reorganisation."""
+        kind = self.rng.random()
         if kind < 0.12:
-            self.go_back(self.chance.randint(1, DEEPEST))
+            self.go_back(self.rng.randint(1, DEEPEST))
         elif kind < 0.2:
-            self.anvil.mine(self.chance.randint(1, 3))
+            self.anvil.mine(self.rng.randint(1, 3))
         else:
             await self.step_of_a_job()
 
     def go_back(self, depth: int) -> None:
         depth = min(depth, self.head() - self.floor)
         if depth:
-            self.anvil.call(*(("anvil_rollback", depth) if self.chance.random() < 0.3 else ("anvil_reorg", depth, [])))
+            self.anvil.call(*(("anvil_rollback", depth) if self.rng.random() < 0.3 else ("anvil_reorg", depth, [])))
 
     async def step_of_a_job(self) -> None:
         customer, provider, operator = (one.address for one in (self.people.customer, self.people.provider,
                                                                 self.people.operator))  # fmt: skip
         hot = [job for job in await self.jobs() if job.status.hot]
-        if not hot or self.chance.random() < 0.3:
+        if not hot or self.rng.random() < 0.3:
             self.requests += 1
             wanted = Request(DEFINITION, 100 * CREDIT, f"request {self.requests}")
             self.send(customer, "requestNewJob", *request_args(wanted))
             return
-        job = self.chance.choice(hot)
-        coded, other = coded_id(job.id), self.chance.random() < 0.2
+        job = self.rng.choice(hot)
+        coded, other = coded_id(job.id), self.rng.random() < 0.2
         match job.status:
             case _ if other and job.status is S.PENDING:
                 self.send(customer, "cancelJob", coded)
@@ -130,14 +130,14 @@ class World:
             case _ if other and job.status is not S.RUNNING:
                 self.send(provider, "refuseJob", coded)
             case S.META_SCHEDULED:
-                self.send(provider, "claimNextJobs", self.chance.randint(1, 3))
+                self.send(provider, "claimNextJobs", self.rng.randint(1, 3))
             case S.SCHEDULED:
                 self.send(provider, "providerSetJobStatus", *report_args(Report(job.id, S.RUNNING, 0)))
             case _ if other and not job.has_cancel_request:
                 self.send(customer, "cancelJob", coded)  # a request, which leaves no event
             case _:
-                end = self.chance.choice([S.FINISHED, S.FAILED, S.PANICKED])
-                self.send(provider, "providerSetJobStatus", *report_args(Report(job.id, end, 1, "told", 256)))
+                end = self.rng.choice([S.FINISHED, S.FAILED, S.PANICKED])
+                self.send(provider, "providerSetJobStatus", *report_args(Report(job.id, end, 1, "exit 1", 256)))
 
     async def jobs(self) -> list[Job]:
         return await self.chain.jobs(range(1, await self.chain.job_count() + 1))
@@ -150,7 +150,7 @@ class World:
         def disagreement() -> dict[str, object]:
             index, blocks = reader.index, reader.index.blocks()
             found = {
-                "untold": [job for job in truth if reader.last.get(job.id) != job],
+                "unreported": [job for job in truth if reader.last.get(job.id) != job],
                 "hot": {job.id for job in truth if job.status.hot} ^ set(index.hot()),
                 "pending": {job.id for job in truth if job.status is S.PENDING} ^ set(index.pending()),
                 "last": index.last_id() - len(truth),
@@ -161,34 +161,34 @@ class World:
         with contextlib.suppress(TimeoutError):  # the assert says more
             await until(lambda: not disagreement(), 20)
         assert disagreement() == {}
-        assert reader.repeated() == [], "the same was told twice"
+        assert reader.repeated() == [], "a report was repeated"
         assert not reader.task.done(), reader.task
 
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 13))])
 async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     async with await Chain.connect(own_grid.book) as chain:
         people = await gather_people(own_grid, chain, "h")
         await people.customer.approve(10**30)
         await people.rest()
-        world = World(own_grid, people, chance)
-        reader = Reader(chain, tmp_path / "index.db", chance)
+        world = World(own_grid, people, rng)
+        reader = Reader(chain, tmp_path / "index.db", rng)
         reader.start()
         await world.agrees_with(reader)  # the first read of a grid reports only hot jobs
         for number in range(EVENTS):
             with contextlib.suppress(ChainError, NotFound):
                 await world.event()
-            if chance.random() < 0.1 or number == 3:
+            if rng.random() < 0.1 or number == 3:
                 await reader.kill()
-                for _ in range(chance.randint(0, 3)):
+                for _ in range(rng.randint(0, 3)):
                     await world.event()
                 reader.start()
             if number % 10 == 9:
                 await world.agrees_with(reader)
             if number == EVENTS // 2:
                 own_grid.anvil.restart()
-                world.settle_down()
+                world.set_reorg_floor()
         await world.agrees_with(reader)
         await reader.kill()
         assert len(reader.lives) >= 2
@@ -198,14 +198,14 @@ async def test_history(own_grid: Grid, tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("running", [True, False])
 async def test_reorganisation_of_depth_eight(own_grid: Grid, tmp_path: Path, running: bool) -> None:
     """Eight blocks with seven steps of two jobs are dropped, while the follower runs or is down."""
-    chance = random.Random(0)
+    rng = random.Random(0)
     async with await Chain.connect(own_grid.book) as chain:
         people = await gather_people(own_grid, chain, "h")
         await people.customer.approve(10**30)
         old = await people.assigned()
         await people.rest()
-        world = World(own_grid, people, chance)
-        reader = Reader(chain, tmp_path / "index.db", chance)
+        world = World(own_grid, people, rng)
+        reader = Reader(chain, tmp_path / "index.db", rng)
         reader.start()
         await world.agrees_with(reader)
         customer, provider = people.customer.address, people.provider.address

@@ -5,12 +5,11 @@ import {JobStatus} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
 import {World} from "./World.sol";
 
-/// Never pays above the lock. At each kind of end, provider, platform and customer together get the deposit, to the
-/// wei.
+/// However a job ends, provider, platform and customer together get exactly the locked amount, to the wei.
 contract Settlement is World {
     uint256 private constant DEPOSIT = 1000 ether;
 
-    function checkDivided(uint256 locked) private view {
+    function assertLockIsDivided(uint256 locked) private view {
         uint256 paid = credit.balanceOf(address(this));
         uint256 cut = grid.platformCut();
         unchecked {
@@ -30,14 +29,14 @@ contract Settlement is World {
         bytes32 id = runningJob(locked);
         vm.warp(block.timestamp + 365 days);
         report(id, JobStatus.FINISHED, reported);
-        checkDivided(locked);
+        assertLockIsDivided(locked);
     }
 
     function check_any_time(uint64 elapsed) external {
         bytes32 id = runningJob(DEPOSIT);
         vm.warp(block.timestamp + elapsed);
         report(id, JobStatus.OUT_OF_CREDITS, type(uint64).max);
-        checkDivided(DEPOSIT);
+        assertLockIsDivided(DEPOSIT);
     }
 
     function check_any_answer_to_a_cancel_request(uint64 reported) external {
@@ -45,7 +44,7 @@ contract Settlement is World {
         cancel(id);
         vm.warp(block.timestamp + 5 minutes);
         report(id, JobStatus.CANCELLED, reported);
-        checkDivided(DEPOSIT);
+        assertLockIsDivided(DEPOSIT);
     }
 
     function check_any_top_up(uint96 more) external {
@@ -54,9 +53,10 @@ contract Settlement is World {
         rare.topUpJob(id, more);
         vm.warp(block.timestamp + 365 days);
         report(id, JobStatus.FAILED, 100_000);
-        checkDivided(DEPOSIT + uint256(more));
+        assertLockIsDivided(DEPOSIT + uint256(more));
     }
 
+    // Deliberately false: the prover must refute it.
     function wrong_half_the_deposit_always_comes_back(uint64 reported) external {
         bytes32 id = runningJob(DEPOSIT);
         vm.warp(block.timestamp + 365 days);
