@@ -15,17 +15,17 @@ from rich.console import Console
 from rich.table import Table
 
 from deepgrid.sbatch import StoragePaths, render
-from deepgrid.workflow.models import EnvVar, Job, JobResources, Step, StepFor, StepRun
+from deepgrid.workflow.models import Definition, EnvVar, JobResources, Step, StepFor, StepRun
 
 SIZES = (1, 10, 100, 1000)
 ROUNDS = 30
 MOST_MS_10, MOST_RATIO = 5.0, 120.0
 
 
-def job_of(steps: int) -> Job:
+def job_of(steps: int) -> Definition:
     """A job with this total number of steps."""
     resources = JobResources(tasks=1, cpus_per_task=1, mem_per_cpu=1, gpus=0)
-    return Job(resources=resources, steps=tuple(_step(number) for number in range(steps)))
+    return Definition(resources=resources, steps=tuple(_step(number) for number in range(steps)))
 
 
 def _step(number: int) -> Step:
