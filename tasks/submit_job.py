@@ -53,7 +53,7 @@ async def validate(
 
 @side_effect("store definition")
 async def store_definition(session: CustomerSession, order: Order) -> str:
-    """Upload the definition to the Job Definition service. Returns its location hash."""
+    """Upload the definition to the Job Definition service. Returns the hash of the definition."""
     return await session.store(order)
 
 
@@ -64,6 +64,6 @@ async def allow_credits(session: CustomerSession, order: Order) -> None:
 
 
 @side_effect("request job")
-async def request_job(session: CustomerSession, order: Order, location_hash: str) -> int:
+async def request_job(session: CustomerSession, order: Order, definition_hash: str) -> int:
     """Request the job, or find the one that an earlier attempt requested. Returns its id."""
-    return await session.request(order, location_hash)
+    return await session.request(order, definition_hash)
