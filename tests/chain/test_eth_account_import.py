@@ -41,12 +41,12 @@ def test_no_curve_is_loaded_for_reading(modules: str) -> None:
     assert output_of(f"import {modules}\n{SHOW}") == "[]"
 
 
-def test_the_curve_is_loaded_for_a_keystore_that_needs_it() -> None:
+def test_a_keystore_that_needs_the_curve_loads_it() -> None:
     expected = "01 97f1d3a7"  # the public key of 1 is the curve's generator
     assert output_of(f"import deepgrid.chain.transactions.wallet{KEYSTORE}") == expected
 
 
-def test_the_replaced_constant_is_that_of_the_curve() -> None:
+def test_the_replaced_constant_equals_the_order_of_the_curve() -> None:
     assert output_of(f"import deepgrid.chain.transactions.wallet{ORDER}") == "True"
 
 

@@ -102,7 +102,7 @@ async def test_an_unchanged_job_is_not_reported_again(grid: Grid, people: People
 
 
 @pytest.mark.parametrize("blocks_away", [1, 100, 1200])
-async def test_what_happened_while_down_is_caught_up_with(
+async def test_changes_during_a_downtime_are_reported_later(
     grid: Grid, people: People, index: JobIndex, tmp_path: Path, blocks_away: int
 ) -> None:
     ended, waiting = await people.running(), await people.request()
@@ -123,7 +123,7 @@ async def test_what_happened_while_down_is_caught_up_with(
         assert {waiting, new} <= set(again.hot())
 
 
-async def test_new_index_tells_hot_jobs_only(people: People, index: JobIndex) -> None:
+async def test_a_new_index_reports_only_hot_jobs(people: People, index: JobIndex) -> None:
     ended, hot = await people.running(), await people.request()
     await people.provider.settle(ended, S.FINISHED, 1)
     async with following(people.chain, index) as watcher:

@@ -49,7 +49,7 @@ async def test_slices_are_bought_only_with_authority_and_allowance(people: Peopl
     assert await people.chain.allowance(people.customer.address) == 0
 
 
-async def test_an_unclaimed_job_can_be_taken_back_after_the_timeout(grid: Grid, people: People) -> None:
+async def test_an_unclaimed_job_is_pending_again_after_the_timeout(grid: Grid, people: People) -> None:
     job_id = await people.assigned()
     with pytest.raises(ContractError) as refused:
         await people.operator.time_out(job_id)
@@ -86,7 +86,7 @@ async def test_a_banned_or_removed_provider_gets_no_jobs(people: People) -> None
         await people.provider.claim_next()
 
 
-async def test_a_constant_binds_from_then_on(people: People) -> None:
+async def test_a_changed_constant_applies_to_later_requests(people: People) -> None:
     minimum = (await people.chain.constants()).minimum_wei
     await people.operator.set_constant("setMinimumAmount", 150 * CREDIT)
     try:
