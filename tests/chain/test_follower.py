@@ -128,9 +128,9 @@ async def test_a_new_index_reports_only_hot_jobs(people: People, index: JobIndex
     await people.provider.settle(ended, S.FINISHED, 1)
     async with following(people.chain, index) as watcher:
         await until(lambda: bool(watcher.batches))
-        told = {job.id for job in watcher.batches[0]}
-        assert hot in told
-        assert ended not in told
+        reported = {job.id for job in watcher.batches[0]}
+        assert hot in reported
+        assert ended not in reported
 
 
 async def _own(grid: Grid, chain: Chain) -> People:
@@ -202,9 +202,9 @@ async def test_node_that_restarts(own_grid: Grid, own_people: People, index: Job
         first = await own_people.request()
         await watcher.sees(first, S.PENDING)
         own_grid.anvil.stop()
-        told = len(watcher.batches)
+        batches = len(watcher.batches)
         await asyncio.sleep(0.5)  # some polls fail meanwhile
-        assert len(watcher.batches) == told
+        assert len(watcher.batches) == batches
         own_grid.anvil.start()
         second = await own_people.request()
         await watcher.sees(second, S.PENDING)

@@ -1,6 +1,6 @@
-"""Random histories of a chain that goes back and restarts, told by a follower that is killed now and then.
+"""Random histories of a chain that goes back and restarts. A follower, killed at random times, reports them.
 
-Whatever happened: the last word on every job is the truth, no word is repeated, and the index knows what is hot.
+The last report of every job equals its state on chain, no report is repeated, and the index lists the hot jobs.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class World:
         with contextlib.suppress(TimeoutError):  # the assert says more
             await until(lambda: not disagreement(), 20)
         assert disagreement() == {}
-        assert reader.repeated() == [], "the same was told twice"
+        assert reader.repeated() == [], "the same report came twice"
         assert not reader.task.done(), reader.task
 
 

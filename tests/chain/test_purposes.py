@@ -33,9 +33,9 @@ def settled(job_id: int, provider: str, customer: str, paid: int, refunded: int)
 
 
 def purposes(logs: list[Event], top_ups: dict[str, int] | None = None) -> list[tuple[Purpose, int | None, int]]:
-    told = [one for one in logs if one.name != "Transfer"]
+    others = [one for one in logs if one.name != "Transfer"]
     transfers = [one for one in logs if one.name == "Transfer"]
-    return [(one.purpose, one.job_id, one.wei) for one in with_purposes(told, transfers, CONTRACT, top_ups or {})]
+    return [(one.purpose, one.job_id, one.wei) for one in with_purposes(others, transfers, CONTRACT, top_ups or {})]
 
 
 def test_many_calls_of_one_transaction_keep_their_purposes() -> None:
