@@ -1,6 +1,6 @@
 """Ends or resumes orphaned runs of a work pool, before its process starts any other run.
 
-The runs of a dead process would stay Running for ever and keep their concurrency slots. The same holds for runs that
+The runs of a dead process would stay Running forever and keep their concurrency slots. The same holds for runs that
 ended while Prefect was down. Only the pool's one process may call `tidy`, as it also ends runs of other live processes.
 Runs that became due while no process served the pool would start in one burst; `skip_overtaken` cancels them.
 """
@@ -96,7 +96,7 @@ def _work_key(run: FlowRun) -> tuple[UUID | None, str]:
 
 
 async def _end_tasks(client: PrefectClient, run: FlowRun) -> None:
-    """Crash the run's open task runs. A resumed run creates new ones, and the old ones would stay open for ever."""
+    """Crash the run's open task runs. A resumed run creates new ones, and the old ones would stay open forever."""
     unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(LEFT))))
     of_run = FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))
     for task_run in await client.read_task_runs(flow_run_filter=of_run, task_run_filter=unended):

@@ -5,8 +5,8 @@ import {JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Plays the attacks that the rules bound. `attacks.json` and docs/explanation/contracts.md have their gain over honest
-/// behaviour.
+/// Plays attacks and measures their gain over honest behaviour. `attacks.json` and docs/explanation/contracts.md list
+/// the gains.
 contract AttacksTest is Grid {
     uint256 private constant DEPOSIT = 2000 ether;
 
@@ -22,7 +22,7 @@ contract AttacksTest is Grid {
     }
 
     function test_running_nothing() external {
-        // 200 credits buy 13 minutes; full payment needs that much time
+        // 200 credits buy 13 minutes, so full payment takes 13 minutes
         bytes32 id = running(200 ether);
         skip(13 minutes + 1);
         report(id, JobStatus.OUT_OF_CREDITS, 14);
@@ -33,14 +33,14 @@ contract AttacksTest is Grid {
         uint256 honest = earnedWhenCancelled(0, 20);
         checkGain("ignoring_a_cancel", earnedWhenCancelled(10 minutes, 30), honest);
         checkGain("ignoring_a_cancel", earnedWhenCancelled(30 days, 43_220), honest);
-        // and it may lose everything: from then on the customer can end the job
+        // after the deadline the customer can end the job and the provider gets nothing
         bytes32 id = running(DEPOSIT);
         skip(20 minutes);
         cancel(id);
         skip(10 minutes);
         uint256 before = credit.balanceOf(provider);
         cancel(id);
-        vm.assertEq(credit.balanceOf(provider), before, "nothing for what ran");
+        vm.assertEq(credit.balanceOf(provider), before, "not paid for the minutes that ran");
     }
 
     function test_cancelling_at_the_last_second() external {
@@ -84,10 +84,10 @@ contract AttacksTest is Grid {
                 (bool passed,) = address(grid).call(moves[m]);
                 vm.assertTrue(!passed, "refused");
             }
-            vm.assertEq(keccak256(abi.encode(rare.get(id))), before, "untouched");
+            vm.assertEq(keccak256(abi.encode(rare.get(id))), before, "unchanged");
             if (i == 1) cancel(id);
         }
-        vm.assertEq(manager.getRecord(provider).timedOut, 0, "and nothing in the provider's record");
+        vm.assertEq(manager.getRecord(provider).timedOut, 0, "no time-out in the record");
         checkGain("evicting_a_rivals_jobs", credit.balanceOf(rival), DEPOSIT);
     }
 
@@ -98,7 +98,7 @@ contract AttacksTest is Grid {
             split += spent(61, 2, false);
         }
         checkGain("splitting_into_many_short_jobs", whole, split);
-        vm.assertEq(spent(1, 1, false), RATE, "no job is too short to cost a minute");
+        vm.assertEq(spent(1, 1, false), RATE, "the shortest job costs a minute");
     }
 
     function test_raising_prices_after_the_match() external {
@@ -123,11 +123,11 @@ contract AttacksTest is Grid {
         for (uint256 i = 2; i < 4; ++i) {
             uint256 before = credit.balanceOf(customer);
             bytes32 id = i == 2 ? claimed(200 ether) : running(200 ether);
-            skip(13 minutes + 1 days); // what 200 credits bought, and the grace
+            skip(13 minutes + 1 days); // the time that 200 credits buy, and the grace period
             vm.prank(customer);
             rare.timeoutJob(id);
-            if (i == 2) cancel(id); // it is PENDING again and goes elsewhere, or back
-            vm.assertEq(credit.balanceOf(customer), before, "all of it is back");
+            if (i == 2) cancel(id); // it is PENDING again: cancel it for a refund
+            vm.assertEq(credit.balanceOf(customer), before, "the whole deposit is refunded");
         }
         checkGain("vanishing", credit.balanceOf(provider), 0);
     }

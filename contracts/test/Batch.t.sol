@@ -19,9 +19,9 @@ import {vm} from "./Vm.sol";
 
 /// Many jobs per call give the same jobs as single calls. Lost races are skipped, malformed items revert.
 contract BatchTest is Grid {
-    function test_a_batch_of_jobs_goes_through_its_life_and_each_is_as_asked_for() external {
+    function test_each_job_of_a_batch_reads_as_requested_through_its_life() external {
         JobRequest[] memory requests = manyRequests(60, 1000 ether);
-        requests[7].definition.batchLocationHash = string(new bytes(23_000)); // so that one blob is not enough
+        requests[7].definition.batchLocationHash = string(new bytes(23_000)); // needs a second blob
         requests[8].jobName = "another name that fills 32 bytes";
         vm.prank(customer);
         bytes32[] memory ids = grid.requestNewJobs(requests);
@@ -53,7 +53,7 @@ contract BatchTest is Grid {
         vm.expectRevert(InvalidJobDefinition.selector);
         vm.prank(customer);
         grid.requestNewJobs(requests);
-        vm.assertEq(grid.jobIdCounter(), 0, "none");
+        vm.assertEq(grid.jobIdCounter(), 0, "no job");
         requests = manyRequests(1, 1000 ether);
         requests[0].definition.batchLocationHash = string(new bytes(24_576));
         vm.expectRevert(abi.encodeWithSelector(BlobTooLong.selector, 24_576, 24_575));
@@ -85,7 +85,7 @@ contract BatchTest is Grid {
         grid.metaScheduleJobs(wanted);
     }
 
-    function test_a_provider_claims_up_to_as_many_as_it_wants_in_order() external {
+    function test_a_provider_claims_up_to_a_maximum_in_order() external {
         bytes32[] memory ids = new bytes32[](3);
         (ids[0], ids[1], ids[2]) = (assigned(200 ether), assigned(200 ether), assigned(200 ether));
         vm.prank(provider);
@@ -123,7 +123,7 @@ contract BatchTest is Grid {
         reportMany(ids, JobStatus.RUNNING, 1);
     }
 
-    function test_a_provider_that_comes_back_with_other_prices_gets_them() external {
+    function test_a_provider_that_returns_with_new_prices_gets_them() external {
         bytes32 id = assigned(1000 ether);
         vm.prank(operator);
         manager.remove(provider);

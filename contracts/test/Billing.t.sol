@@ -45,11 +45,11 @@ contract BillingTest is Grid {
         vm.assertEq(Billing.ratePerMinute(job, p), nothing ? 0 : type(uint128).max, "saturated");
     }
 
-    function test_a_rate_of_more_than_128_bits_is_the_highest_and_not_what_is_left_of_it() external pure {
+    function test_a_rate_above_128_bits_saturates() external pure {
         ProviderPrices memory p = ProviderPrices(2 ** 79, 0, 0);
-        vm.assertEq(Billing.ratePerMinute(sized(2 ** 48, 1, 1, 1), p), 2 ** 127, "still as it is");
+        vm.assertEq(Billing.ratePerMinute(sized(2 ** 48, 1, 1, 1), p), 2 ** 127, "below 2^128");
         vm.assertEq(Billing.ratePerMinute(sized(2 ** 49, 1, 1, 1), p), type(uint128).max, "2^128");
-        vm.assertEq(Billing.ratePerMinute(sized(2 ** 50 + 1, 1, 1, 1), p), type(uint128).max, "beyond");
+        vm.assertEq(Billing.ratePerMinute(sized(2 ** 50 + 1, 1, 1, 1), p), type(uint128).max, "above 2^128");
     }
 
     function test_the_limit_is_whole_minutes_up_to_a_year() external pure {
@@ -65,7 +65,7 @@ contract BillingTest is Grid {
         for (uint256 i; i < elapsed.length; ++i) {
             vm.assertEq(Billing.startedMinutes(1000, 1000 + elapsed[i]), expected[i], "minutes");
         }
-        vm.assertEq(Billing.startedMinutes(1000, 10), 1, "time that ran backwards");
+        vm.assertEq(Billing.startedMinutes(1000, 10), 1, "the end is before the start");
     }
 
     /// Compares bills of any size with the documented formulas, written a second time. A bill never exceeds the deposit
@@ -78,10 +78,10 @@ contract BillingTest is Grid {
         uint40 start,
         uint40 end
     ) external pure {
-        uint256 perMinute = rate >> rateBits % 128; // small and large ones alike
+        uint256 perMinute = rate >> rateBits % 128; // rates of any size
         uint256 cost = Billing.cost(Billing.charged(billed, locked, perMinute), perMinute, locked);
         vm.assertEq(cost, Reference.cost(billed, locked, perMinute), "cost");
-        vm.assertTrue(cost <= locked && cost <= uint256(billed) * perMinute, "never more");
+        vm.assertTrue(cost <= locked && cost <= uint256(billed) * perMinute, "at most the deposit and the minutes");
         vm.assertEq(Billing.limitMinutes(locked, perMinute), Reference.limit(locked, perMinute), "limit");
         vm.assertEq(Billing.startedMinutes(start, end), Reference.startedMinutes(start, end), "started minutes");
     }

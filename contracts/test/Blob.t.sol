@@ -24,7 +24,7 @@ contract BlobTest {
         bytes memory expected = bytes.concat(data[start:], bytes32(0), bytes32(0));
         vm.assertEq(bytes32(first), bytes32(expected), "peeked");
         (uint256 later,) = Pens.take(placeOf(expected) + 32, 32);
-        vm.assertEq(second, later, "peeked on");
+        vm.assertEq(second, later, "peeked further");
     }
 
     function test_addresses_are_those_of_create_at_any_number() external {
@@ -40,7 +40,7 @@ contract BlobTest {
     }
 
     function test_the_longest_blob() external {
-        vm.assertEq(this.keep(new bytes(Blob.LONGEST)).code.length, 24_576, "as long as code may be");
+        vm.assertEq(this.keep(new bytes(Blob.LONGEST)).code.length, 24_576, "the longest code");
         vm.expectRevert(abi.encodeWithSelector(BlobTooLong.selector, 24_576, 24_575));
         this.keep(new bytes(Blob.LONGEST + 1));
     }
@@ -75,22 +75,22 @@ contract BlobTest {
         Pen pen = start.number(data.length, 32).data(data);
         start.overwrite(32 + from, value, wide);
         bytes memory written = asBytes(start);
-        vm.assertEq(start.lengthTo(pen), 32 + data.length, "as long as before");
+        vm.assertEq(start.lengthTo(pen), 32 + data.length, "same length");
         bytes memory expected = bytes.concat(data[:from], part(bytes32(value), wide), data[from + wide:]);
-        vm.assertEq(written, expected, "only there");
+        vm.assertEq(written, expected, "other bytes are unchanged");
     }
 
     function testFuzz_copies_are_padded_and_moved(bytes memory source, bytes calldata gone) external pure {
         Pen start = Pens.begin();
         Pen first = start.data(gone);
         Pen end = first.number(source.length, 32).padded(placeOf(source), source.length);
-        vm.assertEq(start.moveHere(first, end).lengthTo(end), gone.length, "moved by what is gone");
+        vm.assertEq(start.moveHere(first, end).lengthTo(end), gone.length, "moved by the removed length");
         bytes memory moved = asBytes(start);
         vm.assertEq(moved, source, "moved");
         uint256 rest = (32 - source.length % 32) % 32;
         (uint256 zeros,) = Pens.take(placeOf(moved) + source.length, rest);
         vm.assertEq(zeros, 0, "padded");
-        vm.assertEq(new bytes(40), abi.encodePacked(bytes32(0), bytes8(0)), "memory goes on behind it");
+        vm.assertEq(new bytes(40), abi.encodePacked(bytes32(0), bytes8(0)), "memory after it is usable");
     }
 
     function test_an_event_is_logged_and_forgotten() external {

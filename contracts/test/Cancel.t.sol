@@ -7,9 +7,10 @@ import {Job, JobStatus} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Cancelling: at once before the claim, a request after it; the table of docs/explanation/contracts.md.
+/// Cancelling before the claim ends the job at once. After the claim it is a request. docs/explanation/contracts.md has
+/// the table.
 contract CancelTest is Grid {
-    function test_before_the_claim_it_ends_at_once_with_a_full_refund() external {
+    function test_cancelling_before_the_claim_ends_the_job_with_a_full_refund() external {
         for (uint256 i; i < 2; ++i) {
             bytes32 id = jobIn(JobStatus(i));
             uint256 before = credit.balanceOf(customer);
@@ -17,12 +18,12 @@ contract CancelTest is Grid {
             emit JobTransitionEvent(id, JobStatus(i), JobStatus.CANCELLED);
             cancel(id);
             vm.assertEq(credit.balanceOf(customer) - before, 1000 ether, "refund");
-            vm.assertEq(rare.getClaimableJobQueueSize(provider), 0, "off the queue");
+            vm.assertEq(rare.getClaimableJobQueueSize(provider), 0, "not in the queue");
             vm.assertEq(rare.get(id).time.end, block.timestamp, "end");
         }
     }
 
-    function test_from_the_claim_on_it_is_a_request_that_the_provider_is_told_once() external {
+    function test_cancelling_a_claimed_job_queues_one_request_for_the_provider() external {
         for (uint256 i = 2; i < 4; ++i) {
             bytes32 id = jobIn(JobStatus(i));
             vm.prank(customer);
@@ -41,14 +42,14 @@ contract CancelTest is Grid {
             emit ClaimNextCancellingJobEvent(customer, provider, id);
             vm.prank(provider);
             rare.claimNextCancellingJob();
-            vm.assertTrue(!rare.hasCancellingJob(provider), "taken");
+            vm.assertTrue(!rare.hasCancellingJob(provider), "hint taken");
             cancel(id);
-            vm.assertTrue(!rare.hasCancellingJob(provider), "told once, however often it is asked for");
+            vm.assertTrue(!rare.hasCancellingJob(provider), "a repeated request queues no second hint");
             report(id, JobStatus.CANCELLED, 0);
         }
     }
 
-    function test_answered_while_it_waits_in_slurm_it_costs_nothing() external {
+    function test_a_job_cancelled_while_it_waits_in_slurm_costs_nothing() external {
         bytes32 id = claimed(1000 ether);
         cancel(id);
         vm.expectEmit(address(grid));
@@ -56,7 +57,7 @@ contract CancelTest is Grid {
         report(id, JobStatus.CANCELLED, 3);
     }
 
-    function test_answered_while_running_it_costs_what_ran_or_the_fee() external {
+    function test_a_cancelled_running_job_costs_its_minutes_or_the_fee() external {
         checkBill({locked: 1000 ether, ran: 12 minutes, reported: 12, billed: 12});
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 2, billed: 5});
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 0, billed: 5});
@@ -79,16 +80,16 @@ contract CancelTest is Grid {
         vm.assertEq(rare.get(id).cost.finalCost, 2 * RATE, "finished before the request arrived");
     }
 
-    function test_time_after_the_answer_was_due_is_not_billed() external {
+    function test_minutes_after_the_answer_deadline_are_not_billed() external {
         bytes32 id = running(1000 ether);
         skip(20 minutes);
         cancel(id);
         skip(5 hours);
         report(id, JobStatus.CANCELLED, 320);
-        vm.assertEq(rare.get(id).cost.finalCost, 30 * RATE, "20 minutes and the time for the answer");
+        vm.assertEq(rare.get(id).cost.finalCost, 30 * RATE, "20 minutes and the deadline for the answer");
     }
 
-    function test_unanswered_the_customer_closes_with_a_full_refund() external {
+    function test_the_customer_closes_an_unanswered_request_with_a_full_refund() external {
         for (uint256 i = 2; i < 4; ++i) {
             bytes32 id = jobIn(JobStatus(i));
             skip(1 hours);
@@ -108,7 +109,7 @@ contract CancelTest is Grid {
         vm.assertEq(rare.getCancellingJobQueueSize(provider), 0, "nothing stays queued");
     }
 
-    function test_a_refusal_answers_the_request() external {
+    function test_a_refusal_answers_the_cancel_request() external {
         bytes32 id = claimed(1000 ether);
         cancel(id);
         vm.prank(provider);

@@ -82,11 +82,11 @@ contract CasesTest is Grid {
         for (uint256 i; i < rows.length; ++i) {
             uint256[] memory row = rows[i];
             bytes32 id = claimed(row[0] * HUNDREDTH);
-            vm.assertEq(rare.jobTerms(id).limitMinutes, row[3], "bought");
+            vm.assertEq(rare.jobTerms(id).limitMinutes, row[3], "limit before");
             topUp(id, row[1] * HUNDREDTH);
-            vm.assertEq(rare.jobTerms(id).limitMinutes, row[4], "after the first");
+            vm.assertEq(rare.jobTerms(id).limitMinutes, row[4], "limit after the first top-up");
             topUp(id, row[2] * HUNDREDTH);
-            vm.assertEq(rare.get(id).cost.pendingTopUp, (row[1] + row[2]) * HUNDREDTH, "to be told");
+            vm.assertEq(rare.get(id).cost.pendingTopUp, (row[1] + row[2]) * HUNDREDTH, "pending top-up");
             vm.expectEmit(address(grid));
             emit ClaimNextTopUpJobEvent(id, provider, uint64(row[5]));
             vm.prank(provider);
@@ -139,7 +139,7 @@ contract CasesTest is Grid {
         vm.assertEq(uint256(job.status), status, "becomes");
         vm.assertEq(job.cost.finalCost, cost * HUNDREDTH, "cost");
         uint256 held = status == 0 ? job.cost.maxCost : 0;
-        vm.assertEq(credit.balanceOf(address(grid)) - grid.platformCut(), held, "all else was paid out");
+        vm.assertEq(credit.balanceOf(address(grid)) - grid.platformCut(), held, "the rest was paid out");
     }
 
     function jobHolding(uint256 status, uint256 locked) private returns (bytes32) {

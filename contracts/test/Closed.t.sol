@@ -8,7 +8,7 @@ import {vm} from "./Vm.sol";
 
 /// While the grid refuses new jobs, existing jobs go on to their ends.
 contract ClosedTest is Grid {
-    function test_a_closed_door_stops_new_jobs_only() external {
+    function test_closing_the_grid_refuses_only_new_jobs() external {
         bytes32[4] memory ids;
         for (uint256 i; i < 4; ++i) {
             ids[i] = i == 0 ? running(1000 ether) : request(1000 ether);

@@ -18,7 +18,7 @@ contract ConstantsTest is Grid {
         vm.assertEq(grid.owner(), address(this), "owner");
     }
 
-    function test_setters_take_what_is_within_bounds_from_the_owner_only() external {
+    function test_only_the_owner_sets_constants_and_only_within_bounds() external {
         check(grid.setMinimumAmount.selector, grid.minimumAmount.selector, 0, type(uint96).max);
         check(grid.setBillDurationDeltaMinute.selector, grid.billDurationDeltaMinute.selector, 0, 1440);
         check(grid.setCancellationFeeMinute.selector, grid.cancellationFeeMinute.selector, 0, 60);
@@ -39,12 +39,12 @@ contract ConstantsTest is Grid {
         (bool passed,) = address(grid).call(abi.encodeWithSelector(setter, value));
         vm.assertTrue(passed, "set");
         (, bytes memory answer) = address(grid).call(abi.encodeWithSelector(getter));
-        vm.assertEq(abi.decode(answer, (uint256)), value, "as set");
+        vm.assertEq(abi.decode(answer, (uint256)), value, "value");
     }
 
     function checkRefused(bytes4 setter, uint256 value, bytes memory refusal) private {
         (bool passed, bytes memory answer) = address(grid).call(abi.encodeWithSelector(setter, value));
         vm.assertTrue(!passed, "refused");
-        vm.assertEq(answer, refusal, "why");
+        vm.assertEq(answer, refusal, "error");
     }
 }

@@ -36,9 +36,9 @@ contract CreditTest is Grid {
             vm.sign(key, keccak256(abi.encodePacked(hex"1901", credit.DOMAIN_SEPARATOR(), message)));
         credit.permit(owner, address(grid), 5 ether, deadline, v, r, s);
         vm.assertEq(credit.allowance(owner, address(grid)), 5 ether, "allowed");
-        vm.assertEq(credit.nonces(owner), 1, "used");
+        vm.assertEq(credit.nonces(owner), 1, "nonce used");
         (bool again,) =
             address(credit).call(abi.encodeCall(ERC20Permit.permit, (owner, address(grid), 5 ether, deadline, v, r, s)));
-        vm.assertTrue(!again, "not twice");
+        vm.assertTrue(!again, "a signature works once");
     }
 }

@@ -16,8 +16,8 @@ contract CutChangesTest is Grid {
         emit CutNotedEvent(50, due);
         rare.setDeepsquareCut(50);
         checkNext(50, due);
-        vm.assertEq(grid.deepsquareCut(), 20, "not yet");
-        vm.assertEq(rare.jobTerms(assigned(1000 ether)).cutPercent, 20, "assigned meanwhile");
+        vm.assertEq(grid.deepsquareCut(), 20, "not in force yet");
+        vm.assertEq(rare.jobTerms(assigned(1000 ether)).cutPercent, 20, "assigned before");
         skip(7 days - 1);
         vm.expectRevert(abi.encodeWithSelector(CutNotDue.selector, due));
         rare.applyDeepsquareCut();
@@ -26,8 +26,8 @@ contract CutChangesTest is Grid {
         emit CutChangedEvent(50);
         vm.prank(stranger);
         rare.applyDeepsquareCut();
-        vm.assertEq(grid.deepsquareCut(), 50, "now");
-        vm.assertEq(rare.jobTerms(assigned(1000 ether)).cutPercent, 50, "assigned afterwards");
+        vm.assertEq(grid.deepsquareCut(), 50, "in force");
+        vm.assertEq(rare.jobTerms(assigned(1000 ether)).cutPercent, 50, "assigned after");
         checkNext(0, 0);
     }
 
@@ -42,14 +42,14 @@ contract CutChangesTest is Grid {
         rare.applyDeepsquareCut();
         skip(7 days);
         rare.applyDeepsquareCut();
-        vm.assertEq(grid.deepsquareCut(), 30, "the later one");
+        vm.assertEq(grid.deepsquareCut(), 30, "the later notice");
         vm.expectRevert(abi.encodeWithSelector(CutNotDue.selector, 0));
         rare.applyDeepsquareCut();
     }
 
-    function test_a_cut_of_nothing_takes_effect_too() external {
+    function test_a_cut_of_zero_takes_effect_too() external {
         changeCut(0);
-        vm.assertEq(grid.deepsquareCut(), 0, "none");
+        vm.assertEq(grid.deepsquareCut(), 0, "no cut");
     }
 
     function test_no_cut_is_above_the_bound_and_only_the_owner_gives_notice() external {
@@ -64,6 +64,6 @@ contract CutChangesTest is Grid {
     function checkNext(uint256 percent, uint256 notBefore) private view {
         (uint256 nextPercent, uint256 nextNotBefore) = rare.nextDeepsquareCut();
         vm.assertEq(nextPercent, percent, "next cut");
-        vm.assertEq(nextNotBefore, notBefore, "from when");
+        vm.assertEq(nextNotBefore, notBefore, "not before");
     }
 }

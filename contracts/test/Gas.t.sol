@@ -6,7 +6,7 @@ import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
 /// Compares the gas of calls with gas.json, and checks that no call costs more when there are more jobs. The numbers
-/// are for warm calls without a transaction's base cost, so they show drift. `./run bench gas` shows what a job pays.
+/// are for warm calls without a transaction's base cost, so they show changes. `./run bench gas` shows a job's gas.
 contract GasTest is Grid {
     function deployed() internal pure override returns (bool) {
         return true;
@@ -127,6 +127,6 @@ contract GasTest is Grid {
 
     function check(string memory call, uint256 used) private view {
         uint256 noted = abi.decode(vm.parseJson(vm.readFile("gas.json"), string.concat(".", call)), (uint256));
-        vm.assertEq(used, noted, string.concat(call, ": if this change is wanted, put the figure into gas.json"));
+        vm.assertEq(used, noted, string.concat(call, ": put the number into gas.json if this change is intended"));
     }
 }

@@ -40,7 +40,7 @@ contract IdListTest {
         }
         (uint64[] memory none, uint64 next) = list.page(5, 0);
         vm.assertEq(none.length, 0, "an empty page");
-        vm.assertEq(next, 5, "stays where it is");
+        vm.assertEq(next, 5, "the cursor does not move");
     }
 
     function test_a_change_costs_the_same_at_10_and_at_10_000() external {
@@ -78,7 +78,7 @@ contract IdListTest {
 
     function checkSame() private view {
         (uint64[] memory ids, uint64 next) = list.page(0, type(uint256).max);
-        vm.assertEq(next, 0, "complete");
+        vm.assertEq(next, 0, "no next page");
         vm.assertEq(abi.encode(ids), abi.encode(model), "same order");
         vm.assertEq(list.size, model.length, "size");
         vm.assertEq(list.tail, model.length == 0 ? 0 : model[model.length - 1], "tail");

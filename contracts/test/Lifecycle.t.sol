@@ -48,7 +48,7 @@ contract LifecycleTest is Grid {
         vm.assertEq(job.time.blockNumberStateChange, 77, "block");
     }
 
-    function test_a_request_is_refused_when_closed_poor_or_invalid() external {
+    function test_a_request_is_refused_when_closed_underfunded_or_invalid() external {
         vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, 100 ether - 1, 100 ether));
         request(100 ether - 1);
         request(100 ether);
@@ -82,7 +82,7 @@ contract LifecycleTest is Grid {
         grid.requestNewJob(definition(), 100 ether, "", false);
     }
 
-    function test_only_the_admin_opens_and_closes_the_door() external {
+    function test_only_the_admin_opens_and_closes_the_grid_for_new_jobs() external {
         bytes memory refusal = missingRole(operator, grid.DEFAULT_ADMIN_ROLE());
         vm.expectRevert(refusal);
         vm.prank(operator);
@@ -110,7 +110,7 @@ contract LifecycleTest is Grid {
         bytes32 id = request(200 ether);
         bytes memory refusal = missingRole(address(this), grid.METASCHEDULER_ROLE());
         vm.expectRevert(refusal);
-        grid.metaSchedule(id, provider); // the admin alone is not enough
+        grid.metaSchedule(id, provider); // the admin does not have this role
         vm.expectRevert(InvalidJob.selector);
         assign(bytes32(uint256(99)));
         vm.expectRevert(ProviderNotJoined.selector);
@@ -185,7 +185,7 @@ contract LifecycleTest is Grid {
         grid.providerSetJobStatus(id, JobStatus.FINISHED, 1, "", 0);
     }
 
-    function test_a_refused_job_is_pending_again_and_remembers_who() external {
+    function test_a_refused_job_is_pending_again_with_its_last_refuser() external {
         for (uint256 i = 1; i < 3; ++i) {
             bytes32 id = jobIn(JobStatus(i));
             vm.expectEmit(address(grid));
@@ -200,10 +200,10 @@ contract LifecycleTest is Grid {
             vm.assertEq(rare.get(id).providerAddr, address(0), "no provider");
             vm.assertEq(rare.get(id).cost.maxCost, 1000 ether, "still locked");
             vm.assertEq(manager.getRecord(provider).refused, i, "counted");
-            vm.assertTrue(!rare.hasNextClaimableJob(provider), "off the queue");
+            vm.assertTrue(!rare.hasNextClaimableJob(provider), "not in the queue");
             assign(id);
             vm.assertTrue(rare.hasNextClaimableJob(provider), "may be assigned again");
-            vm.assertEq(rare.jobTerms(id).claimedAt, 0, "and not claimed yet");
+            vm.assertEq(rare.jobTerms(id).claimedAt, 0, "not claimed yet");
             cancel(id);
         }
     }
@@ -228,8 +228,8 @@ contract LifecycleTest is Grid {
             rare.panicJob(id, "the cluster burns");
             vm.assertEq(credit.balanceOf(customer) - before, 1000 ether, "refund");
             vm.assertEq(rare.get(id).lastError, "the cluster burns", "text");
-            vm.assertEq(rare.get(id).time.panicTimestamp, block.timestamp, "when");
-            vm.assertEq(manager.getRecord(provider).panicked, i < 2 ? 0 : i - 1, "counted once claimed");
+            vm.assertEq(rare.get(id).time.panicTimestamp, block.timestamp, "panic time");
+            vm.assertEq(manager.getRecord(provider).panicked, i < 2 ? 0 : i - 1, "counted after a claim");
             vm.expectRevert(SameStatusError.selector);
             vm.prank(operator);
             rare.panicJob(id, "again");

@@ -46,7 +46,7 @@ contract MoneyTest is Grid {
         }
     }
 
-    function test_a_report_above_the_clock_but_within_the_alarm_is_clipped_without_an_event() external {
+    function test_a_report_slightly_above_the_clock_is_clipped_without_an_event() external {
         bytes32 id = running(1000 ether);
         skip(5 minutes);
         vm.recordLogs();
@@ -80,9 +80,11 @@ contract MoneyTest is Grid {
         Job memory job = rare.get(id);
         uint256 paid = credit.balanceOf(provider);
         uint256 refund = credit.balanceOf(customer) + how.locked + how.topUp - customerBefore;
-        vm.assertEq(paid + grid.platformCut() + refund, how.locked + how.topUp, "to the wei");
+        vm.assertEq(
+            paid + grid.platformCut() + refund, how.locked + how.topUp, "the parts equal the deposit to the wei"
+        );
         vm.assertEq(credit.balanceOf(address(grid)), grid.platformCut(), "nothing else is held");
-        vm.assertEq(paid + grid.platformCut(), job.cost.finalCost, "the cost is what left the customer");
+        vm.assertEq(paid + grid.platformCut(), job.cost.finalCost, "paid + cut = cost");
         vm.assertEq(paid, job.cost.finalCost * (100 - cut) / 100, "the provider's share");
         uint256 most = how.cancelled && job.status == JobStatus.CANCELLED && how.reported < 5 ? 5 : how.reported;
         vm.assertTrue(job.cost.finalCost <= most * rate, "never more than reported, or the cancellation fee");
@@ -110,10 +112,10 @@ contract MoneyTest is Grid {
         emit JobSettledEvent(id, provider, customer, 0, 0, 0, 1000 ether);
         report(id, JobStatus.PANICKED, 10);
         vm.assertEq(manager.getRecord(provider).panicked, 1, "counted");
-        vm.assertEq(rare.get(id).time.panicTimestamp, block.timestamp, "when");
+        vm.assertEq(rare.get(id).time.panicTimestamp, block.timestamp, "panic time");
     }
 
-    function test_running_is_back_dated_by_what_it_ran_but_not_before_the_claim() external {
+    function test_the_start_is_back_dated_but_not_before_the_claim() external {
         bytes32 id = claimed(1000 ether);
         uint256 claim = block.timestamp;
         skip(10 minutes);

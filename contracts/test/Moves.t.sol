@@ -25,7 +25,7 @@ contract MovesTest is Grid {
         }
     }
 
-    function test_only_the_listed_moves_are_made_and_all_of_them() external {
+    function test_exactly_the_listed_moves_are_made() external {
         string[] memory listed = vm.parseJsonStringArray(vm.readFile("matrix.json"), ".moves");
         uint256 found;
         uint256 base = vm.snapshotState();
@@ -42,7 +42,7 @@ contract MovesTest is Grid {
                 }
             }
         }
-        vm.assertEq(found, listed.length, "all");
+        vm.assertEq(found, listed.length, "every listed move was made");
     }
 
     /// The situations of a job (1) in that state: just now, two days later, with a cancel request, two days after one.

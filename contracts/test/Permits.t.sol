@@ -6,7 +6,7 @@ import {JobStatus, Permit} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// A job is requested with a signature instead of an allowance, even if others used that signature before.
+/// A job is requested with a signature instead of an allowance, even if another account used the signature first.
 contract PermitsTest is Grid {
     bytes32 private constant PERMIT =
         keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");
@@ -24,10 +24,10 @@ contract PermitsTest is Grid {
         checkStatus(id, JobStatus.PENDING);
         vm.assertEq(rare.get(id).customerAddr, owner, "customer");
         vm.assertEq(credit.balanceOf(address(grid)), 200 ether, "locked");
-        vm.assertEq(credit.allowance(owner, address(grid)), 0, "used up");
+        vm.assertEq(credit.allowance(owner, address(grid)), 0, "allowance used");
     }
 
-    function test_a_signature_that_somebody_used_before_blocks_nothing() external {
+    function test_a_signature_used_first_by_another_account_blocks_nothing() external {
         Permit memory permit = signed(200 ether, block.timestamp);
         vm.prank(stranger);
         credit.permit(owner, address(grid), permit.value, permit.deadline, permit.v, permit.r, permit.s);
@@ -40,7 +40,7 @@ contract PermitsTest is Grid {
         checkStatus(ask(signed(200 ether, block.timestamp - 1)), JobStatus.PENDING);
     }
 
-    function test_an_expired_a_wrong_and_a_smaller_one_allow_nothing() external {
+    function test_expired_wrong_and_too_small_signatures_allow_nothing() external {
         Permit memory wrong = signed(200 ether, block.timestamp);
         wrong.value = 300 ether;
         checkRefused(signed(200 ether, block.timestamp - 1), 0);

@@ -11,13 +11,13 @@ contract ProposalsTest is Registry {
     function test_the_hash_is_that_of_the_arguments_of_register() external {
         propose(rival, 2 ether);
         vm.assertEq(manager.proposalHash(rival), hashOf(2 ether), "as documented");
-        vm.assertEq(manager.proposalChangedAt(rival), block.timestamp, "when");
+        vm.assertEq(manager.proposalChangedAt(rival), block.timestamp, "time of the proposal");
         approve(rival);
         vm.assertEq(manager.proposalHash(rival), bytes32(0), "nothing waits");
-        vm.assertEq(manager.proposalChangedAt(rival), 0, "nor since when");
+        vm.assertEq(manager.proposalChangedAt(rival), 0, "no time of change");
     }
 
-    function test_another_proposal_than_the_one_looked_at_is_not_approved() external {
+    function test_a_proposal_with_another_hash_is_not_approved() external {
         propose(provider, 2 ether);
         bytes32 seen = manager.proposalHash(provider);
         propose(provider, 2000 ether);
@@ -31,12 +31,12 @@ contract ProposalsTest is Registry {
         checkVersion(manager.getProvider(provider), 2 ether);
     }
 
-    function test_by_its_address_alone_a_proposal_is_approved_when_it_stood_unchanged() external {
-        vm.assertEq(manager.UNCHANGED_PERIOD(), 10 minutes, "how long");
+    function test_an_approval_by_address_needs_an_unchanged_proposal() external {
+        vm.assertEq(manager.UNCHANGED_PERIOD(), 10 minutes, "period");
         propose(provider, 2 ether);
         skip(10 minutes - 1);
         checkTooRecent(1);
-        propose(provider, 2 ether); // the same again: unchanged
+        propose(provider, 2 ether); // the same proposal counts as unchanged
         skip(1);
         vm.prank(operator);
         manager.approve(provider);
@@ -51,7 +51,7 @@ contract ProposalsTest is Registry {
         checkVersion(manager.getProvider(provider), 2000 ether);
     }
 
-    function test_a_proposal_after_an_approval_or_a_removal_begins_anew() external {
+    function test_the_unchanged_period_restarts_after_an_approval_or_a_removal() external {
         propose(provider, 2 ether);
         skip(10 minutes);
         approve(provider);
@@ -59,7 +59,7 @@ contract ProposalsTest is Registry {
         checkTooRecent(10 minutes);
         skip(10 minutes);
         remove(provider);
-        vm.assertEq(manager.proposalHash(provider), bytes32(0), "gone");
+        vm.assertEq(manager.proposalHash(provider), bytes32(0), "no proposal");
         propose(provider, 2 ether);
         checkTooRecent(10 minutes);
     }
@@ -74,7 +74,7 @@ contract ProposalsTest is Registry {
         vm.assertEq(offered.cpuPricePerMin, 0, "offer");
     }
 
-    function test_versions_of_any_sizes_replace_each_other_without_remains(uint8[6] calldata sizes) external {
+    function test_a_version_of_any_size_replaces_another_without_remains(uint8[6] calldata sizes) external {
         for (uint256 i; i < sizes.length; ++i) {
             Label[] memory few = new Label[](sizes[i] % 5);
             for (uint256 j; j < few.length; ++j) {
@@ -93,7 +93,7 @@ contract ProposalsTest is Registry {
         }
     }
 
-    function test_approving_and_removing_cost_the_same_however_long_a_proposal_is() external {
+    function test_the_gas_of_approving_and_removing_does_not_grow_with_the_proposal() external {
         uint256[2] memory small = costsOf(1, 0);
         uint256[2] memory large = costsOf(manager.MAX_NODES(), manager.MAX_LABELS());
         for (uint256 i; i < 2; ++i) {
@@ -101,7 +101,7 @@ contract ProposalsTest is Registry {
         }
     }
 
-    function test_what_others_have_to_read_is_bounded() external {
+    function test_the_size_of_a_proposal_is_bounded() external {
         Label[] memory many = new Label[](65);
         vm.expectRevert(abi.encodeWithSelector(TooManyLabels.selector, 65, 64));
         manager.register(hardware(1, 1, 1, 1), prices(), many);

@@ -19,11 +19,11 @@ contract ProviderListTest is Registry {
             abi.encodePacked(data), abi.encodePacked([provider, address(0x5001), address(0x5003)]), "first page"
         );
         (data, length, cursor) = manager.fetchPage(cursor, 3);
-        vm.assertEq(length, 2, "rest");
-        vm.assertEq(cursor, 0, "no more");
+        vm.assertEq(length, 2, "last page");
+        vm.assertEq(cursor, 0, "no next page");
         (ProviderEntry[] memory page, uint256 next) = manager.providers(0, 100);
-        vm.assertEq(page.length, manager.elementCount(), "all");
-        vm.assertEq(next, 0, "no more");
+        vm.assertEq(page.length, manager.elementCount(), "all providers");
+        vm.assertEq(next, 0, "no next page");
         vm.assertTrue(page[0].approved && !page[0].waitingForApproval, "approved");
         vm.assertTrue(!page[1].approved && page[1].waitingForApproval, "proposed");
         checkVersion(page[0].provider, 1 ether);
@@ -43,7 +43,7 @@ contract ProviderListTest is Registry {
         checkPlace(last, 0, first, address(0x5002));
         (uint256 id,,, bytes32 data) = manager.get(2);
         vm.assertEq(id, 0, "removed");
-        vm.assertEq(data, bytes32(0), "nobody");
+        vm.assertEq(data, bytes32(0), "no address");
         (id,,,) = manager.objects(uint256(type(uint64).max) + 1 + first);
         vm.assertEq(id, 0, "no such number");
     }

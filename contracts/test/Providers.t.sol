@@ -31,7 +31,7 @@ contract ProvidersTest is Registry {
         vm.expectEmit(address(manager));
         emit ProviderManager.ProviderApproved(rival);
         approve(rival);
-        vm.assertTrue(!manager.isWaitingForApproval(rival), "done");
+        vm.assertTrue(!manager.isWaitingForApproval(rival), "no longer waiting");
         vm.assertTrue(manager.isValidForScheduling(rival), "valid");
         vm.assertEq(manager.getWaitingForApprovalProvider(rival).addr, address(0), "nothing waits");
         checkVersion(manager.getProvider(rival), 1 ether);
@@ -105,7 +105,7 @@ contract ProvidersTest is Registry {
         emit ProviderManager.ProviderBanChanged(provider, true);
         ban(provider);
         vm.assertTrue(manager.isBanned(provider), "banned");
-        vm.assertTrue(manager.getProvider(provider).isBanned, "shown");
+        vm.assertTrue(manager.getProvider(provider).isBanned, "shown as banned");
         vm.assertTrue(!manager.isValidForScheduling(provider), "not valid");
         vm.expectRevert(Banned.selector);
         propose(provider, 1 ether);
@@ -113,7 +113,7 @@ contract ProvidersTest is Registry {
         vm.expectRevert(AlreadyDone.selector);
         ban(provider);
         remove(provider);
-        vm.assertTrue(manager.isBanned(provider), "survives removal");
+        vm.assertTrue(manager.isBanned(provider), "the ban survives a removal");
         vm.expectEmit(address(manager));
         emit ProviderManager.ProviderBanChanged(provider, false);
         unban(provider);
@@ -158,52 +158,56 @@ contract ProvidersTest is Registry {
         remove(provider);
         vm.assertEq(abi.encode(manager.getRecord(provider)), abi.encode(ProviderRecord(2, 3, 4, 5)), "record");
         vm.assertEq(manager.getJobCount(provider), 2, "started");
-        vm.assertEq(abi.encode(rare.recordOf(provider)), abi.encode(ProviderRecord(2, 3, 4, 5)), "where it is kept");
+        vm.assertEq(
+            abi.encode(rare.recordOf(provider)),
+            abi.encode(ProviderRecord(2, 3, 4, 5)),
+            "the MetaScheduler keeps the record"
+        );
     }
 
-    function test_who_has_the_role_of_the_contract_is_told_until_it_loses_it() external {
+    function test_the_contract_with_the_role_gets_each_change_until_it_loses_the_role() external {
         bytes32 role = manager.METASCHEDULER_CONTRACT_ROLE();
         manager.revokeRole(role, address(grid));
-        vm.assertEq(address(manager.metaScheduler()), address(0), "nobody");
-        vm.assertEq(manager.getJobCount(provider), 0, "nobody counts");
+        vm.assertEq(address(manager.metaScheduler()), address(0), "no contract has the role");
+        vm.assertEq(manager.getJobCount(provider), 0, "no contract counts jobs");
         ban(provider);
-        bytes32 id = assigned(200 ether); // nobody told of the ban
+        bytes32 id = assigned(200 ether); // the MetaScheduler does not know of the ban
         rare.noteStanding(provider);
         vm.expectRevert(ProviderNotJoined.selector);
         vm.prank(provider);
         grid.claimNextJob();
-        manager.revokeRole(role, address(grid)); // again, without effect
+        manager.revokeRole(role, address(grid)); // a second revoke has no effect
         manager.grantRole(role, address(grid));
-        vm.assertEq(address(manager.metaScheduler()), address(grid), "told");
+        vm.assertEq(address(manager.metaScheduler()), address(grid), "the grid has the role again");
         unban(provider);
         vm.prank(provider);
         grid.claimNextJob();
         checkStatus(id, JobStatus.SCHEDULED);
     }
 
-    function test_the_newest_contract_is_told_and_losing_an_older_one_changes_nothing() external {
+    function test_the_newest_contract_gets_each_change_even_if_an_older_one_loses_the_role() external {
         bytes32 role = manager.METASCHEDULER_CONTRACT_ROLE();
         bytes memory parts = abi.encode(credit, manager);
         address newer = create("MetaScheduler", type(MetaScheduler).creationCode, parts);
         manager.grantRole(role, newer);
         manager.revokeRole(role, address(grid));
-        vm.assertEq(address(manager.metaScheduler()), newer, "the newer one");
+        vm.assertEq(address(manager.metaScheduler()), newer, "the newer contract");
     }
 
-    function test_whoever_copies_a_standing_again_changes_nothing() external {
+    function test_copying_a_standing_again_changes_nothing() external {
         bytes32 id = assigned(200 ether);
         vm.prank(stranger);
         rare.noteStanding(provider);
-        vm.assertTrue(rare.hasNextClaimableJob(provider), "as before");
+        vm.assertTrue(rare.hasNextClaimableJob(provider), "still claimable");
         vm.prank(stranger);
         rare.noteStanding(stranger);
         vm.expectRevert(ProviderNotJoined.selector);
         vm.prank(stranger);
         grid.claimNextJob();
-        vm.assertEq(rare.jobTerms(id).ratePerMinute, RATE, "its terms");
+        vm.assertEq(rare.jobTerms(id).ratePerMinute, RATE, "terms are unchanged");
     }
 
-    function test_more_hardware_than_can_be_noted_counts_as_the_most() external {
+    function test_hardware_above_the_maximum_counts_as_the_maximum() external {
         vm.prank(provider);
         manager.register(hardware(1, type(uint64).max, type(uint64).max, type(uint64).max), prices(), labels());
         approve(provider);
@@ -230,6 +234,6 @@ contract ProvidersTest is Registry {
         vm.prank(stranger);
         (bool passed, bytes memory answer) = address(manager).call(call);
         vm.assertTrue(!passed, "denied");
-        vm.assertEq(answer, refusal, "for want of the role");
+        vm.assertEq(answer, refusal, "the role is missing");
     }
 }

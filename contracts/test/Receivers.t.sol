@@ -23,9 +23,9 @@ contract Stubborn {
     }
 }
 
-/// No payee can stop a payment, no observer can stop a submission, and no sum is too large to hold.
+/// A payee cannot block a payment, an observer cannot block a submission, and the largest deposit is held.
 contract ReceiversTest is Grid {
-    function test_a_customer_that_takes_no_call_stops_no_settlement() external {
+    function test_a_customer_contract_that_reverts_blocks_no_settlement() external {
         Stubborn stubborn = new Stubborn();
         credit.mint(address(stubborn), 3000 ether);
         stubborn.act(address(credit), abi.encodeCall(credit.approve, (address(grid), type(uint256).max)));
@@ -43,7 +43,7 @@ contract ReceiversTest is Grid {
         vm.assertEq(credit.balanceOf(address(stubborn)), 3000 ether - 4 * 2 * RATE, "refunds; the panic was free");
     }
 
-    function test_a_provider_that_takes_no_call_stops_no_settlement() external {
+    function test_a_provider_contract_that_reverts_blocks_no_settlement() external {
         Stubborn stubborn = new Stubborn();
         address who = address(stubborn);
         stubborn.act(
@@ -61,7 +61,7 @@ contract ReceiversTest is Grid {
         checkStatus(id, JobStatus.FINISHED);
     }
 
-    function test_a_permit_that_somebody_else_hands_in_first_stops_no_submission() external {
+    function test_a_permit_used_first_by_another_account_blocks_no_submission() external {
         uint256 key = 0xB0B;
         address owner = vm.addr(key);
         credit.mint(owner, 500 ether);
@@ -74,13 +74,13 @@ contract ReceiversTest is Grid {
         credit.permit(owner, address(grid), 500 ether, deadline, v, r, s);
         (bool passed,) = address(credit)
             .call(abi.encodeCall(ERC20Permit.permit, (owner, address(grid), 500 ether, deadline, v, r, s)));
-        vm.assertTrue(!passed, "the owner's own comes second");
+        vm.assertTrue(!passed, "the signature was already used");
         vm.prank(owner);
         bytes32 id = grid.requestNewJob(definition(), 500 ether, "job", false);
         checkStatus(id, JobStatus.PENDING);
     }
 
-    function test_a_job_holds_up_to_the_most_and_no_wei_more() external {
+    function test_a_job_locks_at_most_the_maximum() external {
         uint256 most = Billing.MAX_LOCKED;
         endow(customer, 4 * most);
         vm.expectRevert(abi.encodeWithSelector(TooMuchLocked.selector, most + 1, most));
@@ -99,9 +99,9 @@ contract ReceiversTest is Grid {
         vm.expectRevert(abi.encodeWithSelector(TooMuchLocked.selector, type(uint256).max, most));
         topUp(id, type(uint256).max);
         topUp(id, 1);
-        vm.assertEq(rare.get(id).cost.maxCost, most, "full");
+        vm.assertEq(rare.get(id).cost.maxCost, most, "the maximum is locked");
         report(id, JobStatus.PANICKED, 0);
-        vm.assertEq(credit.balanceOf(address(grid)), 0, "and paid back to the last wei");
+        vm.assertEq(credit.balanceOf(address(grid)), 0, "refunded to the last wei");
     }
 
     function topUp(bytes32 id, uint256 amount) private {

@@ -28,7 +28,7 @@ abstract contract Registry is Grid {
     }
 
     function checkVersion(Provider memory shown, uint256 cpuPrice) internal pure {
-        vm.assertTrue(shown.addr != address(0), "there is one");
+        vm.assertTrue(shown.addr != address(0), "a provider exists");
         vm.assertEq(abi.encode(shown.providerHardware), abi.encode(hardware(2, 4, 16, 64_000)), "hardware");
         vm.assertEq(shown.providerPrices.cpuPricePerMin, cpuPrice, "price");
         vm.assertEq(abi.encode(shown.labels), abi.encode(labels()), "labels");

@@ -19,7 +19,7 @@ contract SizesTest {
 
     function check(address made, string memory name) private view {
         uint256 size = made.code.length;
-        vm.assertTrue(size > 1000, string.concat(name, " stands there"));
+        vm.assertTrue(size > 1000, string.concat(name, " is deployed"));
         vm.assertTrue(size <= LONGEST, string.concat(name, " is longer than 24,576 bytes"));
     }
 

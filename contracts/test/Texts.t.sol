@@ -6,7 +6,7 @@ import {Affinity, JobDefinition, JobRequest, JobStatus, Label} from "../src/Type
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Limits of number and length for labels and texts of jobs, which others pay for or read.
+/// Limits of number and length for labels and texts of jobs. Other accounts pay for them or read them.
 contract TextsTest is Grid {
     function test_a_definition_has_at_most_64_labels_of_both_kinds_together() external {
         ask(labelled(64, 0));
@@ -46,7 +46,7 @@ contract TextsTest is Grid {
             bytes memory fits = bytes.concat(filled(1024 - character.length, "x"), character);
             checkKept(bytes.concat(fits, "and more"), fits);
         }
-        checkKept(filled(2000, hex"80"), filled(1021, hex"80")); // no text at all
+        checkKept(filled(2000, hex"80"), filled(1021, hex"80")); // not valid UTF-8
     }
 
     function checkKept(bytes memory told, bytes memory kept) private {

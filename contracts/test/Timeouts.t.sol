@@ -12,7 +12,7 @@ contract TimeoutsTest is Grid {
     // 200 credits buy 13 minutes
     uint256 private constant BOUGHT = 13 minutes;
 
-    function test_anyone_takes_an_unclaimed_job_back_once_its_time_is_over() external {
+    function test_any_account_times_out_an_unclaimed_job_after_the_deadline() external {
         bytes32 id = assigned(200 ether);
         uint256 due = block.timestamp + 10 minutes;
         checkTooEarly(id, stranger, due);
@@ -23,10 +23,10 @@ contract TimeoutsTest is Grid {
         checkStatus(id, JobStatus.PENDING);
         vm.assertEq(rare.jobTerms(id).lastRefuser, provider, "last refuser");
         vm.assertEq(manager.getRecord(provider).timedOut, 1, "counted");
-        vm.assertTrue(!rare.hasNextClaimableJob(provider), "off the queue");
+        vm.assertTrue(!rare.hasNextClaimableJob(provider), "not in the queue");
     }
 
-    function test_the_role_takes_a_claimed_job_from_a_silent_provider() external {
+    function test_the_role_times_out_a_claimed_job_of_a_silent_provider() external {
         bytes32 id = claimed(200 ether);
         checkTooEarly(id, operator, block.timestamp + BOUGHT + 10 minutes);
         vm.prank(operator);
@@ -41,10 +41,10 @@ contract TimeoutsTest is Grid {
         rare.timeoutJob(id);
         checkStatus(id, JobStatus.PANICKED);
         vm.assertEq(manager.getRecord(provider).timedOut, 2, "counted");
-        vm.assertEq(manager.getRecord(provider).panicked, 0, "once");
+        vm.assertEq(manager.getRecord(provider).panicked, 0, "not counted as a panic");
     }
 
-    function test_an_unanswered_cancel_request_is_silence_too() external {
+    function test_the_role_times_out_a_job_with_an_unanswered_cancel_request() external {
         bytes32 id = claimed(200 ether);
         skip(1 minutes);
         cancel(id);
@@ -54,7 +54,7 @@ contract TimeoutsTest is Grid {
         checkStatus(id, JobStatus.CANCELLED);
     }
 
-    function test_the_role_takes_jobs_from_a_banned_or_removed_provider_at_once() external {
+    function test_the_role_times_out_jobs_of_a_banned_or_removed_provider_at_once() external {
         bytes32 first = running(200 ether);
         bytes32 second = claimed(200 ether);
         vm.prank(operator);
@@ -71,7 +71,7 @@ contract TimeoutsTest is Grid {
         checkStatus(second, JobStatus.PENDING);
     }
 
-    function test_the_customer_waits_for_bought_time_and_a_long_grace() external {
+    function test_the_customer_times_out_a_job_after_bought_time_and_grace() external {
         for (uint256 i = 2; i < 4; ++i) {
             bytes32 id = i == 2 ? claimed(200 ether) : running(200 ether);
             checkTooEarly(id, customer, block.timestamp + BOUGHT + 1 days);
@@ -88,7 +88,7 @@ contract TimeoutsTest is Grid {
         checkTooEarly(id, operator, block.timestamp + 23 minutes + 10 minutes);
     }
 
-    function test_nobody_else_times_out_a_claimed_job() external {
+    function test_other_accounts_cannot_time_out_a_claimed_job() external {
         bytes32 id = running(200 ether);
         skip(365 days);
         bytes memory refusal = missingRole(stranger, grid.METASCHEDULER_ROLE());

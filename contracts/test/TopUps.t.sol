@@ -17,9 +17,9 @@ import {JobStatus, ProviderPrices} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
-/// Top-ups by hand and automatic: payer, new limit, and when they are allowed.
+/// Manual and automatic top-ups: who pays, the new limit, and when they are allowed.
 contract TopUpsTest is Grid {
-    function test_anyone_tops_up_a_claimed_job_and_the_provider_is_told_the_whole_limit_once() external {
+    function test_any_account_tops_up_a_claimed_job_and_one_hint_has_the_whole_limit() external {
         bytes32 id = claimed(200 ether);
         endow(stranger, 100 ether);
         vm.prank(stranger);
@@ -34,9 +34,9 @@ contract TopUpsTest is Grid {
         emit ClaimNextTopUpJobEvent(id, provider, 17); // floor(251 / 14.6)
         vm.prank(provider);
         rare.claimNextTopUpJob();
-        vm.assertEq(rare.get(id).cost.pendingTopUp, 0, "told");
+        vm.assertEq(rare.get(id).cost.pendingTopUp, 0, "nothing pending");
         vm.assertEq(rare.jobTerms(id).limitMinutes, 17, "limit");
-        vm.assertTrue(!rare.hasTopUpJob(provider), "empty");
+        vm.assertTrue(!rare.hasTopUpJob(provider), "queue is empty");
         vm.expectRevert(NoJob.selector);
         vm.prank(provider);
         rare.claimNextTopUpJob();
@@ -46,13 +46,13 @@ contract TopUpsTest is Grid {
         bytes32 id = running(146 ether);
         vm.prank(customer);
         rare.topUpJob(id, 14 ether);
-        vm.assertEq(rare.jobTerms(id).limitMinutes, 10, "not yet");
+        vm.assertEq(rare.jobTerms(id).limitMinutes, 10, "less than a minute");
         vm.prank(customer);
         rare.topUpJob(id, 0.6 ether);
-        vm.assertEq(rare.jobTerms(id).limitMinutes, 11, "now");
+        vm.assertEq(rare.jobTerms(id).limitMinutes, 11, "one minute more");
     }
 
-    function test_what_a_stranger_added_goes_to_the_customer_in_the_end() external {
+    function test_the_customer_gets_the_refund_of_a_strangers_top_up() external {
         bytes32 id = running(200 ether);
         endow(stranger, 100 ether);
         vm.prank(stranger);
@@ -60,7 +60,7 @@ contract TopUpsTest is Grid {
         uint256 before = credit.balanceOf(customer);
         report(id, JobStatus.FINISHED, 0);
         vm.assertEq(credit.balanceOf(customer) - before, 300 ether, "refund");
-        vm.assertTrue(!rare.hasTopUpJob(provider), "nothing to tell about a job that ended");
+        vm.assertTrue(!rare.hasTopUpJob(provider), "no hint for an ended job");
     }
 
     function test_only_claimed_jobs_are_topped_up() external {
@@ -87,7 +87,7 @@ contract TopUpsTest is Grid {
         }
     }
 
-    function test_an_automatic_top_up_needs_caller_authority_state_and_shortness() external {
+    function test_an_automatic_top_up_needs_caller_authority_state_and_little_time_left() external {
         bytes32 id = allowed(31 * RATE);
         vm.expectRevert(CustomerMetaSchedulerProviderOnly.selector);
         vm.prank(stranger);
@@ -148,7 +148,7 @@ contract TopUpsTest is Grid {
         vm.assertTrue(rare.jobTerms(id).limitMinutes >= before, "monotone");
     }
 
-    function test_nothing_is_never_a_top_up() external {
+    function test_a_top_up_of_zero_reverts() external {
         bytes32 id = running(200 ether);
         address[3] memory callers = [customer, provider, stranger];
         for (uint256 i; i < 3; ++i) {
@@ -159,7 +159,7 @@ contract TopUpsTest is Grid {
         }
     }
 
-    function test_others_than_the_customer_add_a_minute_at_least() external {
+    function test_other_accounts_top_up_by_at_least_a_minute() external {
         bytes32 id = running(200 ether);
         endow(stranger, 2 * RATE);
         vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, RATE - 1, RATE));
@@ -167,11 +167,11 @@ contract TopUpsTest is Grid {
         rare.topUpJob(id, RATE - 1);
         vm.prank(stranger);
         rare.topUpJob(id, RATE);
-        vm.assertEq(rare.get(id).cost.maxCost, 200 ether + RATE, "a minute");
-        vm.assertEq(rare.getTopUpJobQueueSize(provider), 1, "told");
+        vm.assertEq(rare.get(id).cost.maxCost, 200 ether + RATE, "one minute more");
+        vm.assertEq(rare.getTopUpJobQueueSize(provider), 1, "hint queued");
     }
 
-    function test_a_free_job_takes_a_wei_and_nobody_is_told() external {
+    function test_a_top_up_of_a_free_job_queues_no_hint() external {
         vm.prank(provider);
         manager.register(hardware(2, 4, 16, 64_000), ProviderPrices(0, 0, 0), labels());
         approve(provider);
@@ -182,7 +182,7 @@ contract TopUpsTest is Grid {
         rare.topUpJob(id, 0);
         vm.prank(stranger);
         rare.topUpJob(id, 1);
-        vm.assertTrue(!rare.hasTopUpJob(provider), "its limit is the longest already");
+        vm.assertTrue(!rare.hasTopUpJob(provider), "the limit is already the longest");
         vm.prank(customer);
         rare.setDelegateSpendingAuthority(id, true);
         skip(365 days);
@@ -190,18 +190,18 @@ contract TopUpsTest is Grid {
         delegate(id);
     }
 
-    function test_the_provider_is_told_only_of_more_minutes() external {
+    function test_a_hint_is_queued_only_for_more_minutes() external {
         bytes32 id = running(146 ether);
         vm.prank(customer);
         rare.topUpJob(id, RATE - 1);
-        vm.assertTrue(!rare.hasTopUpJob(provider), "not a minute yet");
+        vm.assertTrue(!rare.hasTopUpJob(provider), "less than a minute");
         vm.prank(customer);
         rare.topUpJob(id, 1);
         vm.expectEmit(address(grid));
         emit ClaimNextTopUpJobEvent(id, provider, 11);
         vm.prank(provider);
         rare.claimNextTopUpJob();
-        vm.assertEq(rare.get(id).cost.pendingTopUp, 0, "all of it");
+        vm.assertEq(rare.get(id).cost.pendingTopUp, 0, "nothing pending");
     }
 
     function allowed(uint256 locked) private returns (bytes32 id) {

@@ -8,7 +8,7 @@ import {vm} from "./Vm.sol";
 
 /// Views of jobs. Each page is a slice of the whole list.
 contract ViewsTest is Grid {
-    function test_everything_is_found_from_the_metascheduler() external view {
+    function test_clients_find_every_part_from_the_metascheduler() external view {
         vm.assertEq(address(grid.credit()), address(credit), "credit");
         vm.assertEq(address(grid.providerManager()), address(manager), "provider manager");
         vm.assertEq(rare.jobs(), address(grid), "jobs");
@@ -56,7 +56,11 @@ contract ViewsTest is Grid {
         for (uint256 i; i < page.length; ++i) {
             vm.assertEq(page[i], all[from + i], "slice");
         }
-        vm.assertEq(rare.getByCustomerPaged(customer, type(uint256).max, type(uint256).max).length, 0, "beyond");
+        vm.assertEq(
+            rare.getByCustomerPaged(customer, type(uint256).max, type(uint256).max).length,
+            0,
+            "empty page after the end"
+        );
     }
 
     function test_a_customer_among_others_finds_single_jobs_and_batches_again() external {
@@ -103,20 +107,20 @@ contract ViewsTest is Grid {
         (bytes32[] memory page, bytes32 cursor) = rare.hotJobsOf(provider, 0, 2);
         vm.assertEq(page.length, 2, "full");
         vm.assertEq(page[0], ids[0], "first");
-        vm.assertEq(page[1], ids[2], "ended ones are gone");
+        vm.assertEq(page[1], ids[2], "ended jobs are not listed");
         (page, cursor) = rare.hotJobsOf(provider, cursor, 2);
-        vm.assertEq(page.length, 1, "rest");
+        vm.assertEq(page.length, 1, "last page");
         vm.assertEq(page[0], ids[3], "last");
-        vm.assertEq(cursor, 0, "no more");
+        vm.assertEq(cursor, 0, "no next page");
         vm.expectRevert(OutOfBounds.selector);
         rare.hotJobsOf(provider, ids[1], 2);
         vm.expectRevert(OutOfBounds.selector);
         rare.hotJobsOf(provider, unclaimed, 2);
         (page,) = rare.hotJobsOf(rival, 0, 2);
-        vm.assertEq(page.length, 0, "nobody else's");
+        vm.assertEq(page.length, 0, "no jobs of other providers");
     }
 
-    function test_the_jobs_of_a_customer_by_their_places() external {
+    function test_the_jobs_of_a_customer_by_index() external {
         (bytes32 first, bytes32 second) = (request(100 ether), request(100 ether));
         vm.assertEq(rare.jobIdByCustomer(customer, 0), first, "oldest");
         vm.assertEq(rare.jobIdByCustomer(customer, 1), second, "newest");

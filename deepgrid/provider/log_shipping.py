@@ -95,7 +95,7 @@ class LogShipper:
         await asyncio.gather(self._loop, *self._pushes, return_exceptions=True)
 
     async def _run(self) -> None:
-        """Ship for ever. A failure of the login node or the service only delays the logs."""
+        """Ship forever. A failure of the login node or the service only delays the logs."""
         while True:
             if streams := {key: stream for key, stream in self._streams.items() if not stream.pushing}:
                 try:

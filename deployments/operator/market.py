@@ -36,7 +36,7 @@ class Market:
         self._waiting: set[str] = set()
 
     async def watch(self) -> None:
-        """Poll for ever. An outage of the node only delays."""
+        """Poll forever. An outage of the node only delays."""
         away = False
         while True:
             try:

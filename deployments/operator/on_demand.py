@@ -29,7 +29,7 @@ class OnDemand:
         self._requested.set()
 
     async def serve(self) -> None:
-        """Start the requested runs, for ever."""
+        """Start the requested runs, forever."""
         failures = 0
         while True:
             await self._requested.wait()

@@ -66,7 +66,7 @@ class CarrierWatchdog:
         self._ask_after = self._compared_at = -math.inf
 
     async def watch(self) -> None:
-        """Check all claims for ever. Stand-ins carry the claims of the previous process at once."""
+        """Check all claims forever. Stand-ins carry the claims of the previous process at once."""
         self._note_alone(-math.inf)
         self._stand_in("until its run starts")
         while True:

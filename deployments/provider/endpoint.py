@@ -90,7 +90,7 @@ def report(session: ProviderSession, complaints: list[str]) -> dict[str, object]
 
 
 async def _check_regularly(session: ProviderSession, settings: EndpointSettings) -> None:
-    """Check everything that the supervisor needs, for ever, even while there is no job."""
+    """Check everything that the supervisor needs, forever, even while there is no job."""
     while True:
         for outcome in await asyncio.gather(
             _check_slurm(session), _count_gas(session), _count_spool(session),

@@ -41,7 +41,7 @@ class QueueWatcher:
         self._announced = (0, 0)  # lengths of the queues when carriers were last woken
 
     async def watch(self) -> None:
-        """Poll for ever, with one request each time. An outage of the node only delays."""
+        """Poll forever, with one request each time. An outage of the node only delays."""
         async with asyncio.TaskGroup() as group:
             while True:
                 if (queues := await self._read()) is not None:

@@ -142,7 +142,7 @@ class Supervisor:
         self._claim_wanted = asyncio.Event()
 
     async def follow(self, group: asyncio.TaskGroup) -> None:
-        """Follow the chain for ever."""
+        """Follow the chain forever."""
         group.create_task(self._claim())
         first = True
         async for jobs in follow_jobs(self._session):

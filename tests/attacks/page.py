@@ -15,12 +15,12 @@ FOLDER = Path(__file__).parent
 PAGE = FOLDER.parents[1] / "docs" / "explanation" / "attacks.md"
 HEAD = """# Attacks
 
-Every row is a test in `tests/attacks`. The test carries the attack out against the real component and asserts the most
-that the attacker gains. `tests/attacks/page.py` generates this page from the markers of the tests.
+Every row is a test in `tests/attacks`. The test runs the attack against the real component and asserts an upper limit
+of the attacker's gain. `tests/attacks/page.py` generates this page from the markers of the tests.
 [Security](security.md) describes the trust between the parties and the open risks.
 
-    ./run test tests/attacks            # the quick ones; the table of those that ran comes at the end
-    ./run test --long tests/attacks     # those that take longer
+    ./run test tests/attacks            # the quick attacks; prints a table of the attacks that ran
+    ./run test --long tests/attacks     # the long attacks
 """
 
 

@@ -125,8 +125,8 @@ async def test_top_ups_below_a_minute_give_no_hint(market: Market) -> None:
     assert await market.chain.queues(people.provider.address) == NO_NEWS
     await people.customer.top_up(job_id, 5 * CREDIT)
     await people.customer.top_up(job_id, 5 * CREDIT)
-    told = await people.provider.claim_next_top_up()
-    assert told is not None and told.limit_minutes == 14
+    hint = await people.provider.claim_next_top_up()
+    assert hint is not None and hint.limit_minutes == 14
     assert await people.provider.claim_next_top_up() is None
 
 

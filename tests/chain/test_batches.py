@@ -38,7 +38,7 @@ async def _sent(grid: Grid, people: People) -> list[int]:
     return [int(grid.anvil.call("eth_getTransactionCount", one.address, "latest"), 16) for one in parties]
 
 
-async def test_whole_lives_with_one_transaction_a_step(grid: Grid, people: People) -> None:
+async def test_whole_lives_with_one_transaction_per_step(grid: Grid, people: People) -> None:
     before = await _sent(grid, people)
     ids = await _requested(people, 5)
     jobs = await people.chain.jobs(ids)
@@ -79,7 +79,7 @@ async def test_items_that_lost_a_race_are_left_out_with_their_reason(people: Peo
     assert _told(skipped) == [(1, ids[1], "JobProviderOnly"), (4, ids[4], "JobProviderOnly")]
 
 
-async def test_what_the_contract_takes_for_malformed_spoils_nothing_else(people: People) -> None:
+async def test_a_malformed_item_does_not_stop_the_other_items(people: People) -> None:
     """An unknown job makes the whole call revert. It is found, and all others are assigned."""
     ids = await _requested(people, 4)
     wanted = [*ids[:2], UNKNOWN_JOB, *ids[2:]]
@@ -97,14 +97,14 @@ async def test_requests_are_all_or_none(people: People) -> None:
     assert await people.chain.job_count() == count
 
 
-async def test_nothing_to_do_sends_nothing(grid: Grid, people: People) -> None:
+async def test_empty_batches_send_no_transaction(grid: Grid, people: People) -> None:
     before = await _sent(grid, people)
     assert await people.operator.meta_schedule_jobs([]) == []
     assert await people.provider.report_jobs([]) == []
     assert await _sent(grid, people) == before
 
 
-async def test_more_than_a_transaction_holds_goes_in_several(grid: Grid, people: People) -> None:
+async def test_large_batches_are_split_into_several_transactions(grid: Grid, people: People) -> None:
     count = MOST_AT_ONCE + 20
     await people.operator.mint(people.customer.address, count * 100 * CREDIT)
     ids = await _requested(people, count // 2, 100 * CREDIT) + await _requested(people, count // 2, 100 * CREDIT)

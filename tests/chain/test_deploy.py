@@ -23,7 +23,7 @@ ENDPOINTS = {"rpc_url": "http://127.0.0.1:1", "definitions_url": "http://127.0.0
 ROLE = "METASCHEDULER_ROLE"
 
 
-async def test_standing_grid_is_kept_and_gets_missing_roles(grid: Grid) -> None:
+async def test_an_existing_grid_is_kept_and_gets_missing_roles(grid: Grid) -> None:
     admin = Wallet.load(grid.operator_key)
     second = Roles.all_of(grid.new_key("second-operator").address)
     kept = await deploy(grid.anvil.url, admin, second, standing=grid.book)
@@ -38,7 +38,7 @@ async def test_standing_grid_is_kept_and_gets_missing_roles(grid: Grid) -> None:
         assert (await chain.head()).number == head
 
 
-async def test_duties_may_be_keys_of_their_own(grid: Grid) -> None:
+async def test_roles_may_have_separate_keys(grid: Grid) -> None:
     admin = Wallet.load(grid.operator_key)
     assigner, panicker, approver = (grid.new_key(f"duty-{name}").address for name in ("assign", "panic", "approve"))
     said: list[str] = []
@@ -51,7 +51,7 @@ async def test_duties_may_be_keys_of_their_own(grid: Grid) -> None:
                 assert await chain.has_role(ROLE, who, contract) == (who in holders)
 
 
-async def test_who_is_not_admin_gives_no_role(grid: Grid) -> None:
+async def test_only_an_admin_grants_roles(grid: Grid) -> None:
     stranger = grid.new_key("would-be-admin")
     with pytest.raises(ContractError, match="lacks the role"):
         await deploy(grid.anvil.url, stranger, Roles.all_of(stranger.address), standing=grid.book)
@@ -114,7 +114,7 @@ class Doom:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before-it-is-sent", "after-it-was-mined"])
-async def test_killed_at_each_step_the_next_run_goes_on(
+async def test_a_deployment_killed_at_any_step_is_continued_by_the_next_run(
     grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
 ) -> None:
     """A deployment that is killed at each of its transactions in turn still sends each once."""
@@ -138,7 +138,7 @@ async def test_killed_at_each_step_the_next_run_goes_on(
     assert (await deploy_to_book(where, grid.anvil.url, admin, duties, ENDPOINTS)) == (book, 0)
 
 
-async def test_what_waits_in_the_pool_is_waited_for(
+async def test_a_deployment_waits_for_transactions_in_the_pool(
     idle_anvil: Anvil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run may end while its transaction waits. The next run does not send it again."""
@@ -174,7 +174,7 @@ async def test_an_unfinished_deployment_belongs_to_its_key(
     assert grid.anvil.call("eth_getTransactionCount", other.address, "pending") == "0x0"
 
 
-async def test_a_number_that_another_program_took_costs_a_contract_and_nothing_else(
+async def test_a_nonce_taken_by_another_program_costs_only_one_contract(
     grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run is killed between draft and transaction. The key then sends another, so the draft's address stays empty."""

@@ -109,7 +109,7 @@ async def test_refusals_come_typed_with_their_arguments(people: People) -> None:
     assert (await refused(approve_waiting(operator, provider.address))).name == "WaitingApprovalOnly"
 
 
-async def test_what_cannot_be_said_on_chain_is_bad_input(people: People) -> None:
+async def test_values_that_do_not_fit_on_chain_are_bad_input(people: People) -> None:
     for definition, amount, name in (
         (DEFINITION, -1, "x"),
         (DEFINITION, 2**256, "x"),
@@ -161,7 +161,7 @@ async def test_node_that_is_down_is_transient(grid: Grid) -> None:
         (200, '{"id": null, "error": {"code": -32601, "message": "no such method"}}', False),
     ],
 )
-async def test_nodes_that_answer_nonsense(status: int, body: str, transient: bool) -> None:
+async def test_nodes_that_return_malformed_responses(status: int, body: str, transient: bool) -> None:
     async with odd_node(lambda _: body, status) as url:
         rpc = Rpc(url)
         try:
@@ -173,7 +173,7 @@ async def test_nodes_that_answer_nonsense(status: int, body: str, transient: boo
 
 
 @pytest.mark.parametrize("result", [None, {}, [], "0x", 5, "soup", [None], {"number": None}])
-async def test_nodes_whose_answers_make_no_sense(grid: Grid, result: object) -> None:
+async def test_nodes_that_return_impossible_values(grid: Grid, result: object) -> None:
     def answer(body: bytes) -> str:
         asked = json.loads(body)
         many = [{"id": one["id"], "result": result} for one in (asked if isinstance(asked, list) else [asked])]
@@ -201,6 +201,6 @@ async def test_another_contract_at_the_address_is_named(people: People) -> None:
             await chain.providers()
 
 
-def test_states_on_chain_have_words() -> None:
+def test_every_chain_state_has_a_name() -> None:
     for status in JobStatus:
         assert status.words in contract_error(_revert("JobHotStatusOnly", int(status))).message

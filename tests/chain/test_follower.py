@@ -102,7 +102,7 @@ async def test_an_unchanged_job_is_not_reported_again(grid: Grid, people: People
 
 
 @pytest.mark.parametrize("blocks_away", [1, 100, 1200])
-async def test_what_happened_while_down_is_caught_up_with(
+async def test_changes_during_a_downtime_are_reported_later(
     grid: Grid, people: People, index: JobIndex, tmp_path: Path, blocks_away: int
 ) -> None:
     ended, waiting = await people.running(), await people.request()
@@ -123,14 +123,14 @@ async def test_what_happened_while_down_is_caught_up_with(
         assert {waiting, new} <= set(again.hot())
 
 
-async def test_new_index_tells_hot_jobs_only(people: People, index: JobIndex) -> None:
+async def test_a_new_index_reports_only_hot_jobs(people: People, index: JobIndex) -> None:
     ended, hot = await people.running(), await people.request()
     await people.provider.settle(ended, S.FINISHED, 1)
     async with following(people.chain, index) as watcher:
         await until(lambda: bool(watcher.batches))
-        told = {job.id for job in watcher.batches[0]}
-        assert hot in told
-        assert ended not in told
+        reported = {job.id for job in watcher.batches[0]}
+        assert hot in reported
+        assert ended not in reported
 
 
 async def _own(grid: Grid, chain: Chain) -> People:
@@ -202,9 +202,9 @@ async def test_node_that_restarts(own_grid: Grid, own_people: People, index: Job
         first = await own_people.request()
         await watcher.sees(first, S.PENDING)
         own_grid.anvil.stop()
-        told = len(watcher.batches)
+        batches = len(watcher.batches)
         await asyncio.sleep(0.5)  # some polls fail meanwhile
-        assert len(watcher.batches) == told
+        assert len(watcher.batches) == batches
         own_grid.anvil.start()
         second = await own_people.request()
         await watcher.sees(second, S.PENDING)

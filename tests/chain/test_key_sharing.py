@@ -25,7 +25,7 @@ async def test_senders_of_one_key_take_turns(bare: Bare) -> None:
     assert bare.mined() == 10
 
 
-async def test_busy_sender_lets_others_in(bare: Bare) -> None:
+async def test_a_busy_sender_releases_the_key_for_others(bare: Bare) -> None:
     busy, other = (bare.new_sender(replace(IMPATIENT, hold_s=0.2)) for _ in range(2))
     one = bare.send(other)
     flood: list[asyncio.Task[Receipt]] = []

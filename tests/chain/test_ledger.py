@@ -53,7 +53,7 @@ async def test_the_contract_holds_deposits_and_cut(people: People) -> None:
     assert everything.balance_wei == hot + everything.platform_cut_wei + strays
 
 
-async def test_a_period_ends_before_what_came_later(grid: Grid, people: People) -> None:
+async def test_a_period_excludes_later_transfers(grid: Grid, people: People) -> None:
     before = await people.running()
     grid.anvil.pass_time(100)
     after = await people.running()
@@ -70,7 +70,7 @@ async def test_a_period_ends_before_what_came_later(grid: Grid, people: People) 
     assert late.last_block == late.head_block
 
 
-async def test_a_period_that_has_not_begun_is_empty(people: People) -> None:
+async def test_a_future_period_is_empty(people: People) -> None:
     job_id = await people.running()
     ledger = await read_ledger(people.chain, Span(FOR_EVER, FOR_EVER + 1), [job_id])
     assert (ledger.settlements, ledger.claims, ledger.transfers) == ((), (), ())
@@ -87,7 +87,7 @@ async def test_a_gift_to_the_contract_belongs_to_no_job(people: People) -> None:
     assert await read_older_strays(people.chain, later) >= 5
 
 
-async def test_a_refused_job_is_given_back(people: People) -> None:
+async def test_the_ledger_lists_refused_jobs(people: People) -> None:
     since = await people.chain.now()
     job_id = await people.assigned()
     await people.provider.refuse_job(job_id)

@@ -197,7 +197,7 @@ async def test_transfer_and_roles(people: People) -> None:
     assert not await people.chain.has_role("METASCHEDULER_ROLE", people.customer.address)
 
 
-async def test_a_cancellation_that_the_claim_overtakes_becomes_a_request(own_grid: Grid, own_people: People) -> None:
+async def test_a_cancel_mined_after_the_claim_becomes_a_request(own_grid: Grid, own_people: People) -> None:
     """The estimate was for an immediate cancel; a request to the provider takes more gas."""
     anvil = own_grid.anvil
     job_id = await own_people.request()

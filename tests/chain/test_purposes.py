@@ -33,9 +33,9 @@ def settled(job_id: int, provider: str, customer: str, paid: int, refunded: int)
 
 
 def purposes(logs: list[Event], top_ups: dict[str, int] | None = None) -> list[tuple[Purpose, int | None, int]]:
-    told = [one for one in logs if one.name != "Transfer"]
+    others = [one for one in logs if one.name != "Transfer"]
     transfers = [one for one in logs if one.name == "Transfer"]
-    return [(one.purpose, one.job_id, one.wei) for one in with_purposes(told, transfers, CONTRACT, top_ups or {})]
+    return [(one.purpose, one.job_id, one.wei) for one in with_purposes(others, transfers, CONTRACT, top_ups or {})]
 
 
 def test_many_calls_of_one_transaction_keep_their_purposes() -> None:
@@ -55,12 +55,12 @@ def test_a_provider_may_be_its_own_customer() -> None:
     assert purposes(logs) == [(Purpose.PAID, 1, 7), (Purpose.REFUND, 1, 3)]
 
 
-def test_what_nothing_explains_is_a_stray_unless_its_transaction_tops_a_job_up() -> None:
+def test_an_unexplained_transfer_is_stray_unless_it_tops_up_a_job() -> None:
     logs = [moved(ALICE, CONTRACT, 5, tx="0x5"), moved(BOB, CONTRACT, 6, tx="0x6")]
     assert purposes(logs, {"0x6": 9}) == [(Purpose.STRAY, None, 5), (Purpose.TOP_UP, 9, 6)]
 
 
-def test_a_payment_that_no_settlement_announced_is_a_withdrawal() -> None:
+def test_a_payment_without_a_settlement_is_a_withdrawal() -> None:
     assert purposes([moved(CONTRACT, BOB, 5)]) == [(Purpose.WITHDRAWAL, None, 5)]
 
 

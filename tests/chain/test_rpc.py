@@ -46,7 +46,7 @@ async def test_large_batches_come_back_whole_and_in_order(rpc: Rpc) -> None:
     assert await rpc.batch([]) == []
 
 
-async def test_answers_find_their_questions_by_id() -> None:
+async def test_responses_are_matched_to_requests_by_id() -> None:
     def backwards(body: bytes) -> str:
         return json.dumps(
             [{"jsonrpc": "2.0", "id": one["id"], "result": one["method"]} for one in json.loads(body)][::-1]
@@ -73,7 +73,7 @@ async def test_refusal_in_a_batch_names_its_method_and_keeps_its_data() -> None:
 
 
 @pytest.mark.parametrize("error", ["no", ["no"], 5, {"code": -32603, "message": "Internal error"}])
-async def test_what_is_a_fault_of_the_node_itself_may_pass(error: object) -> None:
+async def test_errors_of_the_node_itself_are_transient(error: object) -> None:
     async with odd_node(lambda _: json.dumps({"jsonrpc": "2.0", "id": None, "error": error})) as url:
         rpc = Rpc(url)
         with pytest.raises(ChainError) as failed:
@@ -112,7 +112,7 @@ async def test_access_key_in_the_url_is_in_no_message(caplog: pytest.LogCaptureF
     assert "secret" not in str(failed.value) + rpc.host + caplog.text
 
 
-async def test_no_proxy_on_the_way_to_this_machine(monkeypatch: pytest.MonkeyPatch, grid: Grid) -> None:
+async def test_local_nodes_are_reached_without_a_proxy(monkeypatch: pytest.MonkeyPatch, grid: Grid) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     rpc = Rpc(grid.anvil.url)
@@ -120,7 +120,7 @@ async def test_no_proxy_on_the_way_to_this_machine(monkeypatch: pytest.MonkeyPat
     await rpc.close()
 
 
-def test_log_of_a_contract_that_only_looks_like_ours() -> None:
+def test_a_log_of_another_contract_with_the_same_topic() -> None:
     contract = interface("MetaScheduler")
     log = {"topics": [contract.topic("JobTransitionEvent")], "data": "0x" + "ff" * 96}
     where = {"blockNumber": "0x1", "blockHash": "0x", "transactionHash": "0x", "logIndex": "0x0"}
@@ -128,7 +128,7 @@ def test_log_of_a_contract_that_only_looks_like_ours() -> None:
         contract.event({**log, **where, "transactionIndex": "0x0", "address": "0x" + "00" * 20})
 
 
-def test_web3_is_imported_when_a_node_is_asked_not_before() -> None:
+def test_web3_is_imported_only_when_a_node_is_used() -> None:
     asking = "import sys, deepgrid.chain.client, deepgrid.chain.writer; print('web3' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", asking], capture_output=True, check=True, text=True).stdout == "False\n"

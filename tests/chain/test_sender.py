@@ -34,15 +34,17 @@ async def _transfers(grid: Grid, people: People) -> None:
     assert amounts == list(range(1, 201))
 
 
-async def test_two_hundred_at_once_land_in_order_when_each_is_mined_at_once(grid: Grid, people: People) -> None:
+async def test_two_hundred_concurrent_calls_are_mined_in_order_with_instant_mining(grid: Grid, people: People) -> None:
     await _transfers(grid, people)
 
 
-async def test_two_hundred_at_once_land_in_order_in_timed_blocks(own_grid: Grid, own_people: People) -> None:
+async def test_two_hundred_concurrent_calls_are_mined_in_order_in_timed_blocks(
+    own_grid: Grid, own_people: People
+) -> None:
     await _transfers(own_grid, own_people)
 
 
-async def test_refused_ones_leave_no_gap(people: People) -> None:
+async def test_refused_transactions_leave_no_nonce_gap(people: People) -> None:
     customer, to = people.customer, people.provider.address
     amounts = [1, 10**30, 2, 10**30, 3]
     results = await asyncio.gather(*(customer.transfer(to, amount) for amount in amounts), return_exceptions=True)
@@ -50,7 +52,7 @@ async def test_refused_ones_leave_no_gap(people: People) -> None:
     assert await people.chain.balance(to) == 6
 
 
-async def test_mined_refusal_has_its_reason_and_knows_what_came_before_it(own_people: People) -> None:
+async def test_a_mined_revert_has_the_reason_after_earlier_transactions_of_its_block(own_people: People) -> None:
     """Approve and request share a block: the refusal must be the deposit's, not the allowance's before the block."""
     empty = JobDefinition(gpus=0, mem_per_cpu_mb=0, cpus_per_task=0, ntasks=0, definition_hash="")
     with pytest.raises(ContractError) as refused:
@@ -93,7 +95,7 @@ async def test_no_money_for_gas(bare: Bare, tmp_path: Path) -> None:
     await bare.mine_until_done(asyncio.create_task(poor.send(Call("nothing", poor.address, "0x"), gas=21_000)))
 
 
-async def test_waiting_is_bounded_and_says_that_it_may_still_land(bare: Bare) -> None:
+async def test_a_receipt_timeout_reports_that_the_transaction_may_still_be_mined(bare: Bare) -> None:
     with pytest.raises(ChainError, match="may still be") as late:
         await bare.send(timeout_s=3)
     assert late.value.transient
@@ -102,7 +104,7 @@ async def test_waiting_is_bounded_and_says_that_it_may_still_land(bare: Bare) ->
     assert bare.mined() == 2
 
 
-async def test_cancelled_before_it_was_sent_is_never_sent(bare: Bare) -> None:
+async def test_a_call_cancelled_before_sending_is_never_sent(bare: Bare) -> None:
     first, dropped = bare.send(), bare.send()
     await asyncio.sleep(0)
     dropped.cancel()
@@ -110,7 +112,7 @@ async def test_cancelled_before_it_was_sent_is_never_sent(bare: Bare) -> None:
     assert bare.mined() == 1
 
 
-async def test_base_fee_that_rises_is_followed(bare: Bare) -> None:
+async def test_replacements_follow_a_rising_base_fee(bare: Bare) -> None:
     task = bare.send()
     await until(lambda: bare.in_pool() == [0])
     bare.anvil.call("anvil_setNextBlockBaseFeePerGas", hex(1000 * GWEI))
@@ -123,7 +125,7 @@ async def test_base_fee_that_rises_is_followed(bare: Bare) -> None:
     assert bare.mined() == 1
 
 
-async def test_key_used_behind_the_senders_back(bare: Bare) -> None:
+async def test_another_program_uses_the_same_key(bare: Bare) -> None:
     first = bare.send()
     await until(lambda: bare.in_pool() == [0])
     bare.send_raw(1)
@@ -152,7 +154,7 @@ async def test_gap_left_by_a_dead_process_is_filled(bare: Bare) -> None:
     assert bare.mined() == 2
 
 
-async def test_chain_that_goes_back_gets_everything_again(bare: Bare) -> None:
+async def test_transactions_are_sent_again_after_the_chain_goes_back(bare: Bare) -> None:
     (first,) = await bare.mine_until_done(bare.send())
     second = bare.send()
     await until(lambda: bare.in_pool() == [1])
@@ -163,7 +165,7 @@ async def test_chain_that_goes_back_gets_everything_again(bare: Bare) -> None:
     assert bare.anvil.call("eth_getTransactionReceipt", first.tx_hash)["status"] == "0x1"
 
 
-async def test_dropped_while_nothing_else_is_sent_is_sent_again(bare: Bare) -> None:
+async def test_an_idle_sender_sends_a_dropped_transaction_again(bare: Bare) -> None:
     """The caller already has the receipt when the chain goes back. The sender notices it alone."""
     receipts = await bare.mine_until_done(*(bare.send() for _ in range(3)))
     head = int(bare.anvil.call("eth_blockNumber"), 16)
@@ -176,7 +178,7 @@ async def test_dropped_while_nothing_else_is_sent_is_sent_again(bare: Bare) -> N
         assert bare.anvil.call("eth_getTransactionReceipt", receipt.tx_hash)["status"] == "0x1"
 
 
-async def test_numbers_voided_by_a_reorganisation_are_not_given_to_others(bare: Bare) -> None:
+async def test_nonces_voided_by_a_reorganisation_are_not_reused(bare: Bare) -> None:
     """A sender once used the nonce after a dropped one and hung, or reused the dropped nonce and lost a transaction."""
     (first,) = await bare.mine_until_done(bare.send())
     head = int(bare.anvil.call("eth_blockNumber"), 16)
@@ -188,7 +190,7 @@ async def test_numbers_voided_by_a_reorganisation_are_not_given_to_others(bare: 
     assert bare.anvil.call("eth_getTransactionReceipt", first.tx_hash)["status"] == "0x1"
 
 
-async def test_another_chain_at_the_same_place_gets_nothing_of_the_old_one(bare: Bare, tmp_path: Path) -> None:
+async def test_another_chain_at_the_same_address_gets_no_old_transactions(bare: Bare, tmp_path: Path) -> None:
     """A development chain that began anew has none of the key's transactions and must not get them."""
     bare.anvil.call("anvil_setNonce", bare.wallet.address, hex(500))
     await bare.mine_until_done(bare.send(), bare.send())
@@ -230,7 +232,7 @@ async def test_down_node_fails_at_once_before_anything_was_signed(bare: Bare, tm
 
 
 @pytest.mark.parametrize("steps", [1, 20, 200])
-async def test_closing_tells_those_who_wait(bare: Bare, steps: int) -> None:
+async def test_closing_the_sender_ends_waiting_calls(bare: Bare, steps: int) -> None:
     tasks = [bare.send() for _ in range(3)]
     for _ in range(steps):  # stop it at any point of its work
         await asyncio.sleep(0)

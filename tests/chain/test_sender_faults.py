@@ -35,7 +35,7 @@ def _mine_without_them(bare: Bare, blocks: int) -> None:
         bare.anvil.call("eth_sendRawTransaction", raw)
 
 
-async def test_passed_over_transactions_offer_more(bare: Bare) -> None:
+async def test_transactions_passed_over_by_miners_offer_more(bare: Bare) -> None:
     """The offer covers the base fee, but the tip is too small for the miners. After some blocks all are replaced."""
     tasks = [bare.send() for _ in range(3)]
     await until(lambda: bare.in_pool() == [0, 1, 2])
@@ -65,7 +65,7 @@ async def test_the_fee_of_a_transaction_has_a_limit(bare: Bare) -> None:
     await bare.mine_until_done(task)
 
 
-async def test_original_is_mined_though_it_was_replaced(bare: Bare) -> None:
+async def test_the_original_is_mined_after_its_replacement_was_sent(bare: Bare) -> None:
     """Only our node has the replacement. A miner that does not know it takes the original."""
     task = bare.send()
     await until(lambda: bare.in_pool() == [0])
@@ -106,7 +106,7 @@ async def test_transaction_refused_on_repeat_fails_and_blocks_no_other(bare: Bar
 
 
 @pytest.mark.long
-async def test_node_that_loses_its_pool_gets_all_again_in_order(bare: Bare) -> None:
+async def test_a_node_that_loses_its_pool_gets_all_transactions_again_in_order(bare: Bare) -> None:
     tasks = [bare.send() for _ in range(MANY)]
     await until(lambda: len(bare.in_pool()) == MANY)
     bare.anvil.call("anvil_dropAllTransactions")
@@ -115,7 +115,7 @@ async def test_node_that_loses_its_pool_gets_all_again_in_order(bare: Bare) -> N
     assert bare.mined() == MANY
 
 
-async def test_blocks_with_many_of_them_are_dropped_by_a_reorganisation(own_grid: Grid, own_people: People) -> None:
+async def test_a_reorganisation_drops_blocks_with_many_transactions(own_grid: Grid, own_people: People) -> None:
     """Two hundred transfers over several blocks; meanwhile the chain goes back by 8 blocks, twice."""
     customer, to = own_people.customer, own_people.provider.address
     first = int(own_grid.anvil.call("eth_getTransactionCount", customer.address, "latest"), 16)
@@ -143,7 +143,7 @@ async def test_blocks_with_many_of_them_are_dropped_by_a_reorganisation(own_grid
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_waiters_that_give_up_at_any_time_leave_no_gap(bare: Bare, seed: int) -> None:
+async def test_callers_that_give_up_at_any_time_leave_no_nonce_gap(bare: Bare, seed: int) -> None:
     chance = random.Random(seed)
     tasks = [bare.send() for _ in range(60)]
     given_up = chance.sample(tasks, 30)
@@ -160,7 +160,7 @@ async def test_waiters_that_give_up_at_any_time_leave_no_gap(bare: Bare, seed: i
     assert len(left) + 1 <= bare.mined() <= len(tasks) + 1
 
 
-async def test_base_fee_that_outgrew_the_offer_on_the_way_is_offered_next(bare: Bare) -> None:
+async def test_a_fee_below_a_suddenly_higher_base_fee_is_raised(bare: Bare) -> None:
     bare.anvil.call("anvil_setNextBlockBaseFeePerGas", hex(1000 * GWEI))
     task = bare.send()
     await until(lambda: task.done() or bool(bare.sender._flight._in_flight))

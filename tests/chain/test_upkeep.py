@@ -19,9 +19,9 @@ async def test_a_top_up_raises_the_limit_and_waits_for_the_provider(people: Peop
     assert (job.locked_wei, job.pending_top_up_wei) == (300 * CREDIT, 100 * CREDIT)
     assert job.granted_minutes == 300 * CREDIT // RATE
     assert await people.chain.queues(people.provider.address) == Queues(0, 0, 1)
-    told = await people.provider.claim_next_top_up()
-    assert told is not None
-    assert (told.job_id, told.limit_minutes) == (job_id, job.granted_minutes)
+    hint = await people.provider.claim_next_top_up()
+    assert hint is not None
+    assert (hint.job_id, hint.limit_minutes) == (job_id, job.granted_minutes)
     assert (await people.chain.job(job_id)).pending_top_up_wei == 0
     assert await people.provider.claim_next_top_up() is None
 
@@ -49,7 +49,7 @@ async def test_slices_are_bought_only_with_authority_and_allowance(people: Peopl
     assert await people.chain.allowance(people.customer.address) == 0
 
 
-async def test_an_unclaimed_job_can_be_taken_back_after_the_timeout(grid: Grid, people: People) -> None:
+async def test_an_unclaimed_job_is_pending_again_after_the_timeout(grid: Grid, people: People) -> None:
     job_id = await people.assigned()
     with pytest.raises(ContractError) as refused:
         await people.operator.time_out(job_id)
@@ -86,7 +86,7 @@ async def test_a_banned_or_removed_provider_gets_no_jobs(people: People) -> None
         await people.provider.claim_next()
 
 
-async def test_a_constant_binds_from_then_on(people: People) -> None:
+async def test_a_changed_constant_applies_to_later_requests(people: People) -> None:
     minimum = (await people.chain.constants()).minimum_wei
     await people.operator.set_constant("setMinimumAmount", 150 * CREDIT)
     try:

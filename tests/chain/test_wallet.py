@@ -31,7 +31,7 @@ def test_hex_keys(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o660, 0o666, 0o601])
-def test_key_others_can_reach_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+def test_a_key_that_other_accounts_can_read_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
     path = _file(tmp_path, KEY, mode)
     with pytest.raises(ConfigurationError) as refused:
         Wallet.load(path)
@@ -51,7 +51,9 @@ def test_missing_file_folder_and_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", KEY[:-1], KEY + "0", "g" * 64, "0" * 64, "f" * 64, f"{KEY}\n{KEY}", "{", "\udcff" * 3]
 )
-def test_other_content_is_refused_and_not_repeated(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_key_file_is_refused_without_showing_its_content(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DEEPGRID_KEY_PASSWORD", "x")
     path = tmp_path / "key"
     path.write_bytes(text.encode(errors="surrogateescape"))
@@ -90,7 +92,7 @@ def test_created_key_is_private_and_never_overwritten(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["key"]
 
 
-def test_nothing_shows_the_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_and_errors_never_show_the_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     wallet = Wallet.load(_file(tmp_path, KEY))
     assert repr(wallet) == str(wallet) == f"Wallet({ADDRESS})"

@@ -70,7 +70,7 @@ class LaggingNode:
             return str((await response.json())["result"])
 
     def _known(self, asked: dict[str, Any], answer: dict[str, Any], newest: int) -> dict[str, Any]:
-        """The answer without what lies in hidden blocks: their receipts are null."""
+        """The answer without the content of hidden blocks: their receipts are null."""
         result = answer.get("result")
         if asked["method"] == "eth_blockNumber":
             return {**answer, "result": hex(newest)}

@@ -98,7 +98,7 @@ class Client:
         except ContractLogicError as error:
             raise _refusal(error, more) from None
 
-    def told(self, receipt: Any, part: Contract, event: str) -> list[dict[str, Any]]:
+    def events_of(self, receipt: Any, part: Contract, event: str) -> list[dict[str, Any]]:
         """Arguments of the events of that name that `part`, and no other contract, emitted in a transaction."""
         found = getattr(part.events, event)().process_receipt(receipt, errors=DISCARD)
         return [dict(log["args"]) for log in found if log["address"] == part.address]

@@ -31,7 +31,7 @@ def request(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False)
     client = scene.client
     client.send(scene.customer, client.credit.functions.approve(client.meta_scheduler, locked))
     receipt = client.send(scene.customer, client.scheduler.functions.requestNewJob(DEFINITION, locked, NAME, delegate))
-    return bytes(client.told(receipt, client.scheduler, "NewJobRequestEvent")[0]["jobId"])
+    return bytes(client.events_of(receipt, client.scheduler, "NewJobRequestEvent")[0]["jobId"])
 
 
 def running(scene: Scene, locked: int = 200 * CREDIT, *, delegate: bool = False) -> bytes:

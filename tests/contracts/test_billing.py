@@ -29,7 +29,7 @@ def test_python_computes_the_contracts_bill(row: list[int]) -> None:
     assert parts == tuple(part * HUNDREDTH for part in (cost, provider, cut, refund))
 
 
-def test_the_documented_table_is_the_computed_one() -> None:
+def test_the_documented_table_equals_the_computed_rows() -> None:
     text = (ROOT / "docs" / "explanation" / "contracts.md").read_text()
     table = re.findall(r"^\| ([\d.]+) \| (\d+) s " + r"\| ([\d.]+) " * 6 + r"\|$", text, re.MULTILINE)
     documented = [[int(Decimal(cell) * scale) for cell, scale in zip(row, SCALES, strict=True)] for row in table]

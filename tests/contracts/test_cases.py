@@ -75,7 +75,7 @@ def rendered(table: str) -> str:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_the_documented_cases_are_the_computed_ones(table: str) -> None:
+def test_the_documented_cases_equal_the_computed_rows(table: str) -> None:
     assert f"---:|\n{rendered(table)}\n\n" in PAGE or f"---|\n{rendered(table)}\n\n" in PAGE, rendered(table)
 
 
@@ -87,7 +87,7 @@ def test_python_counts_the_same_minutes(row: list[int]) -> None:
     assert bill(billed, RATE_WEI, 1000 * 100 * HUNDREDTH, CUT_PERCENT).cost == cost * HUNDREDTH
 
 
-def test_the_documented_gains_of_attacks_are_the_played_ones() -> None:
+def test_the_documented_gains_of_attacks_equal_the_computed_gains() -> None:
     gains = json.loads((importlib.resources.files("contracts") / "attacks.json").read_text())["gains"]
     section = re.search(r"^## Attacks and their gain\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
     assert section is not None

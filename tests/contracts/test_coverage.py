@@ -54,7 +54,7 @@ def read(report: str) -> tuple[Coverage, set[str]]:
 
 
 @pytest.mark.long
-def test_nearly_all_lines_and_branches_are_reached(tmp_path: Path) -> None:
+def test_line_and_branch_coverage_is_at_least_95_percent(tmp_path: Path) -> None:
     report = tmp_path / "lcov"
     forge(
         "coverage",

@@ -50,7 +50,7 @@ def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
 @pytest.mark.long
 @pytest.mark.timeout(2400)  # the prover's limits are CPU time, which other processes may take
 @pytest.mark.parametrize("contract", CONTRACT_NAMES)
-def test_every_claim_is_proved_and_every_wrong_one_refuted(contract: str, tmp_path: Path) -> None:
+def test_halmos_proves_every_check_and_refutes_every_wrong_check(contract: str, tmp_path: Path) -> None:
     judged, printed = halmos(contract, tmp_path / "halmos.json")
     assert set(judged) == claims(contract)
     expected = {name: REFUTED if name.startswith("wrong_") else PROVED for name in judged}

@@ -51,13 +51,13 @@ def built() -> dict[str, list[dict[str, Any]]]:
     return {name: json.loads((CONTRACTS / f"out/surface/{name}.sol/{name}.json").read_text())["abi"] for name in names}
 
 
-def test_the_interface_has_each_function_of_both_contracts_and_no_other(built: dict[str, list[dict[str, Any]]]) -> None:
+def test_the_interface_has_exactly_the_functions_of_both_contracts(built: dict[str, list[dict[str, Any]]]) -> None:
     served = _signatures([*built["MetaScheduler"], *built["RareCalls"]], "function")
     assert _signatures(built["IMetaScheduler"], "function") == served
     assert len(served) > 60
 
 
-def test_the_exported_surface_has_each_function_of_the_interface_and_no_other(
+def test_the_exported_abi_has_exactly_the_functions_of_the_interface(
     built: dict[str, list[dict[str, Any]]],
 ) -> None:
     exported = json.loads((COMPILED / "MetaScheduler.json").read_text())["abi"]
@@ -65,7 +65,7 @@ def test_the_exported_surface_has_each_function_of_the_interface_and_no_other(
 
 
 @pytest.mark.parametrize(("kind", "file"), [("event", "Events.sol"), ("error", "Errors.sol")])
-def test_each_event_and_error_is_in_the_interface_or_in_the_file_that_it_names(
+def test_each_event_and_error_is_declared_in_the_interface_or_its_file(
     built: dict[str, list[dict[str, Any]]], kind: str, file: str
 ) -> None:
     exported = json.loads((COMPILED / "MetaScheduler.json").read_text())["abi"]

@@ -47,7 +47,7 @@ def declared(contract: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_both_see_the_same_storage_and_declare_none_of_their_own() -> None:
+def test_both_contracts_have_the_same_storage_layout() -> None:
     forge("build", "src", "--ast", "--extra-output", "storageLayout", builds="layout")
     mine, others = (variables(contract) for contract in PAIR)
     assert len(mine) > 10

@@ -81,13 +81,13 @@ def test_everything_that_clients_see_has_natspec() -> None:
     assert [line for file in SOURCES for line in _report(file, interfaces)] == []
 
 
-def test_the_check_reads_all_of_the_surface() -> None:
+def test_the_natspec_check_reads_every_declaration() -> None:
     names = [found.name for file in SOURCES for found in declarations(file.read_text())]
     assert {"requestNewJob", "cancelJob", "fetchPage", "mint", "JobSettledEvent", "CutNotDue", "credit"} <= set(names)
     assert len(names) > 200
 
 
-def test_the_check_finds_what_is_missing() -> None:
+def test_the_natspec_check_finds_missing_tags() -> None:
     source = """
     /// @notice Pays.
     /// @param amount Amount in wei.

@@ -61,7 +61,7 @@ def test_fuzz_tests_hold_at_length() -> None:
     assert "0 failed" in forge_test("--match-test", "^testFuzz")
 
 
-def test_random_histories_follow_the_model_and_reach_everything(
+def test_random_histories_follow_the_model_and_reach_every_function_and_state(
     notes: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forge_test("--match-test", "^invariant_", DEEPGRID_REACH=f"cache/{notes.name}")

@@ -63,7 +63,7 @@ def _changing(contract: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("contract", REFUSALS)
-def test_every_function_that_changes_something_has_its_line(contract: str) -> None:
+def test_every_changing_function_has_a_row_of_refusals(contract: str) -> None:
     assert set(_changing(contract)) == set(REFUSALS[contract])
 
 
@@ -91,7 +91,7 @@ def stage(scene: Scene) -> tuple[Scene, bytes]:
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_stranger_is_refused_everything_that_is_not_open(stage: tuple[Scene, bytes], name: str) -> None:
+def test_a_stranger_is_refused_every_restricted_call(stage: tuple[Scene, bytes], name: str) -> None:
     scene, job_id = stage
     client = scene.client
     stranger = client.person()

@@ -36,7 +36,7 @@ def _outputs(entry: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_function_event_and_error_is_there_as_clients_know_it(part: str) -> None:
+def test_the_abi_has_every_function_event_and_error_of_existing_clients(part: str) -> None:
     offered = {_inputs(entry): entry for entry in compiled(PARTS[part]) if entry["type"] != "constructor"}
     wanted = abi_of(part)
     assert [_inputs(entry) for entry in wanted if _inputs(entry) not in offered] == []
@@ -54,7 +54,7 @@ def test_enums_have_the_same_members_in_the_same_order() -> None:
         assert re.findall(r"\w+", found[1]) == members.split()
 
 
-def test_what_is_left_out_is_neither_offered_nor_silent() -> None:
+def test_functions_left_out_are_absent_and_documented() -> None:
     offered = {entry.get("name") for contract in set(PARTS.values()) for entry in compiled(contract)}
     page = (ROOT / "docs" / "explanation" / "contracts.md").read_text()
     section = re.search(r"^## Left out on purpose\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
@@ -66,7 +66,7 @@ def test_what_is_left_out_is_neither_offered_nor_silent() -> None:
             assert f"`{name}" in section[1], name
 
 
-def test_the_table_was_read_to_its_end() -> None:
+def test_the_whole_table_of_functions_is_parsed() -> None:
     """A line that is no declaration would be skipped silently."""
     for table in (FUNCTIONS, EVENTS, ERRORS):
         for part, text in table.items():

@@ -37,7 +37,7 @@ def _refused(scene: Scene, sender: str, call: Any) -> tuple[Any, ...]:
     return caught.value.error
 
 
-def test_everything_is_found_from_the_metascheduler(scene: Scene) -> None:
+def test_clients_find_every_part_from_the_metascheduler(scene: Scene) -> None:
     client = scene.client
     f = client.constants.functions
     assert [
@@ -65,9 +65,9 @@ def _request_by_permit(scene: Scene) -> bytes:
         client.credit.functions.permit(customer, client.meta_scheduler, 200 * CREDIT, deadline, *signature),
     )
     asked = client.send(customer, client.scheduler.functions.requestNewJob(DEFINITION, 200 * CREDIT, NAME, False))
-    [created] = client.told(asked, client.jobs, "JobCreated")
+    [created] = client.events_of(asked, client.jobs, "JobCreated")
     job_id = created["jobId"]
-    assert client.told(asked, client.scheduler, "NewJobRequestEvent") == [{"jobId": job_id, "customer": customer}]
+    assert client.events_of(asked, client.scheduler, "NewJobRequestEvent") == [{"jobId": job_id, "customer": customer}]
     job = client.jobs.functions.get(job_id).call()
     assert (job.jobId, job.status, job.customerAddr, int(job.providerAddr, 16)) == (job_id, PENDING, customer, 0)
     assert tuple(job.definition) == (1, 1000, 2, 3, "ab" * 23, 4, [("os", "linux")], [(("zone", "west"), b"==")])
@@ -84,11 +84,11 @@ def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
     job_id = _request_by_permit(scene)
     assigned = client.send(scene.operator, client.scheduler.functions.metaSchedule(job_id, provider))
     step = {"jobId": job_id, "from": PENDING, "to": META_SCHEDULED}
-    assert client.told(assigned, client.jobs, "JobTransitionEvent") == [step]
+    assert client.events_of(assigned, client.jobs, "JobTransitionEvent") == [step]
     assert client.queues.functions.hasNextClaimableJob(provider).call()
     assert client.queues.functions.getClaimableJobQueueSize(provider).call() == 1
     claimed = client.send(provider, client.scheduler.functions.claimNextJob())
-    [event] = client.told(claimed, client.scheduler, "ClaimJobEvent")
+    [event] = client.events_of(claimed, client.scheduler, "ClaimJobEvent")
     assert (event["jobId"], event["customer"], event["provider"]) == (job_id, customer, provider)
     assert event["maxDurationMinute"] == 13
     assert event["definition"]["batchLocationHash"] == "ab" * 23
@@ -99,7 +99,7 @@ def test_a_job_from_its_permit_to_its_settlement(scene: Scene) -> None:
     report = client.scheduler.functions.providerSetJobStatus(job_id, FAILED, 5, "exit 3", 768)
     ended = client.send(provider, report)
     step = {"jobId": job_id, "from": RUNNING, "to": FAILED}
-    assert client.told(ended, client.jobs, "JobTransitionEvent") == [step]
+    assert client.events_of(ended, client.jobs, "JobTransitionEvent") == [step]
     job = client.jobs.functions.get(job_id).call()
     assert (job.status, job.cost.finalCost, job.lastError, job.exitCode) == (FAILED, 5 * RATE, "exit 3", 768)
     assert job.time.end >= job.time.start + 290 > job.time.submit
@@ -117,8 +117,8 @@ def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
     client.send(customer, f.topUpJob(job_id, RATE))
     assert client.queues.functions.getTopUpJobQueueSize(provider).call() == 1
     assert client.queues.functions.hasTopUpJob(provider).call()
-    told = client.told(client.send(provider, f.claimNextTopUpJob()), client.scheduler, "ClaimNextTopUpJobEvent")
-    assert told == [{"jobId": job_id, "provider": provider, "maxDurationMinute": 41}]
+    hints = client.events_of(client.send(provider, f.claimNextTopUpJob()), client.scheduler, "ClaimNextTopUpJobEvent")
+    assert hints == [{"jobId": job_id, "provider": provider, "maxDurationMinute": 41}]
     assert _refused(scene, provider, f.claimNextTopUpJob()) == ("NoJob",)
 
     assert _refused(scene, provider, f.topUpJobDelegate(job_id)) == ("NoSpendingAuthority",)
@@ -156,14 +156,14 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     assert client.queues.functions.hasCancellingJob(provider).call()
     assert client.queues.functions.getCancellingJobQueueSize(provider).call() == 1
     heard = client.send(provider, f.claimNextCancellingJob())
-    assert client.told(heard, client.scheduler, "ClaimNextCancellingJobEvent") == [
+    assert client.events_of(heard, client.scheduler, "ClaimNextCancellingJobEvent") == [
         {"jobId": job_id, "customer": customer, "provider": provider}
     ]
     client.send(provider, f.providerSetJobStatus(job_id, CANCELLED, 1, "", 0))
     assert client.jobs.functions.get(job_id).call().status == CANCELLED
 
 
-def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
+def test_refused_timed_out_and_panicked_jobs(scene: Scene) -> None:
     client, provider, f = scene.client, scene.provider, scene.client.scheduler.functions
     join(scene, provider)
     job_id = request(scene)
@@ -173,11 +173,11 @@ def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
     assert _refused(scene, scene.operator, f.metaSchedule(job_id, provider)) == ("SameStatusError",)
     back = client.send(provider, f.refuseJob(job_id))
     refusal = [{"jobId": job_id, "provider": provider, "customer": scene.customer}]
-    assert client.told(back, client.scheduler, "JobRefusedEvent") == refusal
+    assert client.events_of(back, client.scheduler, "JobRefusedEvent") == refusal
     client.send(scene.operator, f.metaSchedule(job_id, provider))
     scene.anvil.pass_time(11 * 60)
     back = client.send(scene.operator, f.timeoutJob(job_id))
-    assert client.told(back, client.scheduler, "JobRefusedEvent") == refusal
+    assert client.events_of(back, client.scheduler, "JobRefusedEvent") == refusal
     client.send(scene.operator, f.panicJob(job_id, "the grid is closed"))
     job = client.jobs.functions.get(job_id).call()
     assert (job.status, job.lastError) == (PANICKED, "the grid is closed")
@@ -185,7 +185,7 @@ def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
 
     late = running(scene)
     reported = client.send(provider, f.providerSetJobStatus(late, FINISHED, 100, "", 0))
-    assert client.told(reported, client.scheduler, "BilledTooMuchEvent") == [
+    assert client.events_of(reported, client.scheduler, "BilledTooMuchEvent") == [
         {"jobId": late, "provider": provider, "billingAmount": 100}
     ]
     assert _refused(scene, provider, f.providerSetJobStatus(late, FAILED, 1, "", 0)) == (
@@ -193,7 +193,7 @@ def test_jobs_come_back_refused_timed_out_or_panicked(scene: Scene) -> None:
     )  # fmt: skip
 
 
-def test_what_a_request_must_have(scene: Scene) -> None:
+def test_requirements_of_a_request(scene: Scene) -> None:
     client, customer, f = scene.client, scene.customer, scene.client.scheduler.functions
     poor = f.requestNewJob(DEFINITION, 100 * CREDIT - 1, NAME, False)
     assert _refused(scene, customer, poor) == ("InsufficientFunds", 100 * CREDIT - 1, 100 * CREDIT)
@@ -215,7 +215,7 @@ def test_what_a_request_must_have(scene: Scene) -> None:
 def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
     client, f = scene.client, scene.client.providers.functions
     proposed = client.send(scene.provider, f.register(HARDWARE, PRICES, LABELS))
-    assert client.told(proposed, client.providers, "ProviderWaitingForApproval") == [{"addr": scene.provider}]
+    assert client.events_of(proposed, client.providers, "ProviderWaitingForApproval") == [{"addr": scene.provider}]
     assert f.isWaitingForApproval(scene.provider).call()
     waiting = f.getWaitingForApprovalProvider(scene.provider).call()
     assert tuple(waiting.providerHardware) == HARDWARE
@@ -250,6 +250,6 @@ def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
     assert _refused(scene, scene.rival, f.register(HARDWARE, PRICES, LABELS)) == ("Banned",)
     client.send(scene.operator, f.unban(scene.rival))
     gone = client.send(scene.operator, f.remove(scene.rival))
-    assert client.told(gone, client.providers, "ProviderRemoved") == [{"addr": scene.rival}]
+    assert client.events_of(gone, client.providers, "ProviderRemoved") == [{"addr": scene.rival}]
     assert _refused(scene, scene.operator, f.remove(scene.rival)) == ("NoProvider",)
     assert _refused(scene, scene.operator, f.approve(scene.rival)) == ("WaitingApprovalOnly",)

@@ -1,4 +1,4 @@
-"""The Markdown pages that a reader finds: documentation, and what lies at the root of the repository."""
+"""The Markdown pages that a reader finds: the documentation, and the pages at the root of the repository."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WITHIN_S = 120.0
 
 @pytest.fixture
 def patient(scene: Scene) -> None:
-    """A step that waits does so for ever. So a test sees whether a step waits, however busy the machine is."""
+    """A step that waits does so forever. So a test sees whether a step waits, however busy the machine is."""
     scene.session.intervals = Intervals(slurm_answers_s=FOR_EVER_S)
 
 

@@ -112,7 +112,7 @@ async def test_a_job_that_runs_twice_ended_when_it_ended_first(
 async def test_a_job_that_the_controller_forgot_is_lost_though_its_id_is_used_again(
     box: Box, cluster: Cluster, monitor: SlurmMonitor, key: JobKey, saved: SavedState
 ) -> None:
-    """Accounting would show it as running for ever, and the next job gets its id."""
+    """Accounting would show it as running forever, and the next job gets its id."""
     before, other = new_key(), new_key()
     await cluster.submit(before, bash("true"), SMALL)
     await saved.keep(before)

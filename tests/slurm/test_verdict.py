@@ -100,7 +100,7 @@ def remembered(verdicts: Verdicts, now: float, *memory: Row) -> SlurmJob:
 
 
 def test_a_job_that_was_alive_and_that_the_controller_does_not_remember_is_forgotten() -> None:
-    """The controller was killed before it saved its state. Accounting would show the job as running for ever."""
+    """The controller was killed before it saved its state. Accounting would show the job as running forever."""
     verdicts = Verdicts()
     concluded(verdicts, T, RUNNING)
     assert remembered(verdicts, T + REMEMBERED_S - 1) == FORGOTTEN

@@ -1,6 +1,6 @@
 """`python -m tools.prose [FILE ...]`: checks words and the length of sentences; exit status 1 when a rule is broken.
 
-Rules lie in rules.toml beside this file. Lengths are judged per area (a package of the library, a folder of docs).
+The rules are in rules.toml next to this file. Lengths are judged per area (a package of the library, a folder of docs).
 Without files it reads all that git tracks. `--lengths` lists the longest sentences too.
 """
 

@@ -34,7 +34,7 @@ _EDGE = re.compile(r"^\s*(\S+) --> (\S+): (.+)$", re.M)
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add the copies of files that lie outside docs/."""
+    """Add the copies of files outside docs/."""
     for source, page in COPIES.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text()))
     return files

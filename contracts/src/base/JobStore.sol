@@ -11,7 +11,7 @@ import {JobWord, JobWords} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
 import {Constants} from "./Constants.sol";
 
-/// @notice Stores all jobs. A job is a record, a word and perhaps an extra. The record never changes and lies in a
+/// @notice Stores all jobs. A job is a record, a word and perhaps an extra. The record never changes and is in a
 /// blob. The word is all that the usual life of a job changes. Few jobs have an extra.
 abstract contract JobStore is Constants {
     // slot 0 | lastRefuser 160 | toppedUp 96 |                            wei

@@ -6,7 +6,7 @@ import {BlobTooLong} from "../Errors.sol";
 // All inline assembly of the contracts, except one line of IdList: bytes written one after the other (Pen), and bytes
 // stored as code (Blob).
 
-// Address in memory of the next byte. The written bytes lie at the end of memory. Nothing else may be allocated before
+// Address in memory of the next byte. The written bytes are at the end of memory. Nothing else may be allocated before
 // the last byte is written; each write checks that.
 type Pen is uint256;
 

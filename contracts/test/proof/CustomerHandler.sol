@@ -81,12 +81,14 @@ abstract contract CustomerHandler is Player {
         if (!playGrid(perhaps(job.customer, chance), abi.encodeCall(rare.cancelJob, (bytes32(id))))) return;
         if (job.status == JobStatus.CANCELLED) {
             if (job.before < JobStatus.SCHEDULED) return;
-            vm.assertTrue(job.cancelAt != 0 && vm.getBlockTimestamp() >= closableFrom, "closed when unanswered");
+            vm.assertTrue(
+                job.cancelAt != 0 && vm.getBlockTimestamp() >= closableFrom, "closed after the deadline for the answer"
+            );
             ++providerOf[provider].record.timedOut;
             return;
         }
         bool open = job.cancelAt == 0 || vm.getBlockTimestamp() < closableFrom;
-        vm.assertTrue(open, "still open only while an answer may come");
+        vm.assertTrue(open, "open only before the deadline for the answer");
         if (job.cancelAt != 0) return;
         (job.cancelAt, job.delegateSpending) = (vm.getBlockTimestamp(), false);
         pushOnce(providerOf[provider].cancelling, id);
@@ -97,7 +99,7 @@ abstract contract CustomerHandler is Player {
         address caller = customers[who % 2];
         amount = amount % 64 == 0 ? amount : amount % 500 ether;
         if (!playGrid(caller, abi.encodeCall(rare.topUpJob, (bytes32(id), amount)))) return;
-        vm.assertTrue(caller == jobs[id].customer || amount >= jobs[id].rate, "others add a minute at least");
+        vm.assertTrue(caller == jobs[id].customer || amount >= jobs[id].rate, "other accounts add at least a minute");
         bookTopUp(id, caller, amount);
     }
 
@@ -110,7 +112,7 @@ abstract contract CustomerHandler is Player {
         uint256 slice = grid.topUpSliceDurationMin();
         if (!playGrid(caller, abi.encodeCall(rare.topUpJobDelegate, (bytes32(id))))) return;
         vm.assertTrue(job.delegateSpending, "only with authority");
-        vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by who may");
+        vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by an entitled account");
         bookTopUp(id, job.customer, slice * job.rate);
     }
 
@@ -119,7 +121,7 @@ abstract contract CustomerHandler is Player {
         address caller = perhaps(jobs[id].customer, chance);
         bool allowed = allow % 4 != 0;
         if (!playGrid(caller, abi.encodeCall(rare.setDelegateSpendingAuthority, (bytes32(id), allowed)))) return;
-        vm.assertEq(caller, jobs[id].customer, "only the customer allows");
+        vm.assertEq(caller, jobs[id].customer, "only the customer gives authority");
         jobs[id].delegateSpending = allowed;
     }
 
@@ -152,7 +154,7 @@ abstract contract CustomerHandler is Player {
     function bookTopUp(uint256 id, address payer, uint256 amount) private {
         Ghost storage job = jobs[id];
         vm.assertTrue(job.status == JobStatus.SCHEDULED || job.status == JobStatus.RUNNING, "only claimed jobs");
-        vm.assertTrue(amount != 0, "something");
+        vm.assertTrue(amount != 0, "not 0");
         uint256 limit = Reference.limit(job.locked, job.rate);
         lock(job, payer, amount);
         job.pendingTopUp += amount;

@@ -75,13 +75,13 @@ contract Handler is JobHandler {
             call = abi.encodeCall(manager.approve, (provider));
         }
         if (!playManager(perhaps(operator, chance), call)) return;
-        vm.assertTrue(ghost.waiting && !ghost.banned, "a proposal of somebody who is not banned");
+        vm.assertTrue(ghost.waiting && !ghost.banned, "a waiting proposal, provider not banned");
         bool safe = unseen ? vm.getBlockTimestamp() >= approvable : seen == ghost.proposalHash;
-        vm.assertTrue(safe, "only what was looked at, or stood unchanged");
+        vm.assertTrue(safe, "only the proposal that was read, or an unchanged one");
         (ghost.waiting, ghost.approved, ghost.inForce) = (false, true, ghost.proposed);
     }
 
-    /// Like the next two, rare and soon undone, so that jobs go on.
+    /// Rare and soon undone, like the next two, so that jobs go on.
     function remove(uint256 who, uint256 chance) external {
         address provider = providers[who % 2];
         if (playManager(perhaps(operator, chance), abi.encodeCall(manager.remove, (provider)))) {
@@ -142,7 +142,7 @@ contract Handler is JobHandler {
         if (!playGrid(perhaps(nobody, who), abi.encodeCall(rare.applyDeepsquareCut, ()))) return;
         vm.assertTrue(cutNotBefore != 0 && vm.getBlockTimestamp() >= cutNotBefore, "after the notice period");
         (cutInForce, cutNotBefore) = (cutNoted, 0);
-        vm.assertEq(grid.deepsquareCut(), cutInForce, "the cut of which notice was given");
+        vm.assertEq(grid.deepsquareCut(), cutInForce, "the announced cut");
     }
 
     function changeDoor(uint256 open, uint256 chance) external {
@@ -230,7 +230,7 @@ contract Handler is JobHandler {
     function playManager(address caller, bytes memory call) private returns (bool passed) {
         (passed,) = play(caller, address(manager), call);
         if (passed && bytes4(call) != manager.register.selector) {
-            vm.assertEq(caller, operator, "only the operator rules over providers");
+            vm.assertEq(caller, operator, "only the operator changes providers");
         }
     }
 

@@ -77,7 +77,7 @@ contract InvariantsTest is Invariants {
             Refusals.raise(refusalOf(bytes.concat(move, arguments)));
             if (i % 250 == 249) checkAll();
         }
-        vm.assertEq(handler.missed(), "", "not reached");
+        vm.assertEq(handler.missed(), "", "function or state not reached");
     }
 
     function moves() private view returns (bytes4[30] memory) {

@@ -47,8 +47,10 @@ abstract contract JobHandler is CustomerHandler {
         if (due < type(uint256).max && chance % 2 == 0) waitUntil(due - (due > 0 && chance % 4 == 0 ? 1 : 0));
         (bool passed, bytes memory answer) = play(caller, address(grid), abi.encodeCall(rare.timeoutJob, (bytes32(id))));
         if (!passed && bytes4(answer) != TimeoutTooEarly.selector) return;
-        if (!passed) return vm.assertEq(answer, abi.encodeWithSelector(TimeoutTooEarly.selector, due), "from when");
-        vm.assertTrue(vm.getBlockTimestamp() >= due, "not before its time");
+        if (!passed) {
+            return vm.assertEq(answer, abi.encodeWithSelector(TimeoutTooEarly.selector, due), "earliest time");
+        }
+        vm.assertTrue(vm.getBlockTimestamp() >= due, "not before the earliest time");
         ++providerOf[provider].record.timedOut;
     }
 
@@ -82,7 +84,7 @@ abstract contract JobHandler is CustomerHandler {
             open[i] = hot(id);
             made[i] = someReport(id, status, ran);
             for (uint256 j; j < i; ++j) {
-                if (made[j].jobId == made[i].jobId) open[i] = false; // told of twice
+                if (made[j].jobId == made[i].jobId) open[i] = false; // reported twice
             }
         }
         if (count % 32 == 9) made[0].jobId = bytes32(jobCount() + 1);

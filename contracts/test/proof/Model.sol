@@ -85,8 +85,8 @@ abstract contract Model {
         vm.assertTrue(to.approved && !to.banned, "assigned to a provider in force");
         job.provider = provider;
         job.rate = Reference.rate(job.sizes, to.inForce);
-        vm.assertTrue(job.rate <= job.locked, "it buys a minute");
-        vm.assertTrue(Reference.fits(job.sizes, 8, 32, 128_000), "the hardware holds it");
+        vm.assertTrue(job.rate <= job.locked, "the deposit buys a minute");
+        vm.assertTrue(Reference.fits(job.sizes, 8, 32, 128_000), "the hardware is large enough");
         job.cut = grid.deepsquareCut();
         job.assignedAt = time;
         to.claimable.push(id);
@@ -165,11 +165,11 @@ abstract contract Model {
     /// The job equals the model; a cold one is unchanged since its end.
     function checkJob(uint256 id) public view {
         Ghost storage ghost = jobs[id];
-        if (ghost.coldHash != 0) return vm.assertEq(hashOf(id), ghost.coldHash, "no cold state changes");
+        if (ghost.coldHash != 0) return vm.assertEq(hashOf(id), ghost.coldHash, "a cold job never changes");
         Job memory job = rare.get(bytes32(id));
         vm.assertEq(uint256(job.status), uint256(ghost.status), "status");
         vm.assertEq(job.customerAddr, ghost.customer, "customer");
-        vm.assertEq(keccak256(abi.encode(job.definition, job.jobName)), ghost.asked, "as asked for");
+        vm.assertEq(keccak256(abi.encode(job.definition, job.jobName)), ghost.asked, "as requested");
         vm.assertEq(job.providerAddr, ghost.provider, "provider");
         vm.assertEq(job.cost.maxCost, ghost.locked, "locked");
         vm.assertEq(job.cost.finalCost, 0, "no cost yet");
@@ -234,7 +234,7 @@ abstract contract Model {
         vm.assertEq(abi.encode(rare.getByCustomer(customer)), abi.encode(ids), "a customer's jobs");
         bytes32[] memory page = rare.getByCustomerPaged(customer, ids.length / 2, 3);
         for (uint256 i; i < page.length; ++i) {
-            vm.assertEq(page[i], ids[ids.length / 2 + i], "a page of them");
+            vm.assertEq(page[i], ids[ids.length / 2 + i], "a page of a customer's jobs");
         }
     }
 
@@ -246,7 +246,7 @@ abstract contract Model {
         }
         vm.assertEq(grid.platformCut(), cutHeld, "cut");
         vm.assertEq(credit.balanceOf(address(grid)), locks + cutHeld + donated, "balance = locks + cut");
-        vm.assertEq(everLocked, locks + paidOut, "all that was locked is held or divided");
+        vm.assertEq(everLocked, locks + paidOut, "every locked wei is held or divided");
     }
 
     function hashOf(uint256 id) private view returns (bytes32) {

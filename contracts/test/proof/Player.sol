@@ -93,7 +93,7 @@ abstract contract Player is Model {
                 if (logs[i].emitter == address(grid)) book(caller, logs[i]);
             }
         } else {
-            vm.assertTrue(answer.length >= 4 && bytes4(answer) != PANIC, "a refusal says why");
+            vm.assertTrue(answer.length >= 4 && bytes4(answer) != PANIC, "a refusal has an error of the grid");
         }
         isReport = false;
     }
@@ -106,7 +106,7 @@ abstract contract Player is Model {
         bytes32 topic = log.topics[0];
         if (topic == JobTransitionEvent.selector) {
             (uint256 id, JobStatus from, JobStatus to) = abi.decode(log.data, (uint256, JobStatus, JobStatus));
-            vm.assertEq(uint256(from), uint256(jobs[id].status), "moved from where it was");
+            vm.assertEq(uint256(from), uint256(jobs[id].status), "moved from the state in the model");
             moved(id, to, caller, wanted, minutesRan);
         } else if (topic == JobSettledEvent.selector) {
             bookEnd(log.data);
@@ -129,9 +129,9 @@ abstract contract Player is Model {
         (address customer, address provider, uint256 id, uint64 limit, JobDefinition memory definition) =
             abi.decode(data, (address, address, uint256, uint64, JobDefinition));
         Ghost storage job = jobs[id];
-        vm.assertTrue(customer == job.customer && provider == caller, "told to both");
-        vm.assertEq(limit, Reference.limit(job.locked, job.rate), "for how long");
-        vm.assertEq(keccak256(abi.encode(definition, rare.get(bytes32(id)).jobName)), job.asked, "what to run");
+        vm.assertTrue(customer == job.customer && provider == caller, "customer and provider of the job");
+        vm.assertEq(limit, Reference.limit(job.locked, job.rate), "limit");
+        vm.assertEq(keccak256(abi.encode(definition, rare.get(bytes32(id)).jobName)), job.asked, "definition");
     }
 
     function bookEnd(bytes memory data) private {

@@ -10,7 +10,7 @@ library Reference {
     uint256 internal constant CUSTOMER = 1;
     uint256 internal constant PROVIDER = 2;
     uint256 internal constant ROLE = 4;
-    uint256 internal constant ANYONE = 8; // once its time for the claim is over
+    uint256 internal constant ANYONE = 8; // after the deadline for the claim
 
     uint256 internal constant YEAR_MINUTES = 525_600;
     /// Delays have 24 bits.

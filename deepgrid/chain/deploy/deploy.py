@@ -60,7 +60,7 @@ async def deploy_to_book(
 ) -> tuple[AddressBook, int]:
     """Call `deploy` for the address book at `where`, and write the book at the end.
 
-    `endpoints` are the book's other fields. Until then a draft lies beside the book. Returns the book and the number of
+    `endpoints` are the book's other fields. Until then a draft is next to the book. Returns the book and the number of
     sent transactions.
     """
     standing = AddressBook.load(where) if where.exists() else None

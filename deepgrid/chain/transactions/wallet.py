@@ -1,7 +1,7 @@
 """The key of one account. It never leaves this module in readable form.
 
 Keys are files that only their owner can read: 64 hex digits, or an encrypted keystore
-(password in DEEPGRID_KEY_PASSWORD). The lease of a key lies beside its file (see `nonce_lease.py`).
+(password in DEEPGRID_KEY_PASSWORD). The lease of a key is next to its file (see `nonce_lease.py`).
 """
 
 from __future__ import annotations
