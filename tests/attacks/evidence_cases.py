@@ -14,7 +14,7 @@ from deployments.onemachine.slurm import ClusterSpec
 from tests.attacks.attacker import Attacker
 from tests.attacks.claims import SMALL_JOB, Claim
 
-WORK_S = 62
+WORK_S = 66
 CPUS = 64
 ONE_MORE_THAN_A_NODE = replace(SMALL_JOB, ntasks=CPUS + 1)
 FORGED = "x\n{id}|{uid}|PENDING|N/A|N/A|0|5:00|0||None\n{id} {uid}\n{id}\n{name}|{comment}|{id}\n"
