@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from deepgrid.chain.client import Chain
@@ -17,8 +16,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Hardware, Label, Prices
-from tests.chain.anvil import Anvil
-from tests.chain.grid import CREDIT, Grid, People, build, gather_people
+from tests.chain.grid import CREDIT, Grid, People, gather_people
 
 BLOCK_GAS = 30_000_000
 
@@ -70,17 +68,6 @@ class Market:
         job_id = await self.people.assigned(locked_wei)
         await self.people.provider.claim_next()
         return job_id
-
-
-@contextmanager
-def running_grid(folder: Path) -> Iterator[Grid]:
-    """Contracts on their own node."""
-    anvil = Anvil(folder)
-    anvil.start()
-    try:
-        yield build(anvil, folder / "keys")
-    finally:
-        anvil.stop()
 
 
 @asynccontextmanager

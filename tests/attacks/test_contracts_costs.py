@@ -14,8 +14,8 @@ from deepgrid.chain.offers import proposal_hash
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.job import Hardware, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
-from tests.attacks.market import BLOCK_GAS, Market, open_market, running_grid
-from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES, RATE, Grid
+from tests.attacks.market import BLOCK_GAS, Market, open_market
+from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES, RATE, Grid, running_grid
 
 MOST_LABELS = 64
 NO_NEWS = Queues(0, 0, 0)

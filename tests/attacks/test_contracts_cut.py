@@ -10,8 +10,8 @@ import pytest
 from deepgrid.chain.figures import Cut
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.states import JobStatus
-from tests.attacks.market import Market, open_market, running_grid
-from tests.chain.grid import CREDIT, RATE, Grid
+from tests.attacks.market import Market, open_market
+from tests.chain.grid import CREDIT, RATE, Grid, running_grid
 
 NOTICE_S = 7 * 86_400
 _label = itertools.count()

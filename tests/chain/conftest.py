@@ -12,7 +12,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.node.node import Node
 from tests.chain.anvil import Anvil
 from tests.chain.bare import Bare
-from tests.chain.grid import Grid, People, build, gather_people
+from tests.chain.grid import Grid, People, gather_people, running_grid
 
 _label = itertools.count()
 
@@ -20,26 +20,15 @@ _label = itertools.count()
 @pytest.fixture(scope="session")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
     """One grid for all tests that do not damage the chain. Each transaction is mined at once."""
-    folder = tmp_path_factory.mktemp("chain")
-    anvil = Anvil(folder)
-    anvil.start()
-    try:
-        yield build(anvil, folder / "keys")
-    finally:
-        anvil.stop()
+    with running_grid(tmp_path_factory.mktemp("chain")) as grid:
+        yield grid
 
 
 @pytest.fixture
 def own_grid(tmp_path: Path) -> Iterator[Grid]:
     """A grid for one test: its chain may be reorganised and its node restarted. It keeps its state."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    anvil = Anvil(folder, keep_state=True)
-    anvil.start()
-    try:
-        yield build(anvil, folder / "keys")
-    finally:
-        anvil.stop()
+    with running_grid(tmp_path / "own", keep_state=True) as grid:
+        yield grid
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,18 @@ class Grid:
         wallet = Wallet.create(self.keys / name)
         self.anvil.fund(wallet.address)
         return wallet
+
+
+@contextmanager
+def running_grid(folder: Path, *, keep_state: bool = False) -> Iterator[Grid]:
+    """Contracts on a node of their own, which ends with the context."""
+    folder.mkdir(exist_ok=True)
+    anvil = Anvil(folder, keep_state=keep_state)
+    anvil.start()
+    try:
+        yield build(anvil, folder / "keys")
+    finally:
+        anvil.stop()
 
 
 def build(anvil: Anvil, keys: Path) -> Grid:

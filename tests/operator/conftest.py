@@ -11,8 +11,7 @@ import pytest
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.job import Job
 from deepgrid.operator.session import OperatorSession, OperatorSettings, follow_jobs, operator_session
-from tests.chain.anvil import Anvil
-from tests.chain.grid import Grid, People, build, gather_people
+from tests.chain.grid import Grid, People, gather_people, running_grid
 
 MINUTE_S = 60
 HOUR_S = 3600
@@ -45,14 +44,8 @@ class Office:
 
 @pytest.fixture
 def grid(tmp_path: Path) -> Iterator[Grid]:
-    folder = tmp_path / "chain"
-    folder.mkdir()
-    anvil = Anvil(folder)
-    anvil.start()
-    try:
-        yield build(anvil, folder / "keys")
-    finally:
-        anvil.stop()
+    with running_grid(tmp_path / "chain") as grid:
+        yield grid
 
 
 @pytest.fixture

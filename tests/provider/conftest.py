@@ -20,8 +20,7 @@ from deepgrid.provider.registration import register
 from deepgrid.provider.session import Intervals, ProviderSession, ProviderSettings, provider_session
 from deepgrid.sbatch import StoragePaths
 from deployments.onemachine.slurm import ClusterSpec, running_site
-from tests.chain.anvil import Anvil
-from tests.chain.grid import CREDIT, Grid, approve_waiting, build
+from tests.chain.grid import CREDIT, Grid, approve_waiting, running_grid
 from tests.slurm.support import WAIT_S, Box
 
 PRICES = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=CREDIT, mem_wei_per_mb_minute=0)
@@ -53,12 +52,8 @@ def box(folder: Path) -> Iterator[Box]:
 
 @pytest.fixture(scope="session")
 def grid(folder: Path) -> Iterator[Grid]:
-    anvil = Anvil(folder)
-    anvil.start()
-    try:
-        yield build(anvil, folder / "keys")
-    finally:
-        anvil.stop()
+    with running_grid(folder) as grid:
+        yield grid
 
 
 @dataclass(frozen=True)
