@@ -129,14 +129,17 @@ class Chain(Node):
         """The division of the job's deposit; None while the job is hot. Raises NotFound."""
         return await settlement(self, job_id, (await self._raw_job(job_id))["time"])
 
-    async def events(self, first_block: int, last_block: int, names: Sequence[str] = ()) -> list[Event]:
-        """Events of the MetaScheduler in these blocks (inclusive), with these `names` or all, in order."""
+    async def events(self, first_block: int, last_block: int | None, names: Sequence[str] = ()) -> list[Event]:
+        """Events of the MetaScheduler in these blocks (inclusive), with these `names` or all, in order.
+
+        A `last_block` of None means the newest block.
+        """
         contract = interface("MetaScheduler")
         topics = [contract.topic(name) for name in names] or contract.topics()
         wanted = {
             "address": self.book.meta_scheduler,
             "fromBlock": hex(first_block),
-            "toBlock": hex(last_block),
+            "toBlock": "latest" if last_block is None else hex(last_block),
             "topics": [topics],
         }
         logs = await self.rpc.call("eth_getLogs", wanted)

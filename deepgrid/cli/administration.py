@@ -18,7 +18,7 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount, as_anyone, as_customer, shown
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.screen import print_json
-from deepgrid.cli.text import plural
+from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
 
 # Name on the command line -> the contract's setter, and the unit of its value.

@@ -10,7 +10,7 @@ from deepgrid.billing.entries import Settlement
 from deepgrid.billing.formulas import bill
 from deepgrid.chain.history import Transition
 from deepgrid.cli.screen import Screen
-from deepgrid.cli.text import plural
+from deepgrid.client.display.text import plural
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
 from deepgrid.lifecycle.states import JobStatus

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, ParamSpec
 import typer
 from typer.core import TyperGroup
 
-from deepgrid.cli.text import printable
+from deepgrid.client.display.text import printable
 from deepgrid.errors import (
     AccessDenied,
     ChainError,

@@ -12,9 +12,9 @@ from deepgrid.cli.grid import amount, as_customer, shown
 from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.record import job_as_json, read_record, record_as_json, show_jobs, show_record
 from deepgrid.cli.screen import Screen, print_json
-from deepgrid.cli.story import ClusterNames
 from deepgrid.cli.tail import follow_log, read_log
-from deepgrid.cli.text import plural
+from deepgrid.client.display.story import ClusterNames
+from deepgrid.client.display.text import plural
 from deepgrid.customer.session import CustomerSession
 from deepgrid.lifecycle.job import Job
 

@@ -28,7 +28,7 @@ from deepgrid.cli.offer import (
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, KeyFile
 from deepgrid.cli.project import project_verbs
 from deepgrid.cli.screen import Screen, print_json
-from deepgrid.cli.story import cluster_name
+from deepgrid.client.display.story import cluster_name
 from deepgrid.errors import NotFound
 
 provider = typer.Typer(

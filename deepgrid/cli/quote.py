@@ -8,8 +8,8 @@ from pathlib import Path
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES, affordable_minutes
 from deepgrid.cli.grid import as_anyone
-from deepgrid.cli.story import cluster_name
-from deepgrid.cli.text import plural, printable
+from deepgrid.client.display.story import cluster_name
+from deepgrid.client.display.text import plural, printable
 from deepgrid.customer.order import Order
 from deepgrid.errors import ChainError, ConfigurationError
 from deepgrid.scheduling.quote import Quote, quote

@@ -11,10 +11,10 @@ from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Settlement
 from deepgrid.chain.history import Transition
 from deepgrid.cli.bill import bill_as_json, running_cost, show_bill, show_transactions
-from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.screen import STYLES, Screen
-from deepgrid.cli.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
-from deepgrid.cli.text import moment
+from deepgrid.client.display.exits import exit_status_of
+from deepgrid.client.display.story import ClusterNames, conditions, outcome, resources_words, tell, whereabouts
+from deepgrid.client.display.text import moment
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.job import Job

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from deepgrid.cli.text import clock, printable
+from deepgrid.client.display.text import clock, printable
 from deepgrid.lifecycle.states import JobStatus
 
 STYLES = {

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.grid import amount, as_customer
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen
-from deepgrid.cli.text import printable
 from deepgrid.cli.watch import watch
+from deepgrid.client.display.exits import exit_status_of
+from deepgrid.client.display.text import printable
 from deepgrid.customer.order import Order, read_order
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import InputError

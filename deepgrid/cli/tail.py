@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from deepgrid.cli.text import LogLines
+from deepgrid.client.display.text import LogLines
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ServiceError
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 from deepgrid.chain.history import Transition
 from deepgrid.cli.bill import show_bill
 from deepgrid.cli.screen import Screen
-from deepgrid.cli.story import ClusterNames, tell
 from deepgrid.cli.tail import follow_log
+from deepgrid.client.display.story import ClusterNames, tell
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job

@@ -14,7 +14,7 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount
 from deepgrid.cli.options import BookFile
 from deepgrid.cli.quote import quoted
-from deepgrid.cli.text import printable
+from deepgrid.client.display.text import printable
 from deepgrid.errors import InputError
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition

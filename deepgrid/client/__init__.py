@@ -1,41 +1,101 @@
-"""The Python client of a customer: sessions, orders, jobs and errors.
+"""The Python client of a customer.
 
-Amounts are ints of wei (1 credit = 10**18 wei). Times are unix seconds. The client is asynchronous.
-Submit a workflow file and read the state of its job:
+`AsyncGrid` submits jobs, waits for them and reads their output; `Grid` is the same without `await`. Both stand on
+`CustomerSession`, whose steps can be used one by one.
 
-    from pathlib import Path
-
-    from deepgrid.client import CustomerSettings, customer_session, read_order
+    from deepgrid import AsyncGrid
 
     async def submit() -> None:
-        order = read_order(Path("job.yaml"), locked_wei=100 * 10**18)
-        async with customer_session(CustomerSettings(Path("~/.dps/key").expanduser())) as session:
-            await session.check(order)
-            definition_hash = await session.store(order)
-            job_id = await session.request(order, definition_hash)
-            job = await session.chain.job(job_id)
-            print(job.id, job.status.words)
+        async with AsyncGrid() as grid:
+            job = await grid.submit("job.yaml", credits=100)
+            await job.wait()
+            print(job.status.words, job.exit_code, job.bill.cost)
 
-Every error is a `GridError`. Its `transient` says whether a retry can help, its `next_step` what to do.
+Amounts are `Decimal` credits; inside, they are ints of wei (1 credit = 10**18 wei). Every error is a `GridError`. Its
+`transient` says whether a retry can help, its `next_step` what to do. Public names are imported when they are used.
 """
 
-from deepgrid.customer.order import Order, read_order
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
-from deepgrid.errors import (
-    AccessDenied,
-    ChainError,
-    ConfigurationError,
-    ContractError,
-    GridError,
-    InputError,
-    NotFound,
-    ServiceError,
-)
-from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.states import JobStatus
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
+    from deepgrid.client.errors import JobCancelled as JobCancelled
+    from deepgrid.client.errors import JobError as JobError
+    from deepgrid.client.errors import JobFailed as JobFailed
+    from deepgrid.client.errors import JobPanicked as JobPanicked
+    from deepgrid.client.errors import NoOutput as NoOutput
+    from deepgrid.client.errors import OutOfCredits as OutOfCredits
+    from deepgrid.client.errors import QuoteExpired as QuoteExpired
+    from deepgrid.client.errors import WaitTimeout as WaitTimeout
+    from deepgrid.client.grid import AsyncGrid as AsyncGrid
+    from deepgrid.client.job import AsyncJob as AsyncJob
+    from deepgrid.client.settings import ClientSettings as ClientSettings
+    from deepgrid.client.values import Bill as Bill
+    from deepgrid.client.values import Cluster as Cluster
+    from deepgrid.client.values import Clusters as Clusters
+    from deepgrid.client.values import LogLine as LogLine
+    from deepgrid.client.values import Misfit as Misfit
+    from deepgrid.client.values import Offer as Offer
+    from deepgrid.client.values import Quote as Quote
+    from deepgrid.client.values import Remark as Remark
+    from deepgrid.client.values import Step as Step
+    from deepgrid.client.wallet import AsyncWallet as AsyncWallet
+    from deepgrid.client.workflow import Workflow as Workflow
+    from deepgrid.customer.order import Order as Order
+    from deepgrid.customer.order import read_order as read_order
+    from deepgrid.customer.session import CustomerSession as CustomerSession
+    from deepgrid.customer.session import CustomerSettings as CustomerSettings
+    from deepgrid.customer.session import customer_session as customer_session
+    from deepgrid.errors import AccessDenied as AccessDenied
+    from deepgrid.errors import ChainError as ChainError
+    from deepgrid.errors import ConfigurationError as ConfigurationError
+    from deepgrid.errors import ContractError as ContractError
+    from deepgrid.errors import GridError as GridError
+    from deepgrid.errors import InputError as InputError
+    from deepgrid.errors import NotFound as NotFound
+    from deepgrid.errors import ServiceError as ServiceError
+    from deepgrid.lifecycle.states import JobStatus as JobStatus
+
+_MODULES = {
+    "deepgrid.client.errors": (
+        "IdempotencyConflict", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "NoOutput", "OutOfCredits",
+        "QuoteExpired", "WaitTimeout",
+    ),
+    "deepgrid.client.grid": ("AsyncGrid",),
+    "deepgrid.client.job": ("AsyncJob",),
+    "deepgrid.client.settings": ("ClientSettings",),
+    "deepgrid.client.values": (
+        "Bill", "Cluster", "Clusters", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
+    ),
+    "deepgrid.client.wallet": ("AsyncWallet",),
+    "deepgrid.client.workflow": ("Workflow",),
+    "deepgrid.customer.order": ("Order", "read_order"),
+    "deepgrid.customer.session": ("CustomerSession", "CustomerSettings", "customer_session"),
+    "deepgrid.errors": (
+        "AccessDenied", "ChainError", "ConfigurationError", "ContractError", "GridError", "InputError", "NotFound",
+        "ServiceError",
+    ),
+    "deepgrid.lifecycle.states": ("JobStatus",),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "AccessDenied", "ChainError", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings",
-    "GridError", "InputError", "Job", "JobStatus", "NotFound", "Order", "ServiceError", "customer_session",
-    "read_order",
+    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncWallet", "Bill", "ChainError", "ClientSettings", "Cluster",
+    "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "GridError",
+    "IdempotencyConflict", "InputError", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "JobStatus",
+    "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark",
+    "ServiceError", "Step", "WaitTimeout", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'deepgrid.client' has no attribute {name!r}")
+    return getattr(import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

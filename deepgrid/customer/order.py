@@ -84,19 +84,40 @@ def read_order(
     Example:
         order = read_order(Path("job.yaml"), 100 * 10**18, uses=["os=linux"])
     """
-    check_label_count(len(uses) + len(affinities))
     loaded = modules.load(file)
-    if name is None:
-        name = file.stem.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
+    return order_of(
+        loaded.model, locked_wei, name=file.stem if name is None else name, cut_name=name is None, uses=uses,
+        affinities=affinities, delegate_spending=delegate_spending, warnings=loaded.warnings,
+    )  # fmt: skip
+
+
+def order_of(
+    job: workflow.Definition,
+    locked_wei: int,
+    *,
+    name: str,
+    cut_name: bool = False,
+    uses: Sequence[str] = (),
+    affinities: Sequence[str] = (),
+    delegate_spending: bool = False,
+    warnings: tuple[str, ...] = (),
+) -> Order:
+    """The order of a definition whose modules are resolved. Arguments are those of `read_order`.
+
+    With `cut_name`, a name of more than 32 bytes is cut instead of refused. Raises InputError.
+    """
+    check_label_count(len(uses) + len(affinities))
+    if cut_name:
+        name = name.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
     coded_name(name)
     return Order(
-        job=loaded.model,
+        job=job,
         name=name,
         locked_wei=locked_wei,
         uses=tuple(parse_use(text) for text in uses),
         affinity=tuple(parse_affinity(text) for text in affinities),
         delegate_spending=delegate_spending,
-        warnings=loaded.warnings,
+        warnings=warnings,
     )
 
 

@@ -19,7 +19,7 @@ from deepgrid.cli.border import complaint
 from deepgrid.cli.checkup import show_findings
 from deepgrid.cli.record import Record, record_as_json, show_jobs, show_record
 from deepgrid.cli.screen import Screen
-from deepgrid.cli.text import LogLines
+from deepgrid.client.display.text import LogLines
 from deepgrid.errors import GridError, SlurmError
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.lifecycle.states import JobStatus

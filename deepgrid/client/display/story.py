@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Chain
 from deepgrid.chain.history import Transition
-from deepgrid.cli.exits import exit_words
-from deepgrid.cli.text import plural
+from deepgrid.client.display.exits import exit_words
+from deepgrid.client.display.text import plural
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus

@@ -8,7 +8,7 @@ import pytest
 
 from deepgrid.chain.history import Transition
 from deepgrid.cli.bill import running_cost
-from deepgrid.cli.story import conditions, outcome, resources_words, tell, whereabouts
+from deepgrid.client.display.story import conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.support import JOB

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.cli.text import LONGEST_LINE, LogLines, printable
+from deepgrid.client.display.text import LONGEST_LINE, LogLines, printable
 
 
 @pytest.mark.parametrize(

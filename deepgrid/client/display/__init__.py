@@ -1,0 +1,1 @@
+"""What jobs look like: states, ends and remarks in words, safe for terminals and notebooks."""

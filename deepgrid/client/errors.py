@@ -1,0 +1,78 @@
+"""The errors that only the client raises. All others come from `deepgrid.errors`.
+
+Each has `message`, `next_step` and `transient`, as every `GridError` has. Errors about one job have it as `job`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepgrid.errors import GridError, InputError
+
+
+class JobError(GridError):
+    """A job did not finish successfully.
+
+    Attributes:
+        job: The job, an `AsyncJob` or a `Job`.
+    """
+
+    def __init__(self, message: str, job: Any, *, next_step: str = "") -> None:
+        super().__init__(message, next_step=next_step)
+        self.job = job
+
+
+class JobFailed(JobError):
+    """A job failed.
+
+    Attributes:
+        exit_code: The job's exit status, 128 + signal for a job that a signal ended; None if it never ran.
+        signal: The signal that ended the job; None if it ended by itself or never ran.
+        last_lines: The last lines of its output; empty if its output is not stored.
+    """
+
+    def __init__(
+        self, message: str, job: Any, *, exit_code: int | None, signal: int | None, last_lines: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, job, next_step=f"Read its output: `dps job logs {job.id}`.")
+        self.exit_code = exit_code
+        self.signal = signal
+        self.last_lines = last_lines
+
+
+class JobCancelled(JobError):
+    """The customer cancelled the job."""
+
+
+class OutOfCredits(JobError):
+    """The job used up the credits that were locked for it."""
+
+
+class JobPanicked(JobError):
+    """The grid ended the job with a full refund, for example because its cluster did not report."""
+
+
+class WaitTimeout(GridError):
+    """The time limit of a wait is over. The job continues.
+
+    Attributes:
+        job: The job, or the job set.
+    """
+
+    transient = True
+
+    def __init__(self, message: str, job: Any) -> None:
+        super().__init__(message, next_step="Wait again, or cancel it.")
+        self.job = job
+
+
+class QuoteExpired(InputError):
+    """A quote is too old, or a price rose since it was made. Nothing was locked."""
+
+
+class IdempotencyConflict(InputError):
+    """An idempotency key was used before, with another definition. Nothing was locked."""
+
+
+class NoOutput(GridError):
+    """The job's workflow names no output that can be downloaded."""

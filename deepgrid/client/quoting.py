@@ -1,0 +1,72 @@
+"""Quotes: what each cluster of the grid would charge for a job, and which clusters cannot run it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
+from deepgrid.chain.client import Chain
+from deepgrid.client.amounts import credits_of
+from deepgrid.client.errors import QuoteExpired
+from deepgrid.client.values import Misfit, Offer, Quote
+from deepgrid.customer.order import Order
+from deepgrid.errors import InputError
+from deepgrid.lifecycle.job import Provider
+from deepgrid.scheduling.fit import unmet
+from deepgrid.scheduling.quote import quote
+
+
+async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:
+    """The quote for an order that runs `minutes`.
+
+    Raises:
+        InputError: The minutes are not between 1 and a year.
+        ChainError: The node does not answer.
+    """
+    if not 1 <= minutes <= MAX_LIMIT_MINUTES:
+        raise InputError(f"A job cannot run for {minutes} minutes.", next_step=f"Give 1 to {MAX_LIMIT_MINUTES}.")
+    head = await chain.head()
+    providers, constants = await chain.providers(), await chain.constants()
+    found = quote(order.definition(""), providers)
+    misfits = [Misfit(one.name, one.address, why) for one, why in found.misfits]
+    offers = []
+    for one, rate in found.offers:
+        if missing := unmet(one.labels, order.uses, order.affinity):
+            misfits.append(Misfit(one.name, one.address, f"does not meet {', '.join(missing)}"))
+        else:
+            offers.append((one, rate))
+    dearest = max((rate for _, rate in offers), default=0)
+    return Quote(
+        offers=tuple(_offer(one, rate, minutes) for one, rate in offers),
+        misfits=tuple(misfits),
+        minutes=minutes,
+        needed=credits_of(max(constants.minimum_wei, minutes * dearest)),
+        block=head.number,
+        at=datetime.fromtimestamp(head.timestamp, UTC),
+    )
+
+
+def _offer(provider: Provider, rate_wei: int, minutes: int) -> Offer:
+    return Offer(provider.name, provider.address, credits_of(rate_wei), credits_of(minutes * rate_wei))
+
+
+async def confirm(chain: Chain, order: Order, old: Quote, age_s: float) -> None:
+    """Check that a quote still holds: it is young enough, and no offer became dearer.
+
+    Raises:
+        QuoteExpired: It is older than `age_s`, or a price rose.
+    """
+    now = await quoted(chain, order, old.minutes)
+    age = (now.at - old.at).total_seconds()
+    if age > age_s:
+        raise QuoteExpired(
+            f"The quote is {age:.0f} s old; quotes hold for {age_s:.0f} s.", next_step="Ask for a new one."
+        )
+    before = {offer.address: offer for offer in old.offers}
+    for offer in now.offers:
+        then = before.get(offer.address)
+        if then is not None and offer.rate > then.rate:
+            raise QuoteExpired(
+                f"The price at {offer.cluster} rose from {then.rate:f} to {offer.rate:f} credits per minute.",
+                next_step="Ask for a new quote, and submit again if you agree.",
+            )

@@ -1,0 +1,30 @@
+"""Settings of the client: how long it retries, how often it polls, how much it asks for at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Times and limits of a client. All durations are seconds.
+
+    Attributes:
+        patience_s: How long a single read is retried while the node or the services do not answer. Waiting for a
+            job and following a log retry without a limit.
+        requests_at_once: Number of requests to the services that run at the same time.
+        poll_s: Interval between two looks at the jobs that are waited for.
+        longest_pause_s: Longest pause between two retries.
+        log_wait_s: How long the log service may hold one request while it waits for output.
+        quote_age_s: Age at which a quote expires.
+    """
+
+    patience_s: float = 60.0
+    requests_at_once: int = 16
+    poll_s: float = 1.0
+    longest_pause_s: float = 5.0
+    log_wait_s: float = 20.0
+    quote_age_s: float = 60.0
+
+
+DEFAULTS = ClientSettings()

@@ -1,0 +1,82 @@
+"""The customer's wallet: credits, the allowance of the grid, and the currency that pays for transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+
+from eth_utils.address import is_checksum_address
+
+from deepgrid.client.amounts import Credits, credits_of, wei_of
+from deepgrid.client.engine.connection import Connection
+from deepgrid.errors import InputError
+
+
+class AsyncWallet:
+    """The balances of one address. `AsyncGrid.wallet` is that of the customer.
+
+    Attributes:
+        address: The address.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], address: str) -> None:
+        self._connect = connect
+        self.address = address
+
+    @property
+    async def credits(self) -> Decimal:
+        """Credits that can be spent. Deposits of jobs that are not over are not part of it."""
+        connection = await self._connect()
+        return credits_of(await connection.patiently(lambda: connection.chain.balance(self.address)))
+
+    @property
+    async def allowance(self) -> Decimal:
+        """Credits that the grid may lock for jobs and top-ups."""
+        connection = await self._connect()
+        return credits_of(await connection.patiently(lambda: connection.chain.allowance(self.address)))
+
+    @property
+    async def gas(self) -> Decimal:
+        """The chain's own currency, which pays for transactions, in units of 10**18 wei."""
+        connection = await self._connect()
+        return credits_of(await connection.patiently(lambda: connection.chain.gas_money(self.address)))
+
+    async def set_allowance(self, amount: Credits) -> str:
+        """Let the grid lock up to `amount` of the own credits.
+
+        Args:
+            amount: Credits; 0 takes the allowance back.
+
+        Returns:
+            Hash of the transaction.
+
+        Raises:
+            InputError: The amount is not exact.
+            ChainError: The node does not answer.
+        """
+        connection = await self._connect()
+        async with connection.spending:
+            return (await connection.session.writer.approve(wei_of(amount))).tx_hash
+
+    async def transfer(self, to: str, amount: Credits) -> str:
+        """Send credits to another address.
+
+        Args:
+            to: The address, with its checksum.
+            amount: Credits.
+
+        Returns:
+            Hash of the transaction.
+
+        Raises:
+            InputError: The address has no valid checksum, or the amount is not exact.
+            ContractError: There are too few credits.
+            ChainError: The node does not answer.
+        """
+        if not is_checksum_address(to):
+            raise InputError(f"{to[:60]!r} is not an address with its checksum.", next_step="Copy the whole address.")
+        connection = await self._connect()
+        return (await connection.session.writer.transfer(to, wei_of(amount))).tx_hash
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.address})"

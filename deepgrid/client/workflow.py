@@ -1,0 +1,106 @@
+"""Workflows as the client has them: checked, with all modules resolved, ready to submit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deepgrid import modules, sbatch, workflow
+from deepgrid.errors import InputError
+from deepgrid.workflow import Definition, EnvVar, LoadedWorkflow
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+"""A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
+
+UNNAMED = "job"
+
+
+class Workflow:
+    """A checked workflow. `AsyncGrid.workflow` and `Grid.workflow` make it.
+
+    Attributes:
+        name: Name of the job unless another one is given: the file's name without its extension.
+        definition: The definition, with modules resolved.
+    """
+
+    def __init__(self, definition: Definition, name: str, warnings: tuple[str, ...] = ()) -> None:
+        self.definition = definition
+        self.name = name
+        self._warnings = warnings
+
+    def validate(self) -> tuple[str, ...]:
+        """Advice on the workflow, one line each. A workflow with faults is refused when it is read."""
+        return self._warnings
+
+    def render(self) -> str:
+        """The batch script that a cluster runs for it."""
+        return sbatch.render(self.definition, sbatch.StoragePaths())
+
+    def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
+        """A copy with these environment variables, which replace those of the same name.
+
+        Args:
+            variables: Values by name. A value is written as `str` writes it.
+            more: Further variables.
+
+        Returns:
+            The copy.
+
+        Raises:
+            InputError: A name or value is not allowed in a job.
+        """
+        given = {**(variables or {}), **more}
+        kept = [variable for variable in self.definition.env if variable.key not in given]
+        added = [{"key": key, "value": str(value)} for key, value in given.items()]
+        fields = self.definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        fields["env"] = [*_as_json(kept), *added]
+        return Workflow(_checked(fields), self.name, self._warnings)
+
+    def __repr__(self) -> str:
+        return f"Workflow({self.name!r})"
+
+
+async def read_workflow(source: Source | Workflow) -> Workflow:
+    """Read and check a workflow, and fetch its modules.
+
+    Args:
+        source: A path, YAML text, a mapping, or a workflow that was read already.
+
+    Returns:
+        The workflow.
+
+    Raises:
+        InputError: It has faults, one line each.
+    """
+    if isinstance(source, Workflow):
+        return source
+    loaded, name = await asyncio.to_thread(_load, source)  # modules may come from the network
+    return Workflow(loaded.model, name, loaded.warnings)
+
+
+def _load(source: Source) -> tuple[LoadedWorkflow, str]:
+    if isinstance(source, Mapping):
+        return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
+    if isinstance(source, str) and "\n" in source:
+        return modules.resolve(workflow.parse(source, UNNAMED)), UNNAMED
+    path = Path(source).expanduser()
+    return modules.load(path), path.stem
+
+
+def _as_text(content: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(content, ensure_ascii=False)  # JSON is YAML
+    except (TypeError, ValueError):
+        raise InputError("The workflow holds a value that YAML cannot express.") from None
+
+
+def _as_json(variables: list[EnvVar]) -> list[dict[str, Any]]:
+    return [variable.model_dump(mode="json", by_alias=True) for variable in variables]
+
+
+def _checked(fields: dict[str, Any]) -> Definition:
+    return workflow.parse(_as_text(fields), UNNAMED).model
