@@ -213,7 +213,7 @@ class AsyncGrid:
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip
         connection = await self._connect()
-        job_id = await submit(connection, order, approve=approve, quote=quote)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
         return await AsyncJob.read(connection, job_id)
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:

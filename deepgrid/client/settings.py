@@ -17,6 +17,9 @@ class ClientSettings:
         longest_pause_s: Longest pause between two retries.
         log_wait_s: How long the log service may hold one request while it waits for output.
         quote_age_s: Age at which a quote expires.
+        key_wait_s: How long a submission waits while another one with the same idempotency key is under way.
+        mining_wait_s: How long a submission with an idempotency key waits for earlier transactions to be mined.
+        refill_s: After this time `map` requests the next jobs even if few of its places are free.
     """
 
     patience_s: float = 60.0
@@ -25,6 +28,9 @@ class ClientSettings:
     longest_pause_s: float = 5.0
     log_wait_s: float = 20.0
     quote_age_s: float = 60.0
+    key_wait_s: float = 120.0
+    mining_wait_s: float = 120.0
+    refill_s: float = 5.0
 
 
 DEFAULTS = ClientSettings()
