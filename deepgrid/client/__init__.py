@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from deepgrid.client.errors import WaitTimeout as WaitTimeout
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
+    from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
     from deepgrid.client.settings import ClientSettings as ClientSettings
+    from deepgrid.client.sweep import Summary as Summary
+    from deepgrid.client.sweep import Unsubmitted as Unsubmitted
     from deepgrid.client.values import Bill as Bill
     from deepgrid.client.values import Cluster as Cluster
     from deepgrid.client.values import Clusters as Clusters
@@ -66,7 +69,9 @@ _MODULES = {
     ),
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
+    "deepgrid.client.job_set": ("AsyncJobSet",),
     "deepgrid.client.settings": ("ClientSettings",),
+    "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
     "deepgrid.client.values": (
         "Bill", "Cluster", "Clusters", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
     ),
@@ -83,11 +88,11 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncWallet", "Bill", "ChainError", "ClientSettings", "Cluster",
-    "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "GridError",
+    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
+    "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "GridError",
     "IdempotencyConflict", "InputError", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "JobStatus",
     "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark",
-    "ServiceError", "Step", "WaitTimeout", "Workflow", "customer_session", "read_order",
+    "ServiceError", "Step", "Summary", "Unsubmitted", "WaitTimeout", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 
 

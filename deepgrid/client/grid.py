@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -16,8 +16,10 @@ from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.quoting import quoted
 from deepgrid.client.settings import DEFAULTS, ClientSettings
+from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
 from deepgrid.client.values import Cluster, Clusters, Quote
 from deepgrid.client.wallet import AsyncWallet
 from deepgrid.client.workflow import Source, Workflow, read_workflow
@@ -233,6 +235,40 @@ class AsyncGrid:
         """
         job = await self.submit(workflow, credits, **options)
         return await (await job.wait()).check()
+
+    async def map(
+        self, workflow: Source | Workflow, parameters: Iterable[Mapping[str, object]], credits: Credits, *,
+        at_once: int = 20, most: Credits | None = None, pack: int = 1, key: str | None = None, name: str | None = None,
+        uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
+    ) -> AsyncJobSet:  # fmt: skip
+        """Submit one job per parameter set, a limited number at a time. It returns at once, and goes on while open.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            parameters: Parameter sets: values of environment variables of the job, by name.
+            credits: Credits to lock for each job.
+            at_once: Most jobs that wait or run at the same time.
+            most: Most credits that are locked for these jobs at the same time. None means no limit.
+            pack: Parameter sets per job, which runs them one after another; for runs of seconds.
+            key: Idempotency key. An interrupted call that is repeated with its key goes on where it was.
+            name: Name of all jobs, of at most 32 bytes. The default is the file's name.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            delegate_spending: Let the grid top up the jobs from the allowance.
+
+        Returns:
+            The set of the jobs.
+
+        Raises:
+            InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
+            ChainError: The node does not answer.
+        """
+        read = await read_workflow(workflow)
+        own_name = read.name if name is None else name
+        terms = OrderTerms(wei_of(credits), own_name, name is None, uses, affinities, delegate_spending)
+        limits = SweepLimits(at_once, None if most is None else wei_of(most))
+        sweep = await start_sweep(await self._connect(), read, parameters, terms, limits, pack=pack, key=key)
+        return AsyncJobSet(sweep, sweep.entries)
 
     # -- jobs --------------------------------------------------------------------------------
 

@@ -30,12 +30,12 @@ class AsyncJob:
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
 
     Attributes:
-        parameters: The parameters that `map` gave to the job; None for other jobs.
+        parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
     """
 
     def __init__(
         self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
-        parameters: Mapping[str, object] | None = None,
+        parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
     ) -> None:  # fmt: skip
         self._connection = connection
         self._job = job
@@ -292,6 +292,9 @@ class AsyncJob:
         return await self.refresh()
 
     # -- parts -------------------------------------------------------------------------------
+
+    def _update(self, job: ChainJob, cluster: str) -> None:
+        self._job, self._cluster = job, cluster
 
     async def _with_details(self) -> Self:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""

@@ -33,6 +33,12 @@ class Purse:
                 next_step=f"Run `dps allowance set {locked}`, or omit --no-approve.",
             )
 
+    def check_minimum(self, locked_wei: int, minimum_wei: int) -> None:
+        """Raise InputError when a job would lock less than the contract's minimum."""
+        if locked_wei < minimum_wei:
+            locked, minimum = format_credits(locked_wei), format_credits(minimum_wei)
+            raise InputError(f"{locked} credits are too few.", next_step=f"Lock at least {minimum}.")
+
     async def locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
         """Send a transaction that locks `amount_wei`. `send` gets the allowance to set first, or None.
 

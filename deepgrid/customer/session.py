@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepgrid.billing.credits import format_credits
 from deepgrid.chain.batches import Request
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -113,9 +112,7 @@ class CustomerSession:
             raise ContractError(
                 "The grid takes no new jobs at the moment.", name="NewJobRequestDisabled", next_step="Try again later."
             )
-        if order.locked_wei < constants.minimum_wei:
-            locked, minimum = format_credits(order.locked_wei), format_credits(constants.minimum_wei)
-            raise InputError(f"{locked} credits are too few.", next_step=f"Lock at least {minimum}.")
+        self.purse.check_minimum(order.locked_wei, constants.minimum_wei)
         self.purse.check(order.locked_wei, balance, allowance if not approve else None)
 
     async def store(self, order: Order, salt: bytes | None = None) -> str:

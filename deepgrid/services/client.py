@@ -111,7 +111,7 @@ class ServicesClient:
             )
 
     async def upload(self, job: Definition, salt: bytes | None = None) -> str:
-        """Store a definition; returns its hash. Without a `salt` (32 bytes) the salt, and so the hash, is new each time.
+        """Store a definition; returns its hash, which is new each time unless a `salt` of 32 bytes is given.
 
         The upload is retried for some minutes while the service is busy with other uploads.
         """

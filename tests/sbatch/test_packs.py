@@ -62,7 +62,9 @@ def test_what_a_set_writes_and_launches_ends_with_the_set(bench: Bench) -> None:
 
 
 def test_a_variable_replaces_that_of_the_job_and_others_stay(bench: Bench) -> None:
-    made = with_variables(job("- run: {command: 'echo $A $B'}", env="[{key: A, value: a}, {key: B, value: b}]"), {"A": "c"})
+    made = with_variables(
+        job("- run: {command: 'echo $A $B'}", env="[{key: A, value: a}, {key: B, value: b}]"), {"A": "c"}
+    )
     assert _ran(bench, made).output == "c b\n"
 
 

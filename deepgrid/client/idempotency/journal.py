@@ -22,7 +22,7 @@ MOST_KEYS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a key stands for: the fingerprint of a definition, and the hash of the first job that was to be requested."""
+    """What a key stands for: the fingerprint of a definition, and the hash of the first job to be requested."""
 
     fingerprint: str
     first_hash: str
