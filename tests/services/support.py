@@ -62,6 +62,10 @@ class MemoryChain:
         self._up()
         return max(self.jobs_by_id, default=0)
 
+    async def has_jobs(self, customer: str) -> bool:
+        self._up()
+        return any(job.customer == customer for job in self.jobs_by_id.values())
+
     async def has_role(self, role: str, address: str) -> bool:
         self._up()
         return (role, address) in self.roles
