@@ -100,7 +100,9 @@ class AsyncGrid:
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
             warnings.warn(
-                f"{self!r} was not closed; use it with `with`, or call close().", ResourceWarning, stacklevel=2
+                f"The grid of {self._who()} was not closed; use it with `with`, or call close().",
+                ResourceWarning,
+                stacklevel=2,
             )
 
     async def _connect(self) -> Connection:
@@ -276,6 +278,8 @@ class AsyncGrid:
             if wanted is None or job.status in wanted:
                 yield AsyncJob(connection, job, cluster=cluster)
 
+    def _who(self) -> str:
+        return "read-only" if self._wallet is None else self._wallet.address
+
     def __repr__(self) -> str:
-        who = "read-only" if self._wallet is None else self._wallet.address
-        return f"{type(self).__name__}({who})"
+        return f"{type(self).__name__}({self._who()})"

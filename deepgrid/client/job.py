@@ -13,6 +13,7 @@ from deepgrid.client.display.exits import exit_status_of, own_exit_status
 from deepgrid.client.display.story import outcome, tell, whereabouts
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.output import pieces
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.outcome import bill_of, error_of
@@ -182,9 +183,10 @@ class AsyncJob:
         if self.over:
             return self
         try:
-            async with asyncio.timeout(seconds_of(timeout)):
-                async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                    self._job = job
+            with noted(continues(self.id)):
+                async with asyncio.timeout(seconds_of(timeout)):
+                    async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
+                        self._job = job
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()

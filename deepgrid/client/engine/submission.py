@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import noted
 from deepgrid.client.quoting import confirm
 from deepgrid.client.values import Quote
 from deepgrid.customer.order import Order
@@ -20,4 +21,7 @@ async def submit(connection: Connection, order: Order, *, approve: bool, quote: 
     async with connection.uploads:
         definition_hash = await session.store(order)
     async with connection.spending:
-        return await session.request(order, definition_hash, approve=approve)
+        with noted(
+            "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
+        ):
+            return await session.request(order, definition_hash, approve=approve)
