@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from deepgrid.client.values import Bill as Bill
     from deepgrid.client.values import Cluster as Cluster
     from deepgrid.client.values import Clusters as Clusters
+    from deepgrid.client.values import JobChange as JobChange
     from deepgrid.client.values import LogLine as LogLine
     from deepgrid.client.values import Misfit as Misfit
     from deepgrid.client.values import Offer as Offer
@@ -74,7 +75,7 @@ _MODULES = {
     "deepgrid.client.sync.job": ("Job",),
     "deepgrid.client.sync.wallet": ("Wallet",),
     "deepgrid.client.values": (
-        "Bill", "Cluster", "Clusters", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
+        "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),
     "deepgrid.client.workflow": ("Workflow",),
@@ -91,9 +92,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncWallet", "Bill", "ChainError", "ClientSettings", "Cluster",
     "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid", "GridError",
-    "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "JobStatus",
-    "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired",
-    "Remark", "ServiceError", "Step", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
+    "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobError", "JobFailed", "JobPanicked",
+    "JobStatus", "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote",
+    "QuoteExpired", "Remark", "ServiceError", "Step", "WaitTimeout", "Wallet", "Workflow", "customer_session",
+    "read_order",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
+from deepgrid.client.display.html import job_html
 from deepgrid.client.display.story import outcome, tell, whereabouts
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
@@ -311,6 +312,9 @@ class AsyncJob:
 
     async def _last_lines(self) -> tuple[str, ...]:
         return ()
+
+    def _repr_html_(self) -> str:
+        return job_html(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"

@@ -16,7 +16,7 @@ from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sync.job import Job
 from deepgrid.client.sync.wallet import Wallet
 from deepgrid.client.twin import Twin
-from deepgrid.client.values import Clusters, Quote
+from deepgrid.client.values import Clusters, JobChange, Quote
 from deepgrid.client.workflow import Source, Workflow
 
 
@@ -244,3 +244,20 @@ class Grid(Twin[AsyncGrid], of=AsyncGrid):
             ChainError: The node does not answer.
         """
         return (Job._of(one) for one in self._iterate(self._async.jobs(status, since, customer=customer)))
+
+    def watch(self, cursor: str | None = None) -> Iterator[JobChange]:
+        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+
+        A program that starts again with the cursor of the last change that it handled gets each later change once. If
+        the chain replaces blocks, a change may vanish or come again after a restart: see `ClientSettings.confirmations`.
+
+        Args:
+            cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.
+
+        Yields:
+            The changes, in the order of the chain.
+
+        Raises:
+            InputError: The text is not a cursor, or the grid was opened read-only.
+        """
+        return self._iterate(self._async.watch(cursor))

@@ -236,3 +236,8 @@ class Job(Twin[AsyncJob], of=AsyncJob):
             ChainError: The node does not answer.
         """
         return type(self)._of(self._run(self._async.top_up(credits, approve=approve)))
+
+    # -- parts -------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        return self._async._repr_html_()
