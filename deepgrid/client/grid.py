@@ -216,7 +216,7 @@ class AsyncGrid:
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip
         connection = await self._connect()
-        job_id = await submit(connection, order, approve=approve, quote=quote)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
         return await AsyncJob.read(connection, job_id)
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
@@ -283,7 +283,7 @@ class AsyncGrid:
         """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
         A program that starts again with the cursor of the last change that it handled gets each later change once. If
-        the chain replaces blocks, a change may vanish or come again after a restart: see `ClientSettings.confirmations`.
+        the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
 
         Args:
             cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.

@@ -116,12 +116,12 @@ class ServicesClient:
                 next_step="Correct the services' URL in the address book or the provider block.",
             )
 
-    async def upload(self, job: Definition) -> str:
-        """Store a definition; returns its hash. The salt, and so the hash, is new each time.
+    async def upload(self, job: Definition, salt: bytes | None = None) -> str:
+        """Store a definition; returns its hash. Without a `salt` (32 bytes) the salt, and so the hash, is new each time.
 
         The upload is retried for some minutes while the service is busy with other uploads.
         """
-        salt, content = secrets.token_bytes(32), canonical(job)
+        salt, content = salt or secrets.token_bytes(32), canonical(job)
         definition_hash = hash_definition(salt, content)
         body = messages.Upload(salt=salt.hex(), definition=content.decode())
         async with self._uploads:
