@@ -107,6 +107,10 @@ class Chain(Node):
             if len(page) < IDS_PER_CALL:
                 return ids
 
+    async def has_jobs(self, customer: str) -> bool:
+        """Whether `customer` ever submitted a job."""
+        return bool(await self._read("MetaScheduler", "getByCustomerPaged", customer, 0, 1))
+
     async def claimed_jobs(self, provider: str) -> list[int]:
         """Ids of the jobs that `provider` has claimed and that have not ended, oldest claim first."""
         while True:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.amounts import Credits, wei_of
+from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.engine.submission import submit
@@ -20,7 +21,7 @@ from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.quoting import quoted
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
-from deepgrid.client.values import Cluster, Clusters, Quote
+from deepgrid.client.values import Cluster, Clusters, JobChange, Quote
 from deepgrid.client.wallet import AsyncWallet
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.customer.order import order_of
@@ -102,7 +103,9 @@ class AsyncGrid:
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
             warnings.warn(
-                f"{self!r} was not closed; use it with `with`, or call close().", ResourceWarning, stacklevel=2
+                f"The grid of {self._who()} was not closed; use it with `with`, or call close().",
+                ResourceWarning,
+                stacklevel=2,
             )
 
     async def _connect(self) -> Connection:
@@ -312,6 +315,26 @@ class AsyncGrid:
             if wanted is None or job.status in wanted:
                 yield AsyncJob(connection, job, cluster=cluster)
 
+    async def watch(self, cursor: str | None = None) -> AsyncIterator[JobChange]:
+        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+
+        A program that starts again with the cursor of the last change that it handled gets each later change once. If
+        the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
+
+        Args:
+            cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.
+
+        Yields:
+            The changes, in the order of the chain.
+
+        Raises:
+            InputError: The text is not a cursor, or the grid was opened read-only.
+        """
+        async for change in job_changes(await self._connect(), self.address, cursor):
+            yield change
+
+    def _who(self) -> str:
+        return "read-only" if self._wallet is None else self._wallet.address
+
     def __repr__(self) -> str:
-        who = "read-only" if self._wallet is None else self._wallet.address
-        return f"{type(self).__name__}({who})"
+        return f"{type(self).__name__}({self._who()})"

@@ -10,9 +10,11 @@ from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
+from deepgrid.client.display.html import job_html
 from deepgrid.client.display.story import outcome, tell, whereabouts
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.output import pieces
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.outcome import bill_of, error_of
@@ -182,9 +184,10 @@ class AsyncJob:
         if self.over:
             return self
         try:
-            async with asyncio.timeout(seconds_of(timeout)):
-                async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                    self._job = job
+            with noted(continues(self.id)):
+                async with asyncio.timeout(seconds_of(timeout)):
+                    async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
+                        self._job = job
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()
@@ -312,6 +315,9 @@ class AsyncJob:
 
     async def _last_lines(self) -> tuple[str, ...]:
         return ()
+
+    def _repr_html_(self) -> str:
+        return job_html(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"

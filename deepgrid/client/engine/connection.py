@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from functools import cached_property
+import os
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -23,6 +26,9 @@ from deepgrid.errors import GridError, InputError
 T = TypeVar("T")
 
 logger = logging.getLogger("deepgrid.client")
+
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+_closing: set[asyncio.Task[None]] = set()
 
 
 class Connection:
@@ -47,14 +53,17 @@ class Connection:
         self.uploads = asyncio.Semaphore(settings.requests_at_once)
         self.background: set[asyncio.Task[None]] = set()
         self._session = session
+        self.loop = asyncio.get_running_loop()
+        close = partial(_close, self.poller, session, chain)
+        self._when_collected = weakref.finalize(self, _close_soon, self.loop, os.getpid(), close)
+        self._when_collected.atexit = False
+        _open.add(self)
 
     @property
     def session(self) -> CustomerSession:
         """The customer's session. Raises InputError if the grid was opened read-only."""
         if self._session is None:
-            raise InputError(
-                "This grid was opened read-only, without a key.", next_step="Open it with `AsyncGrid(key=FILE)`."
-            )
+            raise InputError("This grid was opened read-only, without a key.", next_step="Open it with `key=FILE`.")
         return self._session
 
     @property
@@ -89,12 +98,9 @@ class Connection:
         for task in self.background:
             task.cancel()
         await asyncio.gather(*self.background, return_exceptions=True)
-        await self.poller.close()
-        try:
-            if self._session is not None:
-                await self._session.close()
-        finally:
-            await self.chain.close()
+        self._when_collected.detach()
+        _open.discard(self)
+        await _close(self.poller, self._session, self.chain)
 
 
 async def open_connection(
@@ -104,6 +110,35 @@ async def open_connection(
     chain = await Chain.connect(AddressBook.load(book))
     session = None if wallet is None else CustomerSession(chain, wallet, services_url)
     return Connection(chain, session, settings)
+
+
+async def close_left_open() -> None:
+    """Close the connections of this event loop that are still open."""
+    loop = asyncio.get_running_loop()
+    mine = [connection for connection in _open if connection.loop is loop]
+    await asyncio.gather(*(connection.close() for connection in mine), return_exceptions=True)
+
+
+async def _close(poller: JobPoller, session: CustomerSession | None, chain: Chain) -> None:
+    await poller.close()
+    try:
+        if session is not None:
+            await session.close()
+    finally:
+        await chain.close()
+
+
+def _close_soon(loop: asyncio.AbstractEventLoop, pid: int, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Close a connection that was collected open, in any thread. A child after a fork leaves it to its parent."""
+    if pid == os.getpid() and not loop.is_closed():
+        with suppress(RuntimeError):  # the loop was closed just now
+            loop.call_soon_threadsafe(_start_closing, loop, close)
+
+
+def _start_closing(loop: asyncio.AbstractEventLoop, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    task = loop.create_task(close())
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)
 
 
 def _log_outage(error: GridError) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import noted
 from deepgrid.client.errors import IdempotencyConflict
 from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
 from deepgrid.client.idempotency.journal import Use
@@ -63,4 +64,7 @@ async def _submit(
     async with connection.uploads:
         definition_hash = await session.store(order, salt)
     async with connection.spending:
-        return await session.request(order, definition_hash, approve=approve)
+        with noted(
+            "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
+        ):
+            return await session.request(order, definition_hash, approve=approve)
