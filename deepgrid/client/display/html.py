@@ -125,8 +125,9 @@ def _cluster(name: str, address: str) -> Markup:
     return Markup('{} <code title="{}">{}</code>').format(_text(name), address, short)
 
 
-def _parameters(parameters: Mapping[str, object] | None) -> str:
-    return ", ".join(f"{name}={value}" for name, value in (parameters or {}).items())
+def _parameters(parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None) -> str:
+    sets = parameters if isinstance(parameters, tuple) else (parameters or {},)
+    return "; ".join(", ".join(f"{name}={value}" for name, value in one.items()) for one in sets)
 
 
 def _time(moment: datetime | None) -> str:

@@ -24,7 +24,7 @@ class ShownBill(Protocol):
 class ShownJob(Protocol):
     """A job, an `AsyncJob` or a `Job`."""
 
-    parameters: Mapping[str, object] | None
+    parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None
 
     @property
     def id(self) -> int: ...
