@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import threading
 from collections.abc import Iterator
-from decimal import Decimal
 
 import pytest
 
-from deepgrid.chain.client import Chain
-from deepgrid.client import Grid, InputError, Job, JobFailed, JobStatus, WaitTimeout
-from tests.cli.live import EXAMPLE
-from tests.client.conftest import Customer, Stage
-from tests.client.support import SimulatedCluster, until
+from deepgrid.client import Grid
+from tests.client.conftest import Customer
 
 
 @pytest.fixture
