@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deepgrid import modules, sbatch, workflow
 from deepgrid.errors import InputError
-from deepgrid.workflow import Definition, LoadedWorkflow
+
+if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
+    from deepgrid.workflow import Definition, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
@@ -38,6 +39,8 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
+        from deepgrid import sbatch
+
         return sbatch.render(self.definition, sbatch.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
@@ -53,6 +56,8 @@ class Workflow:
         Raises:
             InputError: A name or value is not allowed in a job.
         """
+        from deepgrid import workflow
+
         given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
         return Workflow(workflow.with_variables(self.definition, given), self.name, self._warnings)
 
@@ -79,6 +84,8 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
+    from deepgrid import modules, workflow
+
     if isinstance(source, Mapping):
         return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
