@@ -19,9 +19,8 @@ from deepgrid.client.job import AsyncJob
 from deepgrid.client.quoting import quoted
 from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.values import Cluster, Clusters, Quote
-from deepgrid.client.wallet import AsyncWallet
+from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import Source, Workflow, read_workflow
-from deepgrid.customer.order import order_of
 from deepgrid.errors import InputError
 
 KEY_VARIABLE = "DPS_KEY_FILE"
@@ -171,10 +170,26 @@ class AsyncGrid:
             InputError: The workflow or an argument is wrong.
             ChainError: The node does not answer.
         """
+        from deepgrid.customer.order import order_of  # here: the workflow language takes 0.3 s to load
+
         read = await read_workflow(workflow)
         order = order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
         connection = await self._connect()
         return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
+
+    async def wallet_of(self, address: str) -> AsyncWallet:
+        """The balances of any address.
+
+        Args:
+            address: The address, with its checksum.
+
+        Returns:
+            Its wallet. Only the own one can be spent.
+
+        Raises:
+            InputError: The address has no valid checksum.
+        """
+        return AsyncWallet(self._connect, checked_address(address))
 
     # -- submitting --------------------------------------------------------------------------
 
@@ -207,6 +222,8 @@ class AsyncGrid:
             ServiceError: The services do not answer, or refuse the definition.
             ChainError: The node does not answer.
         """
+        from deepgrid.customer.order import order_of  # here, as in `estimate`
+
         read = await read_workflow(workflow)
         order = order_of(
             read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from datetime import datetime
 from decimal import Decimal
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
-from deepgrid.client.display.story import outcome, tell, whereabouts
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.record import JobRecord
+from deepgrid.client.display.story import cancel_words, outcome, steps_of, waiting_words
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.live import live_events
+from deepgrid.client.engine.output import last_lines, lines_of, pieces
+from deepgrid.client.engine.reading import read_record, read_remarks
 from deepgrid.client.errors import WaitTimeout
+from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.outcome import bill_of, error_of
 from deepgrid.client.values import Bill, LogLine, Remark, Step, moment_of
-from deepgrid.errors import GridError, InputError
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
+
+LAST_LINES = 20  # of a failed job's output, in its error
 
 
 def _silent(_: str) -> None:
@@ -31,6 +37,7 @@ class AsyncJob:
 
     Attributes:
         parameters: The parameters that `map` gave to the job; None for other jobs.
+        last_transaction: Hash of the last transaction that `cancel` or `top_up` sent; empty before.
     """
 
     def __init__(
@@ -42,6 +49,7 @@ class AsyncJob:
         self._cluster = cluster
         self._remarks = remarks
         self.parameters = parameters
+        self.last_transaction = ""
 
     @classmethod
     async def read(cls, connection: Connection, job_id: int) -> Self:
@@ -89,12 +97,7 @@ class AsyncJob:
     @property
     def waits_for(self) -> str:
         """What the job waits for, and why; empty while it runs and when it is over."""
-        if self.over:
-            return ""
-        reason = self._remarks[-1] if self._remarks else None
-        if self.status is JobStatus.PENDING and reason is not None and reason.kind != "assigned":
-            return reason.text
-        return whereabouts(self._job, self._cluster)
+        return waiting_words(self._job, self._cluster, self._remarks)
 
     @property
     def remarks(self) -> tuple[Remark, ...] | None:
@@ -205,15 +208,17 @@ class AsyncJob:
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            last_lines = await self._last_lines() if self.status is JobStatus.FAILED else ()
-            raise error_of(self, self._job, last_lines)
+            raise error_of(self, self._job, await self._last_lines())
         return self
 
-    async def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
+    async def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
+    ) -> AsyncIterator[LogLine]:
+        """Lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, and when the job starts again on another cluster.
 
         Yields:
@@ -221,15 +226,14 @@ class AsyncJob:
 
         Raises:
             AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
             ServiceError: Without `follow`, the services do not answer.
         """
-        lines, claim = LogLines(), 1
-        async for piece in pieces(self._connection, self.id, follow=follow, say=say):
-            if piece.claim != claim:
-                lines, claim = LogLines(), piece.claim
-            arrived = datetime.now(UTC)
-            for text in lines.feed(piece.data, final=piece.final):
-                yield LogLine(arrived, text, claim)
+        if tail is not None and tail < 0:
+            raise InputError(f"{tail} lines cannot be read.", next_step="Give a number of lines.")
+        async for lines in lines_of(self._connection, self.id, follow=follow, tail=tail, say=say):
+            for line in lines:
+                yield line
 
     async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
         """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
@@ -243,14 +247,41 @@ class AsyncJob:
         async for piece in pieces(self._connection, self.id, follow=follow):
             yield piece.data
 
+    async def events(self) -> AsyncGenerator[JobEvent, None]:
+        """The live view of the job, from its request until it is over.
+
+        Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
+
+        Yields:
+            Step for each state, Remark, LogLine, ViewMessage for an outage, and at the end one JobEnd with the bill.
+
+        Raises:
+            ChainError: The node refuses to answer.
+        """
+        async with aclosing(live_events(self._connection, self.id)) as events:
+            async for event in events:
+                if isinstance(event, JobEnd):
+                    self._job, self._cluster = event.record.job, event.record.cluster
+                yield event
+
+    async def record(self) -> JobRecord:
+        """Read the job again with all that is known about it: history, division of its deposit, remarks.
+
+        Returns:
+            The record.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
+        self._job, self._cluster, self._remarks = record.job, record.cluster, record.remarks
+        return record
+
     @property
     async def history(self) -> list[Step]:
         """All changes of its state, oldest first."""
         changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
-        return [
-            Step(step.after, datetime.fromtimestamp(step.at, UTC), words, step.tx_hash)
-            for step, words in tell(changes, self._job, self._cluster)
-        ]
+        return steps_of(changes, self._job, self._cluster)
 
     @property
     async def transactions(self) -> list[str]:
@@ -269,8 +300,20 @@ class AsyncJob:
             ContractError: It is over, or is another customer's.
             ChainError: The node does not answer.
         """
-        await self._connection.session.writer.cancel_job(self.id)
+        receipt = await self._connection.session.writer.cancel_job(self.id)
+        self.last_transaction = receipt.tx_hash
         return await self.refresh()
+
+    async def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return cancel_words(self._job, await self._connection.patiently(self._connection.chain.constants))
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -288,7 +331,8 @@ class AsyncJob:
             ChainError: The node does not answer.
         """
         async with self._connection.spending:
-            await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+            receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+        self.last_transaction = receipt.tx_hash
         return await self.refresh()
 
     # -- parts -------------------------------------------------------------------------------
@@ -297,18 +341,13 @@ class AsyncJob:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
         self._cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self._job.provider))
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._remarks = await self._read_remarks()
+            self._remarks = await read_remarks(self._connection, self.id)
         return self
 
-    async def _read_remarks(self) -> tuple[Remark, ...] | None:
-        try:
-            notices = await self._connection.session.services.notices(self.id)
-        except GridError:
-            return None
-        return tuple(Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices)
-
     async def _last_lines(self) -> tuple[str, ...]:
-        return ()
+        if self.status is not JobStatus.FAILED or not self._connection.has_key:
+            return ()
+        return await last_lines(self._connection, self.id, LAST_LINES, self._connection.settings.last_lines_s)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"

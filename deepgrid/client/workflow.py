@@ -1,4 +1,8 @@
-"""Workflows as the client has them: checked, with all modules resolved, ready to submit."""
+"""Workflows as the client has them: checked, with all modules resolved, ready to submit.
+
+The language and its modules take 0.3 s to load. They are imported when a workflow is read, so that programs which
+only read jobs do not load them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deepgrid import modules, sbatch, workflow
 from deepgrid.errors import InputError
-from deepgrid.workflow import Definition, EnvVar, LoadedWorkflow
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Definition, EnvVar, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
@@ -38,6 +43,8 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
+        from deepgrid import sbatch
+
         return sbatch.render(self.definition, sbatch.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
@@ -83,6 +90,8 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
+    from deepgrid import modules, workflow
+
     if isinstance(source, Mapping):
         return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
@@ -103,4 +112,6 @@ def _as_json(variables: list[EnvVar]) -> list[dict[str, Any]]:
 
 
 def _checked(fields: dict[str, Any]) -> Definition:
+    from deepgrid import workflow
+
     return workflow.parse(_as_text(fields), UNNAMED).model
