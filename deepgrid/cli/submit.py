@@ -72,7 +72,7 @@ async def submit(
     for warning in workflow.validate():
         typer.echo(printable(warning), err=True)
     async with as_customer(key, book) as grid:
-        with _notes_of_interruptions():
+        with _interruptions_explained():
             job = await grid.submit(
                 workflow, credits_of(locked_wei), name=job_name, uses=uses or (), affinities=affinities or (),
                 delegate_spending=delegate_spending, approve=not no_approve,
@@ -104,13 +104,15 @@ def _locked(credits: str | None, wei: str | None) -> int:
 
 
 @contextmanager
-def _notes_of_interruptions() -> Iterator[None]:
-    """Print what an interruption leaves open."""
+def _interruptions_explained() -> Iterator[None]:
+    """Print what an interruption of the request leaves open. The SDK notes it on the error."""
     try:
         yield
     except asyncio.CancelledError as stop:
-        for note in getattr(stop, "__notes__", ()):
-            typer.echo(f"dps: {note}", err=True)
+        if getattr(stop, "__notes__", ()):
+            typer.echo(
+                "dps: interrupted while the job was requested; `dps job list` shows whether it exists.", err=True
+            )
         raise
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client import language
 from deepgrid.client.amounts import Credits, wei_of
+from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.job import AsyncJob
+from deepgrid.client.job_set import AsyncJobSet
 from deepgrid.client.quoting import quoted
 from deepgrid.client.settings import DEFAULTS, ClientSettings
-from deepgrid.client.values import Cluster, Clusters, Quote
+from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
+from deepgrid.client.values import Cluster, Clusters, JobChange, Quote
 from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import InputError
@@ -99,7 +103,9 @@ class AsyncGrid:
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:
             warnings.warn(
-                f"{self!r} was not closed; use it with `with`, or call close().", ResourceWarning, stacklevel=2
+                f"The grid of {self._who()} was not closed; use it with `with`, or call close().",
+                ResourceWarning,
+                stacklevel=2,
             )
 
     async def _connect(self) -> Connection:
@@ -170,10 +176,8 @@ class AsyncGrid:
             InputError: The workflow or an argument is wrong.
             ChainError: The node does not answer.
         """
-        from deepgrid.customer.order import order_of  # here: the workflow language takes 0.3 s to load
-
         read = await read_workflow(workflow)
-        order = order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
+        order = language.order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
         connection = await self._connect()
         return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
 
@@ -222,15 +226,13 @@ class AsyncGrid:
             ServiceError: The services do not answer, or refuse the definition.
             ChainError: The node does not answer.
         """
-        from deepgrid.customer.order import order_of  # here, as in `estimate`
-
         read = await read_workflow(workflow)
-        order = order_of(
+        order = language.order_of(
             read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip
         connection = await self._connect()
-        job_id = await submit(connection, order, approve=approve, quote=quote)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
         return await AsyncJob.read(connection, job_id)
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
@@ -250,6 +252,40 @@ class AsyncGrid:
         """
         job = await self.submit(workflow, credits, **options)
         return await (await job.wait()).check()
+
+    async def map(
+        self, workflow: Source | Workflow, parameters: Iterable[Mapping[str, object]], credits: Credits, *,
+        at_once: int = 20, most: Credits | None = None, pack: int = 1, key: str | None = None, name: str | None = None,
+        uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
+    ) -> AsyncJobSet:  # fmt: skip
+        """Submit one job per parameter set, a limited number at a time. It returns at once, and goes on while open.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            parameters: Parameter sets: values of environment variables of the job, by name.
+            credits: Credits to lock for each job.
+            at_once: Most jobs that wait or run at the same time.
+            most: Most credits that are locked for these jobs at the same time. None means no limit.
+            pack: Parameter sets per job, which runs them one after another; for runs of seconds.
+            key: Idempotency key. An interrupted call that is repeated with its key goes on where it was.
+            name: Name of all jobs, of at most 32 bytes. The default is the file's name.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            delegate_spending: Let the grid top up the jobs from the allowance.
+
+        Returns:
+            The set of the jobs.
+
+        Raises:
+            InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
+            ChainError: The node does not answer.
+        """
+        read = await read_workflow(workflow)
+        own_name = read.name if name is None else name
+        terms = OrderTerms(wei_of(credits), own_name, name is None, uses, affinities, delegate_spending)
+        limits = SweepLimits(at_once, None if most is None else wei_of(most))
+        sweep = await start_sweep(await self._connect(), read, parameters, terms, limits, pack=pack, key=key)
+        return AsyncJobSet(sweep, sweep.entries)
 
     # -- jobs --------------------------------------------------------------------------------
 
@@ -293,6 +329,26 @@ class AsyncGrid:
             if wanted is None or job.status in wanted:
                 yield AsyncJob(connection, job, cluster=cluster)
 
+    async def watch(self, cursor: str | None = None) -> AsyncIterator[JobChange]:
+        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+
+        A program that starts again with the cursor of the last change that it handled gets each later change once. If
+        the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
+
+        Args:
+            cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.
+
+        Yields:
+            The changes, in the order of the chain.
+
+        Raises:
+            InputError: The text is not a cursor, or the grid was opened read-only.
+        """
+        async for change in job_changes(await self._connect(), self.address, cursor):
+            yield change
+
+    def _who(self) -> str:
+        return "read-only" if self._wallet is None else self._wallet.address
+
     def __repr__(self) -> str:
-        who = "read-only" if self._wallet is None else self._wallet.address
-        return f"{type(self).__name__}({who})"
+        return f"{type(self).__name__}({self._who()})"

@@ -11,9 +11,11 @@ from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
+from deepgrid.client.display.html import job_html
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.display.story import cancel_words, outcome, steps_of, waiting_words
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.live import live_events
 from deepgrid.client.engine.output import last_lines, lines_of, pieces
 from deepgrid.client.engine.reading import read_record, read_remarks
@@ -36,13 +38,13 @@ class AsyncJob:
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
 
     Attributes:
-        parameters: The parameters that `map` gave to the job; None for other jobs.
+        parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
         last_transaction: Hash of the last transaction that `cancel` or `top_up` sent; empty before.
     """
 
     def __init__(
         self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
-        parameters: Mapping[str, object] | None = None,
+        parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
     ) -> None:  # fmt: skip
         self._connection = connection
         self._job = job
@@ -185,9 +187,10 @@ class AsyncJob:
         if self.over:
             return self
         try:
-            async with asyncio.timeout(seconds_of(timeout)):
-                async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                    self._job = job
+            with noted(continues(self.id)):
+                async with asyncio.timeout(seconds_of(timeout)):
+                    async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
+                        self._job = job
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()
@@ -337,6 +340,9 @@ class AsyncJob:
 
     # -- parts -------------------------------------------------------------------------------
 
+    def _update(self, job: ChainJob, cluster: str) -> None:
+        self._job, self._cluster = job, cluster
+
     async def _with_details(self) -> Self:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
         self._cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self._job.provider))
@@ -348,6 +354,9 @@ class AsyncJob:
         if self.status is not JobStatus.FAILED or not self._connection.has_key:
             return ()
         return await last_lines(self._connection, self.id, LAST_LINES, self._connection.settings.last_lines_s)
+
+    def _repr_html_(self) -> str:
+        return job_html(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"

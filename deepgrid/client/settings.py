@@ -20,7 +20,13 @@ class ClientSettings:
         late_output_s: How long a live view waits for more output of a job that is over. The services close the log
             of such a job after 30 s.
         last_lines_s: How long the error of a failed job waits for the last lines of its output.
+        confirmations: Blocks that must follow a block before `watch` of the grid reports its changes. With 0 a change
+            is reported at once, and may be of a block that the chain replaces later.
+        downloads_at_once: Number of files that `download` fetches at the same time.
         quote_age_s: Age at which a quote expires.
+        key_wait_s: How long a submission waits while another one with the same idempotency key is under way.
+        mining_wait_s: How long a submission with an idempotency key waits for earlier transactions to be mined.
+        refill_s: After this time `map` requests the next jobs even if few of its places are free.
     """
 
     patience_s: float = 60.0
@@ -31,7 +37,12 @@ class ClientSettings:
     remarks_poll_s: float = 1.0
     late_output_s: float = 45.0
     last_lines_s: float = 3.0
+    confirmations: int = 0
+    downloads_at_once: int = 8
     quote_age_s: float = 60.0
+    key_wait_s: float = 120.0
+    mining_wait_s: float = 120.0
+    refill_s: float = 5.0
 
 
 DEFAULTS = ClientSettings()

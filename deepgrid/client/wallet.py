@@ -8,6 +8,7 @@ from decimal import Decimal
 from eth_utils.address import is_checksum_address
 
 from deepgrid.client.amounts import Credits, credits_of, wei_of
+from deepgrid.client.display.html import wallet_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.errors import InputError
 
@@ -76,6 +77,9 @@ class AsyncWallet:
         receiver, given_wei = checked_address(to), wei_of(amount)
         connection = await self._connect()
         return (await connection.session.writer.transfer(receiver, given_wei)).tx_hash
+
+    def _repr_html_(self) -> str:
+        return wallet_html(self.address)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.address})"

@@ -1,8 +1,4 @@
-"""Workflows as the client has them: checked, with all modules resolved, ready to submit.
-
-The language and its modules take 0.3 s to load. They are imported when a workflow is read, so that programs which
-only read jobs do not load them.
-"""
+"""Workflows as the client has them: checked, with all modules resolved, ready to submit."""
 
 from __future__ import annotations
 
@@ -13,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepgrid.client import language
 from deepgrid.errors import InputError
 
 if TYPE_CHECKING:
-    from deepgrid.workflow import Definition, EnvVar, LoadedWorkflow
+    from deepgrid.workflow import Definition, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
@@ -43,9 +40,7 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
-        from deepgrid import sbatch
-
-        return sbatch.render(self.definition, sbatch.StoragePaths())
+        return language.render(self.definition, language.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
         """A copy with these environment variables, which replace those of the same name.
@@ -60,12 +55,8 @@ class Workflow:
         Raises:
             InputError: A name or value is not allowed in a job.
         """
-        given = {**(variables or {}), **more}
-        kept = [variable for variable in self.definition.env if variable.key not in given]
-        added = [{"key": key, "value": str(value)} for key, value in given.items()]
-        fields = self.definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        fields["env"] = [*_as_json(kept), *added]
-        return Workflow(_checked(fields), self.name, self._warnings)
+        given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
+        return Workflow(language.with_variables(self.definition, given), self.name, self._warnings)
 
     def __repr__(self) -> str:
         return f"Workflow({self.name!r})"
@@ -90,14 +81,12 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
-    from deepgrid import modules, workflow
-
     if isinstance(source, Mapping):
-        return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
+        return language.resolve(language.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
-        return modules.resolve(workflow.parse(source, UNNAMED)), UNNAMED
+        return language.resolve(language.parse(source, UNNAMED)), UNNAMED
     path = Path(source).expanduser()
-    return modules.load(path), path.stem
+    return language.load(path), path.stem
 
 
 def _as_text(content: Mapping[str, Any]) -> str:
@@ -105,13 +94,3 @@ def _as_text(content: Mapping[str, Any]) -> str:
         return json.dumps(content, ensure_ascii=False)  # JSON is YAML
     except (TypeError, ValueError):
         raise InputError("The workflow holds a value that YAML cannot express.") from None
-
-
-def _as_json(variables: list[EnvVar]) -> list[dict[str, Any]]:
-    return [variable.model_dump(mode="json", by_alias=True) for variable in variables]
-
-
-def _checked(fields: dict[str, Any]) -> Definition:
-    from deepgrid import workflow
-
-    return workflow.parse(_as_text(fields), UNNAMED).model
