@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
-from deepgrid.client.display.html import job_html
-from deepgrid.client.display.story import tell
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.record import JobRecord
+from deepgrid.client.display.story import cancel_words, steps_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
-from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.live import live_events
+from deepgrid.client.engine.output import last_lines, lines_of, pieces
+from deepgrid.client.engine.reading import read_record, read_remarks
 from deepgrid.client.errors import WaitTimeout
+from deepgrid.client.events import JobEnd, JobEvent
+from deepgrid.client.html import job_html
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.outcome import error_of
 from deepgrid.client.values import LogLine, Remark, Step
-from deepgrid.errors import GridError, InputError
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
+
+LAST_LINES = 20  # of a failed job's output, in its error
 
 
 def _silent(_: str) -> None:
@@ -33,6 +38,7 @@ class AsyncJob(JobView):
 
     Attributes:
         parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
+        last_transaction: Hash of the last transaction that `cancel` or `top_up` sent; empty before.
     """
 
     def __init__(
@@ -42,6 +48,7 @@ class AsyncJob(JobView):
         self._connection = connection
         self._last = Seen(job, cluster, remarks)
         self.parameters = parameters
+        self.last_transaction: str = ""
 
     @classmethod
     async def read(cls, connection: Connection, job_id: int) -> Self:
@@ -107,15 +114,17 @@ class AsyncJob(JobView):
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            last_lines = await self._last_lines() if self.status is JobStatus.FAILED else ()
-            raise error_of(self, self.on_chain, last_lines)
+            raise error_of(self, self.on_chain, await self._last_lines())
         return self
 
-    async def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
+    async def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
+    ) -> AsyncIterator[LogLine]:
+        """Lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, and when the job starts again on another cluster.
 
         Yields:
@@ -123,15 +132,14 @@ class AsyncJob(JobView):
 
         Raises:
             AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
             ServiceError: Without `follow`, the services do not answer.
         """
-        lines, claim = LogLines(), 1
-        async for piece in pieces(self._connection, self.id, follow=follow, say=say):
-            if piece.claim != claim:
-                lines, claim = LogLines(), piece.claim
-            arrived = datetime.now(UTC)
-            for text in lines.feed(piece.data, final=piece.final):
-                yield LogLine(arrived, text, claim)
+        if tail is not None and tail < 0:
+            raise InputError(f"{tail} lines cannot be read.", next_step="Give a number of lines.")
+        async for lines in lines_of(self._connection, self.id, follow=follow, tail=tail, say=say):
+            for line in lines:
+                yield line
 
     async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
         """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
@@ -145,14 +153,41 @@ class AsyncJob(JobView):
         async for piece in pieces(self._connection, self.id, follow=follow):
             yield piece.data
 
+    async def events(self) -> AsyncGenerator[JobEvent, None]:
+        """The live view of the job, from its request until it is over.
+
+        Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
+
+        Yields:
+            Step for each state, Remark, LogLine, ViewMessage for an outage, and at the end one JobEnd with the bill.
+
+        Raises:
+            ChainError: The node refuses to answer.
+        """
+        async with aclosing(live_events(self._connection, self.id)) as events:
+            async for event in events:
+                if isinstance(event, JobEnd):
+                    self._update(event.record.job, event.record.cluster)
+                yield event
+
+    async def record(self) -> JobRecord:
+        """Read the job again with all that is known about it: history, division of its deposit, remarks.
+
+        Returns:
+            The record.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
+        self._last = Seen(record.job, record.cluster, record.remarks)
+        return record
+
     @property
     async def history(self) -> list[Step]:
         """All changes of its state, oldest first."""
         changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
-        return [
-            Step(step.after, datetime.fromtimestamp(step.at, UTC), words, step.tx_hash)
-            for step, words in tell(changes, self.on_chain, self.cluster)
-        ]
+        return steps_of(changes, self.on_chain, self.cluster)
 
     @property
     async def transactions(self) -> list[str]:
@@ -171,8 +206,20 @@ class AsyncJob(JobView):
             ContractError: It is over, or is another customer's.
             ChainError: The node does not answer.
         """
-        await self._connection.session.writer.cancel_job(self.id)
+        receipt = await self._connection.session.writer.cancel_job(self.id)
+        self.last_transaction = receipt.tx_hash
         return await self.refresh()
+
+    async def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return cancel_words(self.on_chain, await self._connection.patiently(self._connection.chain.constants))
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -190,7 +237,8 @@ class AsyncJob(JobView):
             ChainError: The node does not answer.
         """
         async with self._connection.spending:
-            await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+            receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+        self.last_transaction = receipt.tx_hash
         return await self.refresh()
 
     # -- parts -------------------------------------------------------------------------------
@@ -203,18 +251,13 @@ class AsyncJob(JobView):
         cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self.provider))
         self._last = replace(self._last, cluster=cluster)
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._last = replace(self._last, remarks=await self._read_remarks())
+            self._last = replace(self._last, remarks=await read_remarks(self._connection, self.id))
         return self
 
-    async def _read_remarks(self) -> tuple[Remark, ...] | None:
-        try:
-            notices = await self._connection.session.services.notices(self.id)
-        except GridError:
-            return None
-        return tuple(Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices)
-
     async def _last_lines(self) -> tuple[str, ...]:
-        return ()
+        if self.status is not JobStatus.FAILED or not self._connection.has_key:
+            return ()
+        return await last_lines(self._connection, self.id, LAST_LINES, self._connection.settings.last_lines_s)
 
     def _repr_html_(self) -> str:
         return job_html(self)

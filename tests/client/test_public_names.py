@@ -33,7 +33,7 @@ def test_the_examples_of_the_docstrings_run(tmp_path: Path, monkeypatch: pytest.
     shutil.copy(Path(__file__).parents[2] / "examples" / "hello-world.yaml", tmp_path / "job.yaml")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    exec(textwrap.dedent((client.__doc__ or "").split("its job:\n")[1].split("\nEvery error")[0]), names)  # noqa: S102 - our own examples
+    exec(textwrap.dedent((client.__doc__ or "").split("one by one.\n")[1].split("\nAmounts are")[0]), names)  # noqa: S102 - our own examples
     exec(textwrap.dedent((client.read_order.__doc__ or "").split("Example:\n")[1]), names)  # noqa: S102 - our own examples
     assert names["order"].locked_wei == 100 * 10**18
     assert [(label.key, label.value) for label in names["order"].uses] == [("os", "linux")]

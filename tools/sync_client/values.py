@@ -35,7 +35,8 @@ def words(docstring: str) -> str:
 
 def annotation(node: ast.expr) -> str:
     """The annotation with the sync classes in place of the async ones."""
-    return re.sub(r"\w+", lambda name: SYNC_OF.get(name[0], name[0]), ast.unparse(node))
+    text = re.sub(r"AsyncGenerator\[(.+), None\]", r"AsyncIterator[\1]", ast.unparse(node))
+    return re.sub(r"\w+", lambda name: SYNC_OF.get(name[0], name[0]), text)
 
 
 def given(argument: ast.arg) -> str:

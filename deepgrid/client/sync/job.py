@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration
+from deepgrid.client.display.record import JobRecord
+from deepgrid.client.events import JobEvent
 from deepgrid.client.job import AsyncJob, _silent
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.twin import Twin
@@ -20,6 +22,7 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
 
     Attributes:
         parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
+        last_transaction: Hash of the last transaction that `cancel` or `top_up` sent; empty before.
     """
 
     @property
@@ -30,6 +33,11 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
     def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
         """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
         return self._async.parameters
+
+    @property
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+        return self._async.last_transaction
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -73,11 +81,14 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
         """
         return type(self)._of(self._run(self._async.check()))
 
-    def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> Iterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
+    def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = _silent
+    ) -> Iterator[LogLine]:
+        """Lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, and when the job starts again on another cluster.
 
         Yields:
@@ -85,9 +96,10 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
 
         Raises:
             AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
             ServiceError: Without `follow`, the services do not answer.
         """
-        return self._iterate(self._async.logs(follow, say=say))
+        return self._iterate(self._async.logs(follow, tail=tail, say=say))
 
     def output(self, follow: bool = False) -> Iterator[bytes]:
         """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
@@ -99,6 +111,30 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
             Pieces of the output.
         """
         return self._iterate(self._async.output(follow))
+
+    def events(self) -> Iterator[JobEvent]:
+        """The live view of the job, from its request until it is over.
+
+        Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
+
+        Yields:
+            Step for each state, Remark, LogLine, ViewMessage for an outage, and at the end one JobEnd with the bill.
+
+        Raises:
+            ChainError: The node refuses to answer.
+        """
+        return self._iterate(self._async.events())
+
+    def record(self) -> JobRecord:
+        """Read the job again with all that is known about it: history, division of its deposit, remarks.
+
+        Returns:
+            The record.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return self._run(self._async.record())
 
     @property
     def history(self) -> list[Step]:
@@ -123,6 +159,17 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
             ChainError: The node does not answer.
         """
         return type(self)._of(self._run(self._async.cancel()))
+
+    def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return self._run(self._async.after_cancel())
 
     def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
