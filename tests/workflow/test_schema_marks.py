@@ -1,4 +1,4 @@
-"""What a web page takes from the JSON schema: which values are secret, and which equal their default."""
+"""The marks of the JSON schema for web pages: secret values, and values that equal their default."""
 
 from __future__ import annotations
 
