@@ -1,4 +1,4 @@
-"""Makes text from other parties harmless for terminals and logs."""
+"""Makes text from other parties harmless for terminals, logs and pages."""
 
 from __future__ import annotations
 
@@ -12,3 +12,10 @@ def plain(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(" " if c not in keep and unicodedata.category(c) in _STEERING else c for c in text)
+
+
+def marked(text: str) -> str:
+    """`text` with a mark such as `[U+202E]` for each character that controls a terminal or the direction of writing."""
+    if text.isprintable():
+        return text
+    return "".join(f"[U+{ord(c):04X}]" if unicodedata.category(c) in _STEERING else c for c in text)

@@ -32,13 +32,18 @@ if TYPE_CHECKING:
     from deepgrid.client.errors import WaitTimeout as WaitTimeout
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
+    from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
     from deepgrid.client.settings import ClientSettings as ClientSettings
+    from deepgrid.client.sweep import Summary as Summary
+    from deepgrid.client.sweep import Unsubmitted as Unsubmitted
     from deepgrid.client.sync.grid import Grid as Grid
     from deepgrid.client.sync.job import Job as Job
+    from deepgrid.client.sync.job_set import JobSet as JobSet
     from deepgrid.client.sync.wallet import Wallet as Wallet
     from deepgrid.client.values import Bill as Bill
     from deepgrid.client.values import Cluster as Cluster
     from deepgrid.client.values import Clusters as Clusters
+    from deepgrid.client.values import JobChange as JobChange
     from deepgrid.client.values import LogLine as LogLine
     from deepgrid.client.values import Misfit as Misfit
     from deepgrid.client.values import Offer as Offer
@@ -69,12 +74,15 @@ _MODULES = {
     ),
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
+    "deepgrid.client.job_set": ("AsyncJobSet",),
     "deepgrid.client.settings": ("ClientSettings",),
+    "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
     "deepgrid.client.sync.grid": ("Grid",),
     "deepgrid.client.sync.job": ("Job",),
+    "deepgrid.client.sync.job_set": ("JobSet",),
     "deepgrid.client.sync.wallet": ("Wallet",),
     "deepgrid.client.values": (
-        "Bill", "Cluster", "Clusters", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
+        "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),
     "deepgrid.client.workflow": ("Workflow",),
@@ -89,11 +97,12 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncWallet", "Bill", "ChainError", "ClientSettings", "Cluster",
-    "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid", "GridError",
-    "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "JobStatus",
-    "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired",
-    "Remark", "ServiceError", "Step", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
+    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
+    "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid",
+    "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobError", "JobFailed",
+    "JobPanicked", "JobSet", "JobStatus", "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order",
+    "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step", "Summary", "Unsubmitted",
+    "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import overload
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.client.amounts import credits_of
+from deepgrid.client.display.html import clusters_html, quote_html
 from deepgrid.lifecycle.job import JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
 
@@ -54,6 +55,25 @@ class Step:
     at: datetime
     words: str
     transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A change of one of the customer's jobs, as `watch` of the grid gives it.
+
+    Attributes:
+        job_id: Number of the job.
+        status: Its new state. A new job is pending.
+        at: Time of the block.
+        transaction: Hash of the transaction.
+        cursor: Place on the chain after this change. `watch(cursor)` goes on there.
+    """
+
+    job_id: int
+    status: JobStatus
+    at: datetime
+    transaction: str
+    cursor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +199,9 @@ class Clusters(Sequence[Cluster]):
     def __repr__(self) -> str:
         return f"Clusters({', '.join(cluster.name for cluster in self)})"
 
+    def _repr_html_(self) -> str:
+        return clusters_html(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -227,6 +250,9 @@ class Quote:
     needed: Decimal
     block: int
     at: datetime
+
+    def _repr_html_(self) -> str:
+        return quote_html(self)
 
 
 def moment_of(unix_s: int) -> datetime | None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from eth_utils.address import is_checksum_address
 
 from deepgrid.client.amounts import Credits, credits_of, wei_of
+from deepgrid.client.display.html import wallet_html
 from deepgrid.client.engine.connection import Connection
 from deepgrid.errors import InputError
 
@@ -77,6 +78,9 @@ class AsyncWallet:
             raise InputError(f"{to[:60]!r} is not an address with its checksum.", next_step="Copy the whole address.")
         connection = await self._connect()
         return (await connection.session.writer.transfer(to, wei_of(amount))).tx_hash
+
+    def _repr_html_(self) -> str:
+        return wallet_html(self.address)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.address})"

@@ -10,6 +10,7 @@ TWINS = {
     "AsyncGrid": ("Grid", "grid"),
     "AsyncJob": ("Job", "job"),
     "AsyncJobSet": ("JobSet", "job_set"),
+    "AsyncReader": ("Reader", "reader"),
     "AsyncWallet": ("Wallet", "wallet"),
 }
 SYNC_OF = {name: sync for name, (sync, _) in TWINS.items()} | {
@@ -18,8 +19,8 @@ SYNC_OF = {name: sync for name, (sync, _) in TWINS.items()} | {
     "AsyncIterable": "Iterable",
 }
 IN_DOCSTRINGS = (
-    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(?:Grid|Job|JobSet|Wallet)\b)"), r"\1\2"),
-    (re.compile(r"\bAsync(Grid|JobSet|Job|Wallet)\b"), r"\1"),
+    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(?:Grid|Job|JobSet|Reader|Wallet)\b)"), r"\1\2"),
+    (re.compile(r"\bAsync(Grid|JobSet|Job|Reader|Wallet)\b"), r"\1"),
     (re.compile(r"\basync (with|for|def)\b"), r"\1"),
     (re.compile(r"\bawait "), ""),
 )
@@ -66,6 +67,9 @@ def turned(node: ast.expr | None, value: str, maker: str = "type(self)") -> str:
         return f"{SYNC_OF[node.id]}._of({value})"
     if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) and node.right.value is None:
         return f"None if (one := {value}) is None else {turned(node.left, 'one', maker)}"
+    if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and not _twins_in(node.right):
+        taken = value if value == "one" else f"one := {value}"
+        return f"{turned(node.left, 'one', maker)} if isinstance({taken}, {node.left.id}) else one"
     if isinstance(node, ast.Subscript) and (items := _items(node)) is not None:
         each = f"{turned(items, 'one', maker)} for one in {value}"
         container = ast.unparse(node.value)

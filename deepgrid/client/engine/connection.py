@@ -8,7 +8,7 @@ import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client.display.story import ClusterNames
 from deepgrid.client.engine.patience import patiently
 from deepgrid.client.engine.poller import JobPoller
+from deepgrid.client.idempotency import IdempotencyKey, RequestedJobs, until_mined
 from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError, InputError
@@ -40,6 +41,7 @@ class Connection:
         spending: Held while credits are allowed and locked, so that no two calls change the allowance at once.
         uploads: Limits the uploads at the same time.
         settings: The client's settings.
+        background: Tasks that end with the connection.
     """
 
     def __init__(self, chain: Chain, session: CustomerSession | None, settings: ClientSettings) -> None:
@@ -49,6 +51,7 @@ class Connection:
         self.cluster_names = ClusterNames(chain)
         self.spending = asyncio.Lock()
         self.uploads = asyncio.Semaphore(settings.requests_at_once)
+        self.background: set[asyncio.Task[None]] = set()
         self._session = session
         self.loop = asyncio.get_running_loop()
         close = partial(_close, self.poller, session, chain)
@@ -67,6 +70,24 @@ class Connection:
     def has_key(self) -> bool:
         return self._session is not None
 
+    @cached_property
+    def requested(self) -> RequestedJobs:
+        """What the customer has requested, as of the last `refresh_requested`. Raises InputError without a key."""
+        return RequestedJobs(self.chain, self.session.address)
+
+    async def refresh_requested(self, *, forever: bool = False) -> None:
+        """Read what the customer has requested, after all transactions that may still request something.
+
+        Raises ChainError (transient) if they are not mined for a long time.
+        """
+        address, wait_s = self.session.address, self.settings.mining_wait_s
+        await self.patiently(lambda: until_mined(self.chain, address, wait_s), forever=forever)
+        await self.patiently(self.requested.refresh, forever=forever)
+
+    def idempotency_key(self, use: str, text: str) -> IdempotencyKey:
+        """A key of the customer's wallet on this grid. Raises InputError."""
+        return IdempotencyKey(self.session.sender.wallet, self.chain.book, use, text)
+
     async def patiently(self, read: Callable[[], Awaitable[T]], *, forever: bool = False) -> T:
         """The result of a read, which is retried for the client's patience, or without a limit."""
         settings = self.settings
@@ -74,6 +95,9 @@ class Connection:
 
     async def close(self) -> None:
         """Close everything. Jobs continue."""
+        for task in self.background:
+            task.cancel()
+        await asyncio.gather(*self.background, return_exceptions=True)
         self._when_collected.detach()
         _open.discard(self)
         await _close(self.poller, self._session, self.chain)

@@ -70,3 +70,6 @@ class Wallet(Twin[AsyncWallet], of=AsyncWallet):
             ChainError: The node does not answer.
         """
         return self._run(self._async.transfer(to, amount))
+
+    def _repr_html_(self) -> str:
+        return self._async._repr_html_()
