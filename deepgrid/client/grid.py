@@ -281,7 +281,7 @@ class AsyncGrid:
         """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
 
         A program that starts again with the cursor of the last change that it handled gets each later change once. If
-        the chain replaces blocks, a change may vanish or come again after a restart: see `ClientSettings.confirmations`.
+        the chain replaces blocks, a change may vanish, or come again after a restart; see `confirmations` in settings.
 
         Args:
             cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
@@ -13,11 +15,14 @@ from deepgrid.client.display.exits import exit_status_of, own_exit_status
 from deepgrid.client.display.html import job_html
 from deepgrid.client.display.story import outcome, tell, whereabouts
 from deepgrid.client.display.text import LogLines
+from deepgrid.client.download import download_output
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.submission import output_of
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.outcome import bill_of, error_of
 from deepgrid.client.values import Bill, LogLine, Remark, Step, moment_of
+from deepgrid.client.workflow import Source, Workflow
 from deepgrid.errors import GridError, InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -243,6 +248,33 @@ class AsyncJob:
         """
         async for piece in pieces(self._connection, self.id, follow=follow):
             yield piece.data
+
+    async def download(
+        self, to: str | os.PathLike[str], only: str | Sequence[str] | None = None, *,
+        workflow: Source | Workflow | None = None,
+    ) -> list[Path]:  # fmt: skip
+        """Fetch the output from the bucket or web address that the workflow names.
+
+        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
+        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+
+        Args:
+            to: The target folder. It is created if it is missing.
+            only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
+            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
+                provider only.
+
+        Returns:
+            The files, in the order of their names.
+
+        Raises:
+            NoOutput: The workflow is unknown or names no output, or nothing is there.
+            ServiceError: The storage does not answer, or refuses.
+            InputError: The folder cannot be written, or two files would have the same path.
+            ConfigurationError: The extra `s3` is missing.
+        """
+        output = await output_of(self._connection, self.id, workflow)
+        return await download_output(output, Path(to), only, self._connection.settings)
 
     @property
     async def history(self) -> list[Step]:

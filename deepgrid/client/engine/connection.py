@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -17,6 +17,9 @@ from deepgrid.client.engine.poller import JobPoller
 from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError, InputError
+
+if TYPE_CHECKING:
+    from deepgrid.workflow.transport import TransportData
 
 T = TypeVar("T")
 
@@ -33,6 +36,7 @@ class Connection:
         spending: Held while credits are allowed and locked, so that no two calls change the allowance at once.
         uploads: Limits the uploads at the same time.
         settings: The client's settings.
+        outputs: Where the jobs that were submitted here send their output. It holds credentials: it is never shown.
     """
 
     def __init__(self, chain: Chain, session: CustomerSession | None, settings: ClientSettings) -> None:
@@ -42,6 +46,7 @@ class Connection:
         self.cluster_names = ClusterNames(chain)
         self.spending = asyncio.Lock()
         self.uploads = asyncio.Semaphore(settings.requests_at_once)
+        self.outputs: dict[int, TransportData | None] = {}
         self._session = session
 
     @property
