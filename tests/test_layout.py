@@ -41,8 +41,8 @@ SAME_NAME: dict[str, str] = {
     "client": "each speaks to one counterpart: the chain, and the grid's services",
     "deploy": VERBS,
     "expiry": RULE,
-    "grid": "the grid as dps opens it, as a Prefect block names it, and as one machine runs it",
-    "job": VERBS,
+    "grid": "the grid as dps opens it, as the client does, as a Prefect block names it, and as one machine runs it",
+    "job": "the verbs of dps, the values of a job, and the job of the client",
     "logs": VERBS,
     "operator": "the verbs of dps, those that need Prefect, and the block of a role",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
@@ -54,6 +54,7 @@ SAME_NAME: dict[str, str] = {
     "cleanup": "what ended claims leave, on a cluster and in the services' store",
     "steps": "the steps of a workflow file, and those of a carrier",
     "storage": "the volumes of a script, and their measurement",
+    "wallet": "the key that signs, and the balances that the client shows",
     "zombies": RULE,
 }
 

@@ -1,15 +1,15 @@
 """The Python client of a customer.
 
-`AsyncGrid` submits jobs, waits for them and reads their output; `Grid` is the same without `await`. Both stand on
+`Grid` submits jobs, waits for them and reads their output; `AsyncGrid` is the same with `await`. Both stand on
 `CustomerSession`, whose steps can be used one by one.
 
-    from deepgrid import AsyncGrid
+Example:
+    from deepgrid import Grid
 
-    async def submit() -> None:
-        async with AsyncGrid() as grid:
-            job = await grid.submit("job.yaml", credits=100)
-            await job.wait()
-            print(job.status.words, job.exit_code, job.bill.cost)
+    with Grid() as grid:
+        job = grid.submit("job.yaml", credits=100)
+        job.wait()
+        print(job.status.words, job.exit_code, job.bill.cost)
 
 Amounts are `Decimal` credits; inside, they are ints of wei (1 credit = 10**18 wei). Every error is a `GridError`. Its
 `transient` says whether a retry can help, its `next_step` what to do. Public names are imported when they are used.
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
     from deepgrid.client.errors import WaitTimeout as WaitTimeout
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
+    from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
     from deepgrid.client.settings import ClientSettings as ClientSettings
+    from deepgrid.client.sweep import Summary as Summary
+    from deepgrid.client.sweep import Unsubmitted as Unsubmitted
+    from deepgrid.client.sync.grid import Grid as Grid
+    from deepgrid.client.sync.job import Job as Job
+    from deepgrid.client.sync.job_set import JobSet as JobSet
+    from deepgrid.client.sync.wallet import Wallet as Wallet
     from deepgrid.client.values import Bill as Bill
     from deepgrid.client.values import Cluster as Cluster
     from deepgrid.client.values import Clusters as Clusters
@@ -67,7 +74,13 @@ _MODULES = {
     ),
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
+    "deepgrid.client.job_set": ("AsyncJobSet",),
     "deepgrid.client.settings": ("ClientSettings",),
+    "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
+    "deepgrid.client.sync.grid": ("Grid",),
+    "deepgrid.client.sync.job": ("Job",),
+    "deepgrid.client.sync.job_set": ("JobSet",),
+    "deepgrid.client.sync.wallet": ("Wallet",),
     "deepgrid.client.values": (
         "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
     ),
@@ -84,11 +97,12 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncWallet", "Bill", "ChainError", "ClientSettings", "Cluster",
-    "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "GridError",
-    "IdempotencyConflict", "InputError", "JobCancelled", "JobChange", "JobError", "JobFailed", "JobPanicked",
-    "JobStatus", "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote",
-    "QuoteExpired", "Remark", "ServiceError", "Step", "WaitTimeout", "Workflow", "customer_session", "read_order",
+    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
+    "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid",
+    "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobError", "JobFailed",
+    "JobPanicked", "JobSet", "JobStatus", "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order",
+    "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step", "Summary", "Unsubmitted",
+    "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 
 

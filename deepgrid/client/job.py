@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
+from os import PathLike
 from pathlib import Path
 from typing import Self
 
-from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
-from deepgrid.client.display.exits import exit_status_of, own_exit_status
+from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.html import job_html
-from deepgrid.client.display.story import outcome, tell, whereabouts
+from deepgrid.client.display.story import tell
 from deepgrid.client.display.text import LogLines
-from deepgrid.client.download import download_output
+from deepgrid.client.download import download_output, output_of
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.output import pieces
-from deepgrid.client.engine.submission import output_of
 from deepgrid.client.errors import WaitTimeout
-from deepgrid.client.outcome import bill_of, error_of
-from deepgrid.client.values import Bill, LogLine, Remark, Step, moment_of
-from deepgrid.client.workflow import Source, Workflow
+from deepgrid.client.job_view import JobView, Seen
+from deepgrid.client.outcome import error_of
+from deepgrid.client.values import LogLine, Remark, Step
+from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import GridError, InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -32,21 +32,19 @@ def _silent(_: str) -> None:
     return None
 
 
-class AsyncJob:
+class AsyncJob(JobView):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
 
     Attributes:
-        parameters: The parameters that `map` gave to the job; None for other jobs.
+        parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
     """
 
     def __init__(
         self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
-        parameters: Mapping[str, object] | None = None,
+        parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
     ) -> None:  # fmt: skip
         self._connection = connection
-        self._job = job
-        self._cluster = cluster
-        self._remarks = remarks
+        self._last = Seen(job, cluster, remarks)
         self.parameters = parameters
 
     @classmethod
@@ -55,109 +53,9 @@ class AsyncJob:
         job = cls(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
         return await job._with_details()
 
-    # -- what was read last ------------------------------------------------------------------
-
     @property
-    def id(self) -> int:
-        """Number of the job."""
-        return self._job.id
-
-    @property
-    def name(self) -> str:
-        """Name of the job. Its customer chose it."""
-        return self._job.name
-
-    @property
-    def status(self) -> JobStatus:
-        """State of the job; `status.words` says it in words."""
-        return self._job.status
-
-    @property
-    def over(self) -> bool:
-        """Whether the job is over and its bill final."""
-        return self._job.status.cold
-
-    @property
-    def customer(self) -> str:
-        """Address of the customer."""
-        return self._job.customer
-
-    @property
-    def cluster(self) -> str:
-        """Name of the cluster; empty while none is assigned."""
-        return self._cluster
-
-    @property
-    def provider(self) -> str | None:
-        """Address of the cluster's provider; None while no cluster is assigned."""
-        return self._job.provider
-
-    @property
-    def waits_for(self) -> str:
-        """What the job waits for, and why; empty while it runs and when it is over."""
-        if self.over:
-            return ""
-        reason = self._remarks[-1] if self._remarks else None
-        if self.status is JobStatus.PENDING and reason is not None and reason.kind != "assigned":
-            return reason.text
-        return whereabouts(self._job, self._cluster)
-
-    @property
-    def remarks(self) -> tuple[Remark, ...] | None:
-        """Remarks of the grid on the job, oldest first; None if the services did not answer."""
-        return self._remarks
-
-    @property
-    def outcome(self) -> str:
-        """How the job ended, in words; empty until then."""
-        return outcome(self._job) if self.over else ""
-
-    @property
-    def exit_code(self) -> int | None:
-        """Exit status as a shell gives it: 3, or 137 for a job that signal 9 ended. None if it has none."""
-        if not self.over or (not self._job.exit_status and self.status is not JobStatus.FINISHED):
-            return None
-        return own_exit_status(self._job.exit_status)
-
-    @property
-    def exit_status(self) -> int | None:
-        """Exit status of `dps` for this job: the job's own, or one for its final state. None until it is over."""
-        return exit_status_of(self._job) if self.over else None
-
-    @property
-    def bill(self) -> Bill | None:
-        """The bill; None until the job is over."""
-        return bill_of(self._job) if self.over else None
-
-    @property
-    def locked(self) -> Decimal:
-        """Credits that are, or were, locked for the job."""
-        return credits_of(self._job.locked_wei)
-
-    @property
-    def rate(self) -> Decimal | None:
-        """Credits per minute; None while no cluster is assigned."""
-        return credits_of(self._job.rate_wei_per_minute) if self._job.provider else None
-
-    @property
-    def submitted(self) -> datetime | None:
-        """When the job was requested."""
-        return moment_of(self._job.submitted_at)
-
-    @property
-    def started(self) -> datetime | None:
-        """When its cluster reported that it runs; None if it never ran."""
-        return moment_of(self._job.started_at)
-
-    @property
-    def ended(self) -> datetime | None:
-        """When it was settled; None until then."""
-        return moment_of(self._job.ended_at)
-
-    @property
-    def on_chain(self) -> ChainJob:
-        """All values of the job on chain: amounts in wei, times in unix seconds, memory in MB."""
-        return self._job
+    def _seen(self) -> Seen:
+        return self._last
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -170,7 +68,8 @@ class AsyncJob:
         Raises:
             ChainError: The node does not answer.
         """
-        self._job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
+        job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
+        self._last = replace(self._last, job=job)
         return await self._with_details()
 
     async def wait(self, timeout: Duration | None = None) -> Self:
@@ -188,9 +87,10 @@ class AsyncJob:
         if self.over:
             return self
         try:
-            async with asyncio.timeout(seconds_of(timeout)):
-                async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                    self._job = job
+            with noted(continues(self.id)):
+                async with asyncio.timeout(seconds_of(timeout)):
+                    async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
+                        self._last = replace(self._last, job=job)
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()
@@ -212,7 +112,7 @@ class AsyncJob:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
             last_lines = await self._last_lines() if self.status is JobStatus.FAILED else ()
-            raise error_of(self, self._job, last_lines)
+            raise error_of(self, self.on_chain, last_lines)
         return self
 
     async def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[LogLine]:
@@ -250,7 +150,7 @@ class AsyncJob:
             yield piece.data
 
     async def download(
-        self, to: str | os.PathLike[str], only: str | Sequence[str] | None = None, *,
+        self, to: str | PathLike[str], only: str | Sequence[str] | None = None, *,
         workflow: Source | Workflow | None = None,
     ) -> list[Path]:  # fmt: skip
         """Fetch the output from the bucket or web address that the workflow names.
@@ -273,7 +173,8 @@ class AsyncJob:
             InputError: The folder cannot be written, or two files would have the same path.
             ConfigurationError: The extra `s3` is missing.
         """
-        output = await output_of(self._connection, self.id, workflow)
+        read = None if workflow is None else await read_workflow(workflow)
+        output = output_of(self.id, self._connection.outputs, None if read is None else read.definition)
         return await download_output(output, Path(to), only, self._connection.settings)
 
     @property
@@ -282,7 +183,7 @@ class AsyncJob:
         changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
         return [
             Step(step.after, datetime.fromtimestamp(step.at, UTC), words, step.tx_hash)
-            for step, words in tell(changes, self._job, self._cluster)
+            for step, words in tell(changes, self.on_chain, self.cluster)
         ]
 
     @property
@@ -326,11 +227,15 @@ class AsyncJob:
 
     # -- parts -------------------------------------------------------------------------------
 
+    def _update(self, job: ChainJob, cluster: str) -> None:
+        self._last = replace(self._last, job=job, cluster=cluster)
+
     async def _with_details(self) -> Self:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
-        self._cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self._job.provider))
+        cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self.provider))
+        self._last = replace(self._last, cluster=cluster)
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._remarks = await self._read_remarks()
+            self._last = replace(self._last, remarks=await self._read_remarks())
         return self
 
     async def _read_remarks(self) -> tuple[Remark, ...] | None:
@@ -345,6 +250,3 @@ class AsyncJob:
 
     def _repr_html_(self) -> str:
         return job_html(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"

@@ -20,6 +20,9 @@ class ClientSettings:
             is reported at once, and may be of a block that the chain replaces later.
         downloads_at_once: Number of files that `download` fetches at the same time.
         quote_age_s: Age at which a quote expires.
+        key_wait_s: How long a submission waits while another one with the same idempotency key is under way.
+        mining_wait_s: How long a submission with an idempotency key waits for earlier transactions to be mined.
+        refill_s: After this time `map` requests the next jobs even if few of its places are free.
     """
 
     patience_s: float = 60.0
@@ -30,6 +33,9 @@ class ClientSettings:
     confirmations: int = 0
     downloads_at_once: int = 8
     quote_age_s: float = 60.0
+    key_wait_s: float = 120.0
+    mining_wait_s: float = 120.0
+    refill_s: float = 5.0
 
 
 DEFAULTS = ClientSettings()

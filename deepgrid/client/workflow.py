@@ -7,11 +7,12 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deepgrid import modules, sbatch, workflow
 from deepgrid.errors import InputError
-from deepgrid.workflow import Definition, EnvVar, LoadedWorkflow
+
+if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
+    from deepgrid.workflow import Definition, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
@@ -38,6 +39,8 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
+        from deepgrid import sbatch
+
         return sbatch.render(self.definition, sbatch.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
@@ -53,12 +56,10 @@ class Workflow:
         Raises:
             InputError: A name or value is not allowed in a job.
         """
-        given = {**(variables or {}), **more}
-        kept = [variable for variable in self.definition.env if variable.key not in given]
-        added = [{"key": key, "value": str(value)} for key, value in given.items()]
-        fields = self.definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        fields["env"] = [*_as_json(kept), *added]
-        return Workflow(_checked(fields), self.name, self._warnings)
+        from deepgrid import workflow
+
+        given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
+        return Workflow(workflow.with_variables(self.definition, given), self.name, self._warnings)
 
     def __repr__(self) -> str:
         return f"Workflow({self.name!r})"
@@ -83,6 +84,8 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
+    from deepgrid import modules, workflow
+
     if isinstance(source, Mapping):
         return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
@@ -96,11 +99,3 @@ def _as_text(content: Mapping[str, Any]) -> str:
         return json.dumps(content, ensure_ascii=False)  # JSON is YAML
     except (TypeError, ValueError):
         raise InputError("The workflow holds a value that YAML cannot express.") from None
-
-
-def _as_json(variables: list[EnvVar]) -> list[dict[str, Any]]:
-    return [variable.model_dump(mode="json", by_alias=True) for variable in variables]
-
-
-def _checked(fields: dict[str, Any]) -> Definition:
-    return workflow.parse(_as_text(fields), UNNAMED).model

@@ -170,6 +170,9 @@ def _shown(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": pattern})
 
 
+SECRET = Field(json_schema_extra={"x-secret": True})
+"""Marks a field whose value is a secret. Editors and web pages then hide the value and do not send it anywhere."""
+
 Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
 CountOrNone = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 Number = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]

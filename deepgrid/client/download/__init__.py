@@ -4,6 +4,6 @@ A file is whole when it has its name: until then it is a `.part` file, which the
 the target folder. Credentials and addresses appear in no error and no log line of the client.
 """
 
-from deepgrid.client.download.outputs import download_output
+from deepgrid.client.download.outputs import download_output, output_of
 
-__all__ = ["download_output"]
+__all__ = ["download_output", "output_of"]

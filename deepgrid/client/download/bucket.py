@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from deepgrid.client.download.fetch import RemoteFile
@@ -13,7 +13,9 @@ from deepgrid.client.errors import NoOutput
 from deepgrid.errors import AccessDenied, ServiceError
 from deepgrid.extras import needs
 from deepgrid.secure_url import is_loopback
-from deepgrid.workflow.transport import S3Data
+
+if TYPE_CHECKING:
+    from deepgrid.workflow.transport import S3Data
 
 SIGNED_FOR_S = 3600
 REFUSED = frozenset({"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403", "401", "AllAccessDisabled"})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from deepgrid.client.download.archive import is_of_job, unpack
@@ -16,9 +17,30 @@ from deepgrid.client.download.folder import Folder
 from deepgrid.client.engine.patience import patiently
 from deepgrid.client.errors import NoOutput
 from deepgrid.client.settings import ClientSettings
-from deepgrid.workflow.transport import HTTPData, S3Data, TransportData
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Definition
+    from deepgrid.workflow.transport import HTTPData, S3Data, TransportData
 
 ARCHIVE = "output.zip"  # what a job calls the archive of several files
+
+
+def output_of(
+    job_id: int, known: Mapping[int, TransportData | None], workflow: Definition | None
+) -> TransportData | None:
+    """Where a job sends its output: as its workflow says, else as it was submitted by this client.
+
+    Raises:
+        NoOutput: The workflow was not given, and this client did not submit the job.
+    """
+    if workflow is not None:
+        return workflow.output
+    if job_id not in known:
+        raise NoOutput(
+            f"This client did not submit job {job_id}, so it does not know where its output is.",
+            next_step="Pass the workflow: `download(to, workflow=FILE)`.",
+        )
+    return known[job_id]
 
 
 async def download_output(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.patience import patiently
 
 
@@ -51,12 +52,13 @@ async def pieces(
     services, settings = connection.session.services, connection.settings
     offset, claim, claimed_at = start, 1, 0
     while True:
-        page = await patiently(
-            partial(services.read_log, job_id, offset, wait_s=settings.log_wait_s if follow else 0.0),
-            None if follow else settings.patience_s,
-            settings.longest_pause_s,
-            lambda error: say(f"The job's output cannot be read at the moment: {error.message}"),
-        )
+        with noted(continues(job_id)):
+            page = await patiently(
+                partial(services.read_log, job_id, offset, wait_s=settings.log_wait_s if follow else 0.0),
+                None if follow else settings.patience_s,
+                settings.longest_pause_s,
+                lambda error: say(f"The job's output cannot be read at the moment: {error.message}"),
+            )
         if claimed_at and page.claimed_at != claimed_at:  # another cluster runs it now; its output starts again
             offset, claim, claimed_at = 0, claim + 1, page.claimed_at
             say("The job starts again on another cluster; its previous output is void.")

@@ -14,7 +14,7 @@ from deepgrid.chain.client import JOBS_PER_CALL, Chain
 from deepgrid.chain.history import job_of_event
 from deepgrid.client.engine.patience import pauses_s
 from deepgrid.client.settings import ClientSettings
-from deepgrid.errors import GridError, NotFound
+from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.lifecycle.job import Job
 
 logger = logging.getLogger("deepgrid.client")
@@ -89,10 +89,11 @@ class JobPoller:
             self._remove(watch)
 
     async def close(self) -> None:
-        """Stop polling."""
+        """Stop polling. Waits that go on in other tasks end with an error."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._fail(InputError("This grid was closed while jobs were waited for.", next_step="Open another one."))
 
     # -- watches -----------------------------------------------------------------------------
 
