@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.display.story import cancel_words, steps_of
+from deepgrid.client.download import download_output, output_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.live import live_events
@@ -22,6 +25,7 @@ from deepgrid.client.html import job_html
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.outcome import error_of
 from deepgrid.client.values import LogLine, Remark, Step
+from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -182,6 +186,34 @@ class AsyncJob(JobView):
         record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
         self._last = Seen(record.job, record.cluster, record.remarks)
         return record
+
+    async def download(
+        self, to: str | PathLike[str], only: str | Sequence[str] | None = None, *,
+        workflow: Source | Workflow | None = None,
+    ) -> list[Path]:  # fmt: skip
+        """Fetch the output from the bucket or web address that the workflow names.
+
+        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
+        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+
+        Args:
+            to: The target folder. It is created if it is missing.
+            only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
+            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
+                provider only.
+
+        Returns:
+            The files, in the order of their names.
+
+        Raises:
+            NoOutput: The workflow is unknown or names no output, or nothing is there.
+            ServiceError: The storage does not answer, or refuses.
+            InputError: The folder cannot be written, or two files would have the same path.
+            ConfigurationError: The extra `s3` is missing.
+        """
+        read = None if workflow is None else await read_workflow(workflow)
+        output = output_of(self.id, self._connection.outputs, None if read is None else read.definition)
+        return await download_output(output, Path(to), only, self._connection.settings)
 
     @property
     async def history(self) -> list[Step]:
