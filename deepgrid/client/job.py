@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from datetime import datetime
-from decimal import Decimal
+from dataclasses import replace
 from typing import Self
 
-from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
-from deepgrid.client.display.exits import exit_status_of, own_exit_status
+from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.html import job_html
 from deepgrid.client.display.record import JobRecord
-from deepgrid.client.display.story import cancel_words, outcome, steps_of, waiting_words
+from deepgrid.client.display.story import cancel_words, steps_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.live import live_events
@@ -21,8 +19,9 @@ from deepgrid.client.engine.output import last_lines, lines_of, pieces
 from deepgrid.client.engine.reading import read_record, read_remarks
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.events import JobEnd, JobEvent
-from deepgrid.client.outcome import bill_of, error_of
-from deepgrid.client.values import Bill, LogLine, Remark, Step, moment_of
+from deepgrid.client.job_view import JobView, Seen
+from deepgrid.client.outcome import error_of
+from deepgrid.client.values import LogLine, Remark, Step
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -34,12 +33,11 @@ def _silent(_: str) -> None:
     return None
 
 
-class AsyncJob:
+class AsyncJob(JobView):
     """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
 
     Attributes:
         parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
-        last_transaction: Hash of the last transaction that `cancel` or `top_up` sent; empty before.
     """
 
     def __init__(
@@ -47,11 +45,9 @@ class AsyncJob:
         parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
     ) -> None:  # fmt: skip
         self._connection = connection
-        self._job = job
-        self._cluster = cluster
-        self._remarks = remarks
+        self._last = Seen(job, cluster, remarks)
         self.parameters = parameters
-        self.last_transaction = ""
+        self._last_transaction = ""
 
     @classmethod
     async def read(cls, connection: Connection, job_id: int) -> Self:
@@ -59,104 +55,14 @@ class AsyncJob:
         job = cls(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
         return await job._with_details()
 
-    # -- what was read last ------------------------------------------------------------------
+    @property
+    def _seen(self) -> Seen:
+        return self._last
 
     @property
-    def id(self) -> int:
-        """Number of the job."""
-        return self._job.id
-
-    @property
-    def name(self) -> str:
-        """Name of the job. Its customer chose it."""
-        return self._job.name
-
-    @property
-    def status(self) -> JobStatus:
-        """State of the job; `status.words` says it in words."""
-        return self._job.status
-
-    @property
-    def over(self) -> bool:
-        """Whether the job is over and its bill final."""
-        return self._job.status.cold
-
-    @property
-    def customer(self) -> str:
-        """Address of the customer."""
-        return self._job.customer
-
-    @property
-    def cluster(self) -> str:
-        """Name of the cluster; empty while none is assigned."""
-        return self._cluster
-
-    @property
-    def provider(self) -> str | None:
-        """Address of the cluster's provider; None while no cluster is assigned."""
-        return self._job.provider
-
-    @property
-    def waits_for(self) -> str:
-        """What the job waits for, and why; empty while it runs and when it is over."""
-        return waiting_words(self._job, self._cluster, self._remarks)
-
-    @property
-    def remarks(self) -> tuple[Remark, ...] | None:
-        """Remarks of the grid on the job, oldest first; None if the services did not answer."""
-        return self._remarks
-
-    @property
-    def outcome(self) -> str:
-        """How the job ended, in words; empty until then."""
-        return outcome(self._job) if self.over else ""
-
-    @property
-    def exit_code(self) -> int | None:
-        """Exit status as a shell gives it: 3, or 137 for a job that signal 9 ended. None if it has none."""
-        if not self.over or (not self._job.exit_status and self.status is not JobStatus.FINISHED):
-            return None
-        return own_exit_status(self._job.exit_status)
-
-    @property
-    def exit_status(self) -> int | None:
-        """Exit status of `dps` for this job: the job's own, or one for its final state. None until it is over."""
-        return exit_status_of(self._job) if self.over else None
-
-    @property
-    def bill(self) -> Bill | None:
-        """The bill; None until the job is over."""
-        return bill_of(self._job) if self.over else None
-
-    @property
-    def locked(self) -> Decimal:
-        """Credits that are, or were, locked for the job."""
-        return credits_of(self._job.locked_wei)
-
-    @property
-    def rate(self) -> Decimal | None:
-        """Credits per minute; None while no cluster is assigned."""
-        return credits_of(self._job.rate_wei_per_minute) if self._job.provider else None
-
-    @property
-    def submitted(self) -> datetime | None:
-        """When the job was requested."""
-        return moment_of(self._job.submitted_at)
-
-    @property
-    def started(self) -> datetime | None:
-        """When its cluster reported that it runs; None if it never ran."""
-        return moment_of(self._job.started_at)
-
-    @property
-    def ended(self) -> datetime | None:
-        """When it was settled; None until then."""
-        return moment_of(self._job.ended_at)
-
-    @property
-    def on_chain(self) -> ChainJob:
-        """All values of the job on chain: amounts in wei, times in unix seconds, memory in MB."""
-        return self._job
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+        return self._last_transaction
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -169,7 +75,8 @@ class AsyncJob:
         Raises:
             ChainError: The node does not answer.
         """
-        self._job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
+        job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
+        self._last = replace(self._last, job=job)
         return await self._with_details()
 
     async def wait(self, timeout: Duration | None = None) -> Self:
@@ -190,7 +97,7 @@ class AsyncJob:
             with noted(continues(self.id)):
                 async with asyncio.timeout(seconds_of(timeout)):
                     async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                        self._job = job
+                        self._last = replace(self._last, job=job)
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()
@@ -211,7 +118,7 @@ class AsyncJob:
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            raise error_of(self, self._job, await self._last_lines())
+            raise error_of(self, self.on_chain, await self._last_lines())
         return self
 
     async def logs(
@@ -264,7 +171,7 @@ class AsyncJob:
         async with aclosing(live_events(self._connection, self.id)) as events:
             async for event in events:
                 if isinstance(event, JobEnd):
-                    self._job, self._cluster = event.record.job, event.record.cluster
+                    self._update(event.record.job, event.record.cluster)
                 yield event
 
     async def record(self) -> JobRecord:
@@ -277,14 +184,14 @@ class AsyncJob:
             ChainError: The node does not answer.
         """
         record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
-        self._job, self._cluster, self._remarks = record.job, record.cluster, record.remarks
+        self._last = Seen(record.job, record.cluster, record.remarks)
         return record
 
     @property
     async def history(self) -> list[Step]:
         """All changes of its state, oldest first."""
         changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
-        return steps_of(changes, self._job, self._cluster)
+        return steps_of(changes, self.on_chain, self.cluster)
 
     @property
     async def transactions(self) -> list[str]:
@@ -304,7 +211,7 @@ class AsyncJob:
             ChainError: The node does not answer.
         """
         receipt = await self._connection.session.writer.cancel_job(self.id)
-        self.last_transaction = receipt.tx_hash
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
 
     async def after_cancel(self) -> str:
@@ -316,7 +223,7 @@ class AsyncJob:
         Raises:
             ChainError: The node does not answer.
         """
-        return cancel_words(self._job, await self._connection.patiently(self._connection.chain.constants))
+        return cancel_words(self.on_chain, await self._connection.patiently(self._connection.chain.constants))
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -335,19 +242,20 @@ class AsyncJob:
         """
         async with self._connection.spending:
             receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
-        self.last_transaction = receipt.tx_hash
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
 
     # -- parts -------------------------------------------------------------------------------
 
     def _update(self, job: ChainJob, cluster: str) -> None:
-        self._job, self._cluster = job, cluster
+        self._last = replace(self._last, job=job, cluster=cluster)
 
     async def _with_details(self) -> Self:
         """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
-        self._cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self._job.provider))
+        cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self.provider))
+        self._last = replace(self._last, cluster=cluster)
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._remarks = await read_remarks(self._connection, self.id)
+            self._last = replace(self._last, remarks=await read_remarks(self._connection, self.id))
         return self
 
     async def _last_lines(self) -> tuple[str, ...]:
@@ -357,6 +265,3 @@ class AsyncJob:
 
     def _repr_html_(self) -> str:
         return job_html(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"

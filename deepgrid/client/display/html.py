@@ -7,14 +7,14 @@ shown as marks. The HTML has no scripts, no links and no colours of its own, so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from markupsafe import Markup
 
 from deepgrid.client.amounts import credits_of, wei_of
-from deepgrid.client.display.shown import ShownCluster, ShownJob, ShownQuote
+from deepgrid.client.display.shown import Parameters, ShownCluster, ShownJob, ShownQuote
 from deepgrid.plain_text import marked
 
 MOST_ROWS = 50
@@ -125,7 +125,9 @@ def _cluster(name: str, address: str) -> Markup:
     return Markup('{} <code title="{}">{}</code>').format(_text(name), address, short)
 
 
-def _parameters(parameters: Mapping[str, object] | None) -> str:
+def _parameters(parameters: Parameters) -> str:
+    if isinstance(parameters, tuple):
+        return "; ".join(_parameters(one) for one in parameters)
     return ", ".join(f"{name}={value}" for name, value in (parameters or {}).items())
 
 
