@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Self
@@ -157,7 +157,7 @@ class AsyncJob(JobView):
         async for piece in pieces(self._connection, self.id, follow=follow):
             yield piece.data
 
-    async def events(self) -> AsyncGenerator[JobEvent, None]:
+    async def events(self) -> AsyncIterator[JobEvent]:
         """The live view of the job, from its request until it is over.
 
         Outages of the node and of the services only delay it. Without a key it has no remarks and no output.

@@ -111,7 +111,7 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
         """
         return self._iterate(self._async.output(follow))
 
-    def events(self) -> Iterator[JobEvent, None]:
+    def events(self) -> Iterator[JobEvent]:
         """The live view of the job, from its request until it is over.
 
         Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
