@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -118,9 +118,8 @@ def _interruptions_explained() -> Iterator[None]:
 
 async def _watch(job: AsyncJob, screen: Screen) -> None:
     try:
-        async with aclosing(job.events()) as events:
-            async for event in events:
-                show_event(screen, event)
+        async for event in job.events():
+            show_event(screen, event)
     except asyncio.CancelledError:
         typer.echo(
             f"\ndps: job {job.id} continues. See it with `dps job logs {job.id} --follow`, end it with"

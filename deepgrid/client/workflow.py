@@ -81,7 +81,6 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
-
     if isinstance(source, Mapping):
         return language.resolve(language.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
