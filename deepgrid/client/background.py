@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import selectors
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future, wait
@@ -30,6 +31,7 @@ class EventLoopThread:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._starting = threading.Lock()
+        self._selector: selectors.BaseSelector | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self.ending = False
@@ -102,7 +104,8 @@ class EventLoopThread:
             raise InputError("A callback of a Grid cannot call the Grid again.", next_step="Use AsyncGrid instead.")
         with self._starting:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._selector = selectors.DefaultSelector()
+                self._loop = asyncio.SelectorEventLoop(self._selector)
                 self._thread = threading.Thread(target=_serve, args=[self._loop], name="deepgrid", daemon=True)
                 self._thread.start()
             return self._loop
@@ -118,10 +121,18 @@ class EventLoopThread:
         finally:
             loop.stop()
 
-    def _forked(self) -> None:
-        """Called in the child: its copy of the loop says nothing when it is collected."""
-        if self._loop is not None:
-            self._loop.set_exception_handler(_silent)
+    def leave_to_parent(self) -> None:
+        """Called in a child after a fork, which shares the parent's connections and its set of watched files.
+
+        When the child's copies are collected, they would end the connections and stop the watching of the parent.
+        """
+        if self._loop is None or self._selector is None:
+            return
+        self._loop.set_exception_handler(_silent)
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for key in list(self._selector.get_map().values()):
+            os.dup2(nothing, key.fd, inheritable=False)
+        os.close(nothing)
 
 
 class _Call(Generic[T]):
@@ -143,7 +154,7 @@ class _Call(Generic[T]):
     def last_notes(self) -> list[str]:
         """Notes on the cancellation, which come when the coroutine has ended."""
         wait([self.outcome], NOTES_S)
-        return _notes_of(self.outcome) if self.outcome.done() else []
+        return _notes_of(self.outcome.exception()) if self.outcome.done() else []
 
     async def _carry(self) -> None:
         try:
@@ -164,12 +175,13 @@ class _ReadAhead(Generic[T]):
         self._source = source
         self._items: asyncio.Queue[T] = asyncio.Queue(READ_AHEAD)
         self._task: asyncio.Task[None] | None = None
+        self._notes: list[str] = []
 
     async def take(self) -> list[T]:
         """The next items, at least one; none at the end. Raises the error of the source after its last item."""
         if self._task is None:
             self._task = asyncio.create_task(self._read())
-            self._task.add_done_callback(_notes_of)
+            self._task.add_done_callback(_retrieve)
         getting = asyncio.ensure_future(self._items.get())
         try:
             await asyncio.wait([getting, self._task], return_when=asyncio.FIRST_COMPLETED)
@@ -186,10 +198,9 @@ class _ReadAhead(Generic[T]):
     async def close(self) -> list[str]:
         """End the reading; returns notes about what goes on."""
         self.cancel()
-        if self._task is None:
-            return []
-        done, _ = await asyncio.wait([self._task], timeout=NOTES_S)
-        return _notes_of(self._task) if done else []
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=NOTES_S)
+        return self._notes
 
     def cancel(self) -> None:
         if self._task is not None and not self._task.done():
@@ -199,19 +210,23 @@ class _ReadAhead(Generic[T]):
         try:
             async for item in self._source:
                 await self._items.put(item)
+        except asyncio.CancelledError as error:
+            self._notes = _notes_of(error)
+            raise
         finally:
             close = getattr(self._source, "aclose", None)
             if close is not None:
                 await close()
 
 
-def _notes_of(ended: Future[Any] | asyncio.Task[Any]) -> list[str]:
-    """The notes of the error with which a call or a task ended. A task whose error nobody reads would log it."""
-    try:
-        error = ended.exception()
-    except asyncio.CancelledError as cancelled:
-        error = cancelled
+def _notes_of(error: BaseException | None) -> list[str]:
     return list(getattr(error, "__notes__", ()))
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    """Look at the error of a task; else asyncio logs it when nobody asks for more items."""
+    if not task.cancelled():
+        task.exception()
 
 
 def event_loop_thread() -> EventLoopThread:
@@ -242,7 +257,7 @@ _shared = EventLoopThread()
 
 def _renew() -> None:
     global _shared  # noqa: PLW0603 - one thread per process
-    _shared._forked()
+    _shared.leave_to_parent()
     _shared = EventLoopThread()
 
 

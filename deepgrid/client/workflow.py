@@ -7,11 +7,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deepgrid import modules, sbatch, workflow
+from deepgrid.client import language
 from deepgrid.errors import InputError
-from deepgrid.workflow import Definition, LoadedWorkflow
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Definition, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
@@ -38,7 +40,7 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
-        return sbatch.render(self.definition, sbatch.StoragePaths())
+        return language.render(self.definition, language.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
         """A copy with these environment variables, which replace those of the same name.
@@ -54,7 +56,7 @@ class Workflow:
             InputError: A name or value is not allowed in a job.
         """
         given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
-        return Workflow(workflow.with_variables(self.definition, given), self.name, self._warnings)
+        return Workflow(language.with_variables(self.definition, given), self.name, self._warnings)
 
     def __repr__(self) -> str:
         return f"Workflow({self.name!r})"
@@ -80,11 +82,11 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
     if isinstance(source, Mapping):
-        return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
+        return language.resolve(language.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
-        return modules.resolve(workflow.parse(source, UNNAMED)), UNNAMED
+        return language.resolve(language.parse(source, UNNAMED)), UNNAMED
     path = Path(source).expanduser()
-    return modules.load(path), path.stem
+    return language.load(path), path.stem
 
 
 def _as_text(content: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ CLOSING = {"close", "__aexit__"}
 NOTEBOOK = re.compile(r"_repr_\w+_|_ipython_display_")
 SECTION = re.compile(r" {4}# -- .*")
 INDENT = " " * 8
+VIEWS = {"JobView": ("_seen", "Seen")}  # classes that both sides share, and the property that they read
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -31,9 +32,10 @@ def class_text(node: ast.ClassDef, lines: list[str]) -> str:
         lines: The lines of its module, for comments and docstrings as they are written.
     """
     sync, _ = TWINS[node.name]
-    parts = [f"class {sync}(Twin[{node.name}], of={node.name}):"]
+    parts = [f"class {sync}({', '.join(_bases(node))}, of={node.name}):"]
     if docstring := _docstring(node, lines):
         parts.append(f"    {docstring}")
+    parts += _own_object(node)
     section, last = "", node.lineno
     for member in node.body:
         if not isinstance(member, Function):
@@ -44,6 +46,23 @@ def class_text(node: ast.ClassDef, lines: list[str]) -> str:
             parts += ["", *([section, ""] if section else []), text]
             section = ""
     return "\n".join(parts) + "\n"
+
+
+def _bases(node: ast.ClassDef) -> list[str]:
+    """The bases of the sync class: those of the async one, whose views both share, and one that is a Twin."""
+    bases = [ast.unparse(base) for base in node.bases]
+    twins = [TWINS[base][0] for base in bases if base in TWINS] or [f"Twin[{node.name}]"]
+    return [base for base in bases if base not in TWINS] + twins
+
+
+def _own_object(node: ast.ClassDef) -> list[str]:
+    """The type of the async object where a base names another one, and what a view reads."""
+    bases = [ast.unparse(base) for base in node.bases]
+    typed = ["", f"    _async: {node.name}"] if any(base in TWINS for base in bases) else []
+    views = [VIEWS[base] for base in bases if base in VIEWS]
+    return typed + [
+        f"\n    @property\n    def {name}(self) -> {type_}:\n        return self._async.{name}" for name, type_ in views
+    ]
 
 
 def _member(function: Function, owner: ast.ClassDef, lines: list[str]) -> Iterator[str]:

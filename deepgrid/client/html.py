@@ -14,7 +14,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from deepgrid.client.amounts import credits_of, wei_of
-from deepgrid.client.display.shown import ShownCluster, ShownJob, ShownQuote
+from deepgrid.client.shown import Parameters, ShownCluster, ShownJob, ShownQuote
 from deepgrid.plain_text import marked
 
 MOST_ROWS = 50
@@ -62,6 +62,12 @@ def jobs_html(jobs: Sequence[ShownJob], title: str = "") -> str:
     ]  # fmt: skip
     table = _table(f"{heading}; cost {cost:f} credits", ("job", "name", "parameters", "state", "cluster", "cost"), rows)
     return table + _more(len(jobs))
+
+
+def summary_html(jobs: int, states: Mapping[str, int], cost: Decimal, refunds: Decimal, locked: Decimal) -> str:
+    """The number of jobs in each state, and their credits."""
+    money = [("cost in credits", cost), ("refunds in credits", refunds), ("locked credits", locked)]
+    return _facts(Markup("{} jobs").format(jobs), [*states.items(), *money])
 
 
 def quote_html(quote: ShownQuote) -> str:
@@ -125,9 +131,10 @@ def _cluster(name: str, address: str) -> Markup:
     return Markup('{} <code title="{}">{}</code>').format(_text(name), address, short)
 
 
-def _parameters(parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None) -> str:
-    sets = parameters if isinstance(parameters, tuple) else (parameters or {},)
-    return "; ".join(", ".join(f"{name}={value}" for name, value in one.items()) for one in sets)
+def _parameters(parameters: Parameters) -> str:
+    if isinstance(parameters, tuple):
+        return "; ".join(_parameters(one) for one in parameters)
+    return ", ".join(f"{name}={value}" for name, value in (parameters or {}).items())
 
 
 def _time(moment: datetime | None) -> str:

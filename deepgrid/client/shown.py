@@ -9,6 +9,9 @@ from typing import Protocol
 
 from deepgrid.lifecycle.states import JobStatus
 
+Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...] | None
+"""The parameters of one job: one set, or several in a packed job."""
+
 
 class ShownBill(Protocol):
     """The bill of a job that is over."""
@@ -24,7 +27,8 @@ class ShownBill(Protocol):
 class ShownJob(Protocol):
     """A job, an `AsyncJob` or a `Job`."""
 
-    parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None
+    @property
+    def parameters(self) -> Parameters: ...
 
     @property
     def id(self) -> int: ...
