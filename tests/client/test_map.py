@@ -12,6 +12,7 @@ from deepgrid.client import (
     AsyncGrid,
     AsyncJob,
     ClientSettings,
+    Grid,
     IdempotencyConflict,
     InputError,
     JobStatus,
@@ -125,17 +126,31 @@ async def test_the_budget_is_never_exceeded_and_too_few_credits_wait_for_refunds
 async def test_a_sweep_without_credits_and_without_hot_jobs_says_so_after_all_others(
     grid: AsyncGrid, cluster: BatchCluster
 ) -> None:
-    cluster.end = lambda _: (JobStatus.FINISHED, 0)
-    sweep = await grid.map(EXAMPLE, SETS[:3], credits=400)
-    await grid.wallet.transfer("0x000000000000000000000000000000000000dEaD", 150)
+    """The refund of the first job does not suffice for the second one, as the first one cost something."""
+    sweep = await grid.map(EXAMPLE, SETS[:2], credits=1000)
     ended = []
-    with pytest.raises(InputError, match=r"1 jobs were not requested|cannot be locked"):
+    with pytest.raises(InputError, match="1,?000 credits cannot be locked.* 1 jobs were not requested"):
         async for job in sweep.as_completed():
-            ended.append(job)
-            await grid.wallet.transfer("0x000000000000000000000000000000000000dEaD", await grid.wallet.credits)
-    assert ended
-    with pytest.raises(InputError):
+            ended.append(job.status)
+    assert ended == [JobStatus.FINISHED]
+    with pytest.raises(InputError, match="cannot be locked"):
         await sweep.results()
+    assert (await sweep.summary()).states == {"finished": 1, "not requested": 1}
+
+
+async def test_the_sync_job_set_is_used_as_the_guide_shows(customer: Customer, cluster: BatchCluster) -> None:
+    def use() -> None:
+        with Grid(customer.key, customer.book, settings=QUICK) as grid:
+            sweep = grid.map(EXAMPLE, SETS[:3], credits=100, at_once=2, key="sync")
+            seen = [(job.parameters, job.status, job.bill) for job in sweep.as_completed()]
+            assert sorted(str(parameters) for parameters, _, _ in seen) == sorted(map(str, SETS[:3]))
+            assert [job.parameters for job in sweep.results()] == SETS[:3]
+            assert [job.id for job in sweep] == sweep.ids
+            assert (len(sweep), len(sweep.failed()), sweep.wait() is sweep) == (3, 0, True)
+            assert sweep.summary().states == {"finished": 3}
+            assert sweep.failed().retry().results() == []
+
+    await asyncio.to_thread(use)
 
 
 async def test_a_definition_that_the_services_refuse_is_a_value(
