@@ -3,70 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
-from deepgrid.client.display.html import job_html
-from deepgrid.client.display.story import tell
-from deepgrid.client.display.text import LogLines
-from deepgrid.client.engine.connection import Connection
+from deepgrid.client.display.story import cancel_words
 from deepgrid.client.engine.interruption import continues, noted
-from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.output import last_lines
 from deepgrid.client.errors import WaitTimeout
-from deepgrid.client.job_view import JobView, Seen
+from deepgrid.client.html import job_html
+from deepgrid.client.job_reader import AsyncJobReader
 from deepgrid.client.outcome import error_of
-from deepgrid.client.values import LogLine, Remark, Step
-from deepgrid.errors import GridError, InputError
-from deepgrid.lifecycle.job import Job as ChainJob
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.states import JobStatus
 
-
-def _silent(_: str) -> None:
-    return None
+LAST_LINES = 20  # of a failed job's output, in its error
 
 
-class AsyncJob(JobView):
-    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
+class AsyncJob(AsyncJobReader):
+    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
-    Attributes:
-        parameters: The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs.
-    """
-
-    def __init__(
-        self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
-        parameters: Mapping[str, object] | tuple[Mapping[str, object], ...] | None = None,
-    ) -> None:  # fmt: skip
-        self._connection = connection
-        self._last = Seen(job, cluster, remarks)
-        self.parameters = parameters
-
-    @classmethod
-    async def read(cls, connection: Connection, job_id: int) -> Self:
-        """Read a job from the chain. Raises NotFound."""
-        job = cls(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
-        return await job._with_details()
+    _last_transaction = ""
 
     @property
-    def _seen(self) -> Seen:
-        return self._last
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+        return self._last_transaction
 
-    # -- reading -----------------------------------------------------------------------------
-
-    async def refresh(self) -> Self:
-        """Read the job, its cluster and its remarks again.
-
-        Returns:
-            The job itself.
-
-        Raises:
-            ChainError: The node does not answer.
-        """
-        job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
-        self._last = replace(self._last, job=job)
-        return await self._with_details()
+    # -- waiting -----------------------------------------------------------------------------
 
     async def wait(self, timeout: Duration | None = None) -> Self:
         """Wait until the job is over. Outages of the node only delay it.
@@ -107,57 +71,8 @@ class AsyncJob(JobView):
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            last_lines = await self._last_lines() if self.status is JobStatus.FAILED else ()
-            raise error_of(self, self.on_chain, last_lines)
+            raise error_of(self, self.on_chain, await self._last_lines())
         return self
-
-    async def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
-
-        Args:
-            follow: Go on until the output is complete. Outages of the services only delay it.
-            say: Gets a sentence about each outage, and when the job starts again on another cluster.
-
-        Yields:
-            The lines.
-
-        Raises:
-            AccessDenied: The job is another customer's.
-            ServiceError: Without `follow`, the services do not answer.
-        """
-        lines, claim = LogLines(), 1
-        async for piece in pieces(self._connection, self.id, follow=follow, say=say):
-            if piece.claim != claim:
-                lines, claim = LogLines(), piece.claim
-            arrived = datetime.now(UTC)
-            for text in lines.feed(piece.data, final=piece.final):
-                yield LogLine(arrived, text, claim)
-
-    async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
-        """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
-
-        Args:
-            follow: Go on until the output is complete.
-
-        Yields:
-            Pieces of the output.
-        """
-        async for piece in pieces(self._connection, self.id, follow=follow):
-            yield piece.data
-
-    @property
-    async def history(self) -> list[Step]:
-        """All changes of its state, oldest first."""
-        changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
-        return [
-            Step(step.after, datetime.fromtimestamp(step.at, UTC), words, step.tx_hash)
-            for step, words in tell(changes, self.on_chain, self.cluster)
-        ]
-
-    @property
-    async def transactions(self) -> list[str]:
-        """Hashes of the transactions that changed its state, oldest first."""
-        return [step.transaction for step in await self.history]
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -171,8 +86,20 @@ class AsyncJob(JobView):
             ContractError: It is over, or is another customer's.
             ChainError: The node does not answer.
         """
-        await self._connection.session.writer.cancel_job(self.id)
+        receipt = await self._connection.session.writer.cancel_job(self.id)
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
+
+    async def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return cancel_words(self.on_chain, await self._connection.patiently(self._connection.chain.constants))
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -190,31 +117,14 @@ class AsyncJob(JobView):
             ChainError: The node does not answer.
         """
         async with self._connection.spending:
-            await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+            receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
 
-    # -- parts -------------------------------------------------------------------------------
-
-    def _update(self, job: ChainJob, cluster: str) -> None:
-        self._last = replace(self._last, job=job, cluster=cluster)
-
-    async def _with_details(self) -> Self:
-        """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
-        cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self.provider))
-        self._last = replace(self._last, cluster=cluster)
-        if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._last = replace(self._last, remarks=await self._read_remarks())
-        return self
-
-    async def _read_remarks(self) -> tuple[Remark, ...] | None:
-        try:
-            notices = await self._connection.session.services.notices(self.id)
-        except GridError:
-            return None
-        return tuple(Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices)
-
     async def _last_lines(self) -> tuple[str, ...]:
-        return ()
+        if self.status is not JobStatus.FAILED or not self._connection.has_key:
+            return ()
+        return await last_lines(self._connection, self.id, LAST_LINES, self._connection.settings.last_lines_s)
 
     def _repr_html_(self) -> str:
         return job_html(self)
