@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Self
 
 from deepgrid.client.amounts import Duration, seconds_of
+from deepgrid.client.engine.interruption import noted
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.html import jobs_html
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep import Entry, Summary, Sweep, Unsubmitted, summary_of
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
+
+AGAIN = "Call `map` again with the same key to go on, or look at `dps job list`."
 
 
 class AsyncJobSet:
@@ -61,7 +64,8 @@ class AsyncJobSet:
             if left and change is sweep.change:
                 if sweep.stuck is not None:
                     raise sweep.stuck
-                await change.wait()
+                with noted(f"{left} jobs are not over; those that were requested continue. {AGAIN}"):
+                    await change.wait()
 
     async def results(self) -> list[AsyncJob | Unsubmitted]:
         """Wait until all jobs are over.

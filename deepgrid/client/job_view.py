@@ -83,7 +83,7 @@ class JobView:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit status as a shell gives it: 3, or 137 for a job that signal 9 ended. None if it has none."""
+        """Exit status as a shell gives it: 3, or 137 after signal 9. None if it has none."""
         if not self.over or (not self._seen.job.exit_status and self.status is not JobStatus.FINISHED):
             return None
         return own_exit_status(self._seen.job.exit_status)
