@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -22,7 +23,13 @@ def finishes(_: Job) -> tuple[JobStatus, int]:
 
 
 class SimulatedCluster:
-    """Settles the jobs that appear after it was made. `end` decides how each ends: its state and its wait status."""
+    """Settles the jobs that appear after it was made.
+
+    Attributes:
+        end: Decides how a job ends: its state and its wait status.
+        settled: Number of settled jobs.
+        last_at: Monotonic time of the last settlement.
+    """
 
     def __init__(self, chain: Chain, operator: Writer, provider: Writer, first_id: int, end: End = finishes) -> None:
         self._chain = chain
@@ -31,6 +38,7 @@ class SimulatedCluster:
         self._next_id = first_id
         self.end = end
         self.settled = 0
+        self.last_at = 0.0
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -56,7 +64,7 @@ class SimulatedCluster:
             status, wait_status = self.end(by_id[job_id])
             reports.append(Report(job_id, status, 1, "" if status is JobStatus.FINISHED else "as told", wait_status))
         await self._provider.report_jobs(reports)
-        self.settled += len(claimed)
+        self.settled, self.last_at = self.settled + len(claimed), time.monotonic()
 
 
 @asynccontextmanager
