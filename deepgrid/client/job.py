@@ -12,12 +12,14 @@ from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.html import job_html
+from deepgrid.client.display.screens import screen_here
 from deepgrid.client.display.story import tell
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.download import download_output, output_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.watching import show_live
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.outcome import error_of
@@ -136,6 +138,20 @@ class AsyncJob(JobView):
             arrived = datetime.now(UTC)
             for text in lines.feed(piece.data, final=piece.final):
                 yield LogLine(arrived, text, claim)
+
+    async def watch(self) -> Self:
+        """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
+
+        Outages only delay it. Interrupting it ends the view, not the job.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ConfigurationError: In a notebook, the extra `notebook` is missing.
+        """
+        await show_live(self._connection, self, self.logs(follow=True), screen_here())
+        return self
 
     async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
         """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.

@@ -92,6 +92,19 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
         """
         return self._iterate(self._async.logs(follow, say=say))
 
+    def watch(self) -> Self:
+        """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
+
+        Outages only delay it. Interrupting it ends the view, not the job.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ConfigurationError: In a notebook, the extra `notebook` is missing.
+        """
+        return type(self)._of(self._run(self._async.watch()))
+
     def output(self, follow: bool = False) -> Iterator[bytes]:
         """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
 
