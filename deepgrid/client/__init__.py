@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.client.display.record import JobRecord as JobRecord
     from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
     from deepgrid.client.errors import JobCancelled as JobCancelled
     from deepgrid.client.errors import JobError as JobError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from deepgrid.client.errors import OutOfCredits as OutOfCredits
     from deepgrid.client.errors import QuoteExpired as QuoteExpired
     from deepgrid.client.errors import WaitTimeout as WaitTimeout
+    from deepgrid.client.events import JobEnd as JobEnd
+    from deepgrid.client.events import JobEvent as JobEvent
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
     from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from deepgrid.client.values import Quote as Quote
     from deepgrid.client.values import Remark as Remark
     from deepgrid.client.values import Step as Step
+    from deepgrid.client.values import ViewMessage as ViewMessage
     from deepgrid.client.wallet import AsyncWallet as AsyncWallet
     from deepgrid.client.workflow import Workflow as Workflow
     from deepgrid.customer.order import Order as Order
@@ -68,6 +72,8 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus as JobStatus
 
 _MODULES = {
+    "deepgrid.client.display.record": ("JobRecord",),
+    "deepgrid.client.events": ("JobEnd", "JobEvent"),
     "deepgrid.client.errors": (
         "IdempotencyConflict", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "NoOutput", "OutOfCredits",
         "QuoteExpired", "WaitTimeout",
@@ -83,6 +89,7 @@ _MODULES = {
     "deepgrid.client.sync.wallet": ("Wallet",),
     "deepgrid.client.values": (
         "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
+        "ViewMessage",
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),
     "deepgrid.client.workflow": ("Workflow",),
@@ -99,10 +106,10 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
     "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid",
-    "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobError", "JobFailed",
-    "JobPanicked", "JobSet", "JobStatus", "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order",
-    "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step", "Summary", "Unsubmitted",
-    "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
+    "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobEnd", "JobError",
+    "JobEvent", "JobFailed", "JobPanicked", "JobRecord", "JobSet", "JobStatus", "LogLine", "Misfit", "NoOutput",
+    "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step",
+    "Summary", "Unsubmitted", "ViewMessage", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client import language
 from deepgrid.client.amounts import Credits, wei_of
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.submission import submit
@@ -19,7 +20,6 @@ from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
 from deepgrid.client.values import JobChange, Quote
 from deepgrid.client.wallet import AsyncWallet
 from deepgrid.client.workflow import Source, Workflow, read_workflow
-from deepgrid.customer.order import order_of
 
 KEY_VARIABLE = "DPS_KEY_FILE"
 DEFAULT_KEY = "~/.dps/key"
@@ -104,7 +104,7 @@ class AsyncGrid(AsyncReader):
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = order_of(
+        order = language.order_of(
             read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip

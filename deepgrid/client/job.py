@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
 from deepgrid.client.display.html import job_html
+from deepgrid.client.display.record import JobRecord
 from deepgrid.client.display.screens import screen_here
-from deepgrid.client.display.story import tell
-from deepgrid.client.display.text import LogLines
+from deepgrid.client.display.story import cancel_words, steps_of
 from deepgrid.client.download import download_output, output_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
-from deepgrid.client.engine.output import pieces
+from deepgrid.client.engine.live import live_events
+from deepgrid.client.engine.output import last_lines, lines_of, pieces, silent
+from deepgrid.client.engine.reading import read_record, read_remarks
 from deepgrid.client.engine.watching import show_live
 from deepgrid.client.errors import WaitTimeout
+from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.outcome import error_of
 from deepgrid.client.values import LogLine, Remark, Step
-from deepgrid.client.workflow import Source, Workflow, read_workflow
-from deepgrid.errors import GridError, InputError
+from deepgrid.client.workflow import Source, Workflow
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
-
-
-def _silent(_: str) -> None:
-    return None
 
 
 class AsyncJob(JobView):
@@ -48,6 +47,7 @@ class AsyncJob(JobView):
         self._connection = connection
         self._last = Seen(job, cluster, remarks)
         self.parameters = parameters
+        self._last_transaction = ""
 
     @classmethod
     async def read(cls, connection: Connection, job_id: int) -> Self:
@@ -58,6 +58,11 @@ class AsyncJob(JobView):
     @property
     def _seen(self) -> Seen:
         return self._last
+
+    @property
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+        return self._last_transaction
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -113,15 +118,17 @@ class AsyncJob(JobView):
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            last_lines = await self._last_lines() if self.status is JobStatus.FAILED else ()
-            raise error_of(self, self.on_chain, last_lines)
+            raise error_of(self, self.on_chain, await self._last_lines())
         return self
 
-    async def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
+    async def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = silent
+    ) -> AsyncIterator[LogLine]:
+        """Lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, and when the job starts again on another cluster.
 
         Yields:
@@ -129,15 +136,14 @@ class AsyncJob(JobView):
 
         Raises:
             AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
             ServiceError: Without `follow`, the services do not answer.
         """
-        lines, claim = LogLines(), 1
-        async for piece in pieces(self._connection, self.id, follow=follow, say=say):
-            if piece.claim != claim:
-                lines, claim = LogLines(), piece.claim
-            arrived = datetime.now(UTC)
-            for text in lines.feed(piece.data, final=piece.final):
-                yield LogLine(arrived, text, claim)
+        if tail is not None and tail < 0:
+            raise InputError(f"{tail} lines cannot be read.", next_step="Give a number of lines.")
+        async for lines in lines_of(self._connection, self.id, follow=follow, tail=tail, say=say):
+            for line in lines:
+                yield line
 
     async def watch(self) -> Self:
         """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
@@ -146,11 +152,8 @@ class AsyncJob(JobView):
 
         Returns:
             The job itself.
-
-        Raises:
-            ConfigurationError: In a notebook, the extra `notebook` is missing.
         """
-        await show_live(self._connection, self, self.logs(follow=True), screen_here())
+        await show_live(self._connection, self, self.events(), screen_here())
         return self
 
     async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
@@ -171,17 +174,15 @@ class AsyncJob(JobView):
     ) -> list[Path]:  # fmt: skip
         """Fetch the output from the bucket or web address that the workflow names.
 
-        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
-        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+        Files are checked by size and, from a bucket, by checksum. An interrupted download goes on where it stopped.
 
         Args:
             to: The target folder. It is created if it is missing.
             only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
-            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
-                provider only.
+            workflow: The workflow of the job, if this client did not submit it.
 
         Returns:
-            The files, in the order of their names.
+            The files.
 
         Raises:
             NoOutput: The workflow is unknown or names no output, or nothing is there.
@@ -189,18 +190,44 @@ class AsyncJob(JobView):
             InputError: The folder cannot be written, or two files would have the same path.
             ConfigurationError: The extra `s3` is missing.
         """
-        read = None if workflow is None else await read_workflow(workflow)
-        output = output_of(self.id, self._connection.outputs, None if read is None else read.definition)
+        output = await output_of(self.id, self._connection.outputs, workflow)
         return await download_output(output, Path(to), only, self._connection.settings)
+
+    async def events(self) -> AsyncIterator[JobEvent]:
+        """The live view of the job, from its request until it is over.
+
+        Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
+
+        Yields:
+            Step for each state, Remark, LogLine, ViewMessage for an outage, and at the end one JobEnd with the bill.
+
+        Raises:
+            ChainError: The node refuses to answer.
+        """
+        async with aclosing(live_events(self._connection, self.id)) as events:
+            async for event in events:
+                if isinstance(event, JobEnd):
+                    self._update(event.record.job, event.record.cluster)
+                yield event
+
+    async def record(self) -> JobRecord:
+        """Read the job again with all that is known about it: history, division of its deposit, remarks.
+
+        Returns:
+            The record.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        record = await self._connection.patiently(lambda: read_record(self._connection, self.id))
+        self._last = Seen(record.job, record.cluster, record.remarks)
+        return record
 
     @property
     async def history(self) -> list[Step]:
         """All changes of its state, oldest first."""
         changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
-        return [
-            Step(step.after, datetime.fromtimestamp(step.at, UTC), words, step.tx_hash)
-            for step, words in tell(changes, self.on_chain, self.cluster)
-        ]
+        return steps_of(changes, self.on_chain, self.cluster)
 
     @property
     async def transactions(self) -> list[str]:
@@ -219,8 +246,20 @@ class AsyncJob(JobView):
             ContractError: It is over, or is another customer's.
             ChainError: The node does not answer.
         """
-        await self._connection.session.writer.cancel_job(self.id)
+        receipt = await self._connection.session.writer.cancel_job(self.id)
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
+
+    async def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return cancel_words(self.on_chain, await self._connection.patiently(self._connection.chain.constants))
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -238,10 +277,9 @@ class AsyncJob(JobView):
             ChainError: The node does not answer.
         """
         async with self._connection.spending:
-            await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+            receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
-
-    # -- parts -------------------------------------------------------------------------------
 
     def _update(self, job: ChainJob, cluster: str) -> None:
         self._last = replace(self._last, job=job, cluster=cluster)
@@ -251,18 +289,12 @@ class AsyncJob(JobView):
         cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self.provider))
         self._last = replace(self._last, cluster=cluster)
         if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._last = replace(self._last, remarks=await self._read_remarks())
+            self._last = replace(self._last, remarks=await read_remarks(self._connection, self.id))
         return self
 
-    async def _read_remarks(self) -> tuple[Remark, ...] | None:
-        try:
-            notices = await self._connection.session.services.notices(self.id)
-        except GridError:
-            return None
-        return tuple(Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices)
-
     async def _last_lines(self) -> tuple[str, ...]:
-        return ()
+        is_readable = self.status is JobStatus.FAILED and self._connection.has_key
+        return await last_lines(self._connection, self.id) if is_readable else ()
 
     def _repr_html_(self) -> str:
         return job_html(self)

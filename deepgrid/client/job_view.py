@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
-from deepgrid.client.display.story import outcome, whereabouts
+from deepgrid.client.display.story import outcome, waiting_words
 from deepgrid.client.outcome import bill_of
 from deepgrid.client.values import Bill, Remark, moment_of
 from deepgrid.lifecycle.job import Job as ChainJob
@@ -69,12 +69,7 @@ class JobView:
     @property
     def waits_for(self) -> str:
         """What the job waits for, and why; empty while it runs and when it is over."""
-        if self.over:
-            return ""
-        reason = self._seen.remarks[-1] if self._seen.remarks else None
-        if self.status is JobStatus.PENDING and reason is not None and reason.kind != "assigned":
-            return reason.text
-        return whereabouts(self._seen.job, self._seen.cluster)
+        return waiting_words(self._seen.job, self._seen.cluster, self._seen.remarks)
 
     @property
     def remarks(self) -> tuple[Remark, ...] | None:

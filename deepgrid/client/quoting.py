@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.chain.client import Chain
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.errors import QuoteExpired
 from deepgrid.client.values import Misfit, Offer, Quote
-from deepgrid.customer.order import Order
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.fit import unmet
 from deepgrid.scheduling.quote import quote
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
 
 
 async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Self
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client import language
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.quoting import quoted
 from deepgrid.client.settings import ClientSettings
 from deepgrid.client.values import Cluster, Clusters, Quote
+from deepgrid.client.wallet import AsyncWallet, checked_address
 from deepgrid.client.workflow import Source, Workflow, read_workflow
-from deepgrid.customer.order import order_of
 from deepgrid.errors import InputError
 
 FilePath = str | os.PathLike[str]
@@ -124,9 +125,23 @@ class AsyncReader:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
+        order = language.order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
         connection = await self._connect()
         return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
+
+    async def wallet_of(self, address: str) -> AsyncWallet:
+        """The balances of any address.
+
+        Args:
+            address: The address, with its checksum.
+
+        Returns:
+            Its wallet. Only the own one can be spent.
+
+        Raises:
+            InputError: The address has no valid checksum.
+        """
+        return AsyncWallet(self._connect, checked_address(address))
 
     # -- jobs --------------------------------------------------------------------------------
 

@@ -78,10 +78,31 @@ class JobChange:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark of the meta-scheduler or of a cluster on a job. Strangers write its text."""
+    """A remark of the meta-scheduler or of a cluster on a job. Strangers write its text.
+
+    Attributes:
+        at: When it was published.
+        kind: A word, such as `waiting`, `assigned` or `refused`.
+        text: The remark, on one line.
+        author: Address that signed it.
+    """
 
     at: datetime
     kind: str
+    text: str
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMessage:
+    """A sentence of the client on a job that is watched: an outage, a request to cancel it, a new start of its output.
+
+    Attributes:
+        at: When it happened, or when the client learned it.
+        text: The sentence.
+    """
+
+    at: datetime
     text: str
 
 
@@ -255,6 +276,11 @@ class Quote:
         return quote_html(self)
 
 
+def datetime_of(unix_s: int) -> datetime:
+    """A time of the chain as a datetime."""
+    return datetime.fromtimestamp(unix_s, UTC)
+
+
 def moment_of(unix_s: int) -> datetime | None:
     """A time of the chain as a datetime; None for 0, which means that it did not happen."""
-    return datetime.fromtimestamp(unix_s, UTC) if unix_s else None
+    return datetime_of(unix_s) if unix_s else None

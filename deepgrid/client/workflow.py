@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepgrid.client import language
 from deepgrid.errors import InputError
 
-if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
+if TYPE_CHECKING:
     from deepgrid.workflow import Definition, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
@@ -39,9 +40,7 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
-        from deepgrid import sbatch
-
-        return sbatch.render(self.definition, sbatch.StoragePaths())
+        return language.render(self.definition, language.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
         """A copy with these environment variables, which replace those of the same name.
@@ -56,10 +55,8 @@ class Workflow:
         Raises:
             InputError: A name or value is not allowed in a job.
         """
-        from deepgrid import workflow
-
         given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
-        return Workflow(workflow.with_variables(self.definition, given), self.name, self._warnings)
+        return Workflow(language.with_variables(self.definition, given), self.name, self._warnings)
 
     def __repr__(self) -> str:
         return f"Workflow({self.name!r})"
@@ -84,14 +81,12 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
-    from deepgrid import modules, workflow
-
     if isinstance(source, Mapping):
-        return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
+        return language.resolve(language.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
-        return modules.resolve(workflow.parse(source, UNNAMED)), UNNAMED
+        return language.resolve(language.parse(source, UNNAMED)), UNNAMED
     path = Path(source).expanduser()
-    return modules.load(path), path.stem
+    return language.load(path), path.stem
 
 
 def _as_text(content: Mapping[str, Any]) -> str:

@@ -145,7 +145,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_customers_never_import_prefect() -> None:
     program = (
-        "import sys, deepgrid.cli.main, deepgrid.cli.job, deepgrid.cli.submit, deepgrid.cli.watch\n"
+        "import sys, deepgrid.cli.main, deepgrid.cli.job, deepgrid.cli.submit, deepgrid.client.engine.live\n"
         "print([name for name in ('prefect', 'pandas', 'deployments', 'fastapi', 'paramiko') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

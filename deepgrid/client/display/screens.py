@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections import deque
-from typing import Protocol
+from typing import Any, Protocol
 
 from deepgrid.client.display.html import watch_html
 from deepgrid.client.display.shown import ShownJob
@@ -66,10 +66,10 @@ class CellScreen:
     def __init__(self) -> None:
         with needs("notebook"):
             from IPython.display import HTML, display
-        self._html, self._display = HTML, display
+        self._html: Any = HTML
+        self._cell: Any = display(HTML(""), display_id=True)  # type: ignore[no-untyped-call]
         self._lines: deque[str] = deque(maxlen=LINES_IN_CELL)
         self._job: ShownJob | None = None
-        self._cell = self._display(self._html(""), display_id=True)
         self._due: asyncio.TimerHandle | None = None
 
     def show_job(self, job: ShownJob) -> None:

@@ -26,8 +26,10 @@ LOOKS_PER_HEAD = 30  # looks between two reads of the newest block, which bounds
 class Watch:
     """The jobs that one wait is about, and the newest that was read of each and not taken yet."""
 
-    def __init__(self, job_ids: Iterable[int]) -> None:
+    def __init__(self, job_ids: Iterable[int], say_outage: Callable[[GridError], None] = lambda _: None) -> None:
         self.left = set(job_ids)
+        self.knows_outage = False
+        self.say_outage = say_outage
         self._news: dict[int, Job | GridError] = {}
         self._any = asyncio.Event()
 
@@ -75,9 +77,14 @@ class JobPoller:
         finally:
             self._remove(watch)
 
-    async def versions(self, job_id: int) -> AsyncIterator[Job]:
-        """The job as it is, and again after each change, until it is over."""
-        watch = self._add(Watch([job_id]))
+    async def versions(
+        self, job_id: int, say_outage: Callable[[GridError], None] = lambda _: None
+    ) -> AsyncIterator[Job]:
+        """The job as it is, and again after each change, until it is over.
+
+        Outages of the node only delay it. `say_outage` gets the first error of each. Raises NotFound.
+        """
+        watch = self._add(Watch([job_id], say_outage))
         last: Job | None = None
         try:
             while last is None or last.status.hot:
@@ -122,6 +129,13 @@ class JobPoller:
                 if job.id in watch.left:
                     watch.put(job.id, job)
 
+    def _tell_outage(self, error: GridError | None) -> None:
+        """Tell each watch once about an outage; None ends the outage."""
+        for watch in self._watches:
+            if error is not None and not watch.knows_outage:
+                watch.say_outage(error)
+            watch.knows_outage = error is not None
+
     # -- reading -----------------------------------------------------------------------------
 
     async def _run(self) -> None:
@@ -132,12 +146,14 @@ class JobPoller:
             try:
                 many = await self._look()
                 failures = 0
+                self._tell_outage(None)
             except GridError as error:
                 if not error.transient:
                     self._fail(error)
                     return
                 if failures == 0:
                     logger.warning("cannot read jobs, trying again: %s", error)
+                self._tell_outage(error)
                 failures += 1
                 await asyncio.sleep(pause_s(failures))
                 continue

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from deepgrid.client import language
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import noted
 from deepgrid.client.errors import IdempotencyConflict
@@ -9,8 +12,9 @@ from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
 from deepgrid.client.idempotency.journal import Use
 from deepgrid.client.quoting import confirm
 from deepgrid.client.values import Quote
-from deepgrid.customer.order import Order
-from deepgrid.workflow import canonical, hash_definition
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
 
 SUBMIT = "submit"
 
@@ -18,13 +22,14 @@ SUBMIT = "submit"
 async def submit(connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None) -> int:
     """Submit an order; returns the id of its job.
 
+    Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
     if key is None:
         return await _submit(connection, order, approve=approve, quote=quote, salt=None)
     named = connection.idempotency_key(SUBMIT, key)
-    content, salt = canonical(order.job), named.salt()
-    definition_hash = hash_definition(salt, content)
+    content, salt = language.canonical(order.job), named.salt()
+    definition_hash = language.hash_definition(salt, content)
     async with KeyLock(named.folder, named.id, connection.settings.key_wait_s):
         await connection.refresh_requested()
         existing = connection.requested.find(definition_hash)

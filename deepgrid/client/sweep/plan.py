@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from deepgrid.client import language
 from deepgrid.client.idempotency import IdempotencyKey
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.summary import Unsubmitted
 from deepgrid.client.workflow import Workflow
-from deepgrid.customer.order import Order, order_of
 from deepgrid.errors import InputError
-from deepgrid.workflow import Definition, canonical, hash_definition, pack, with_variables
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
+    from deepgrid.workflow import Definition
 
 MOST_SETS = 100_000
 
@@ -82,13 +86,13 @@ class Plan:
         """Raises InputError for wrong terms."""
         self._definition = workflow.definition
         self._pack_size = pack_size
-        self._order = order_of(
+        self._order = language.order_of(
             workflow.definition, terms.locked_wei, name=terms.name, cut_name=terms.cut_name, uses=terms.uses,
             affinities=terms.affinities, delegate_spending=terms.delegate_spending, warnings=workflow.validate(),
         )  # fmt: skip
         self.key = key
         self.named = named
-        self.fingerprint = key.fingerprint(canonical(workflow.definition) + b"\0%d" % pack_size)
+        self.fingerprint = key.fingerprint(language.canonical(workflow.definition) + b"\0%d" % pack_size)
 
     @property
     def credits_wei(self) -> int:
@@ -111,7 +115,7 @@ class Plan:
         """The next attempt of an entry; the same attempt of one that has no job."""
         attempt = entry.attempt + (entry.job is not None)
         salt = self.key.salt(entry.occurrence, attempt)
-        definition_hash = hash_definition(salt, canonical(entry.definition))
+        definition_hash = language.hash_definition(salt, language.canonical(entry.definition))
         return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
 
     def order(self, entry: Entry) -> Order:
@@ -123,14 +127,18 @@ class Plan:
     ) -> Entry:
         try:
             packed = self._pack_size > 1
-            definition = pack(self._definition, texts) if packed else with_variables(self._definition, texts[0])
-            content = canonical(definition)
+            definition = (
+                language.pack(self._definition, texts)
+                if packed
+                else language.with_variables(self._definition, texts[0])
+            )
+            content = language.canonical(definition)
         except InputError as error:
             raise InputError(f"Parameter set {first + 1}: {error.message}", next_step=error.next_step) from None
         salt = self.key.salt(occurrence := seen[content])
         seen[content] += 1
         parameters = tuple(sets) if packed else sets[0]
-        return Entry(parameters, definition, salt, hash_definition(salt, content), occurrence, 0)
+        return Entry(parameters, definition, salt, language.hash_definition(salt, content), occurrence, 0)
 
 
 def _texts(number: int, parameters: object) -> dict[str, str]:

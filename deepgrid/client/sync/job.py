@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration
-from deepgrid.client.job import AsyncJob, _silent
+from deepgrid.client.display.record import JobRecord
+from deepgrid.client.engine.output import silent
+from deepgrid.client.events import JobEvent
+from deepgrid.client.job import AsyncJob
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.twin import Twin
 from deepgrid.client.values import LogLine, Step
@@ -33,6 +36,11 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
     def parameters(self) -> Mapping[str, object] | tuple[Mapping[str, object], ...] | None:
         """The parameters that `map` gave to the job, with `pack` a tuple of them; None for other jobs."""
         return self._async.parameters
+
+    @property
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+        return self._async.last_transaction
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -76,11 +84,14 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
         """
         return type(self)._of(self._run(self._async.check()))
 
-    def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> Iterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
+    def logs(
+        self, follow: bool = False, *, tail: int | None = None, say: Callable[[str], None] = silent
+    ) -> Iterator[LogLine]:
+        """Lines of the job's output. Control sequences other than colours are removed.
 
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
+            tail: Begin with the last `tail` lines that are stored now. None means with the first line.
             say: Gets a sentence about each outage, and when the job starts again on another cluster.
 
         Yields:
@@ -88,9 +99,10 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
 
         Raises:
             AccessDenied: The job is another customer's.
+            InputError: `tail` is negative.
             ServiceError: Without `follow`, the services do not answer.
         """
-        return self._iterate(self._async.logs(follow, say=say))
+        return self._iterate(self._async.logs(follow, tail=tail, say=say))
 
     def watch(self) -> Self:
         """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
@@ -99,9 +111,6 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
 
         Returns:
             The job itself.
-
-        Raises:
-            ConfigurationError: In a notebook, the extra `notebook` is missing.
         """
         return type(self)._of(self._run(self._async.watch()))
 
@@ -125,17 +134,15 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
     ) -> list[Path]:
         """Fetch the output from the bucket or web address that the workflow names.
 
-        Files are checked by size, and by checksum where a bucket gives one. An interrupted download goes on where it
-        stopped, and files that are there are kept. Several files that came as one archive are unpacked.
+        Files are checked by size and, from a bucket, by checksum. An interrupted download goes on where it stopped.
 
         Args:
             to: The target folder. It is created if it is missing.
             only: Patterns of names, such as `*.png`; `*` also stands for `/`. None means all files.
-            workflow: The workflow of the job, if this client did not submit it: a definition is released to its
-                provider only.
+            workflow: The workflow of the job, if this client did not submit it.
 
         Returns:
-            The files, in the order of their names.
+            The files.
 
         Raises:
             NoOutput: The workflow is unknown or names no output, or nothing is there.
@@ -144,6 +151,30 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
             ConfigurationError: The extra `s3` is missing.
         """
         return self._run(self._async.download(to, only, workflow=workflow))
+
+    def events(self) -> Iterator[JobEvent]:
+        """The live view of the job, from its request until it is over.
+
+        Outages of the node and of the services only delay it. Without a key it has no remarks and no output.
+
+        Yields:
+            Step for each state, Remark, LogLine, ViewMessage for an outage, and at the end one JobEnd with the bill.
+
+        Raises:
+            ChainError: The node refuses to answer.
+        """
+        return self._iterate(self._async.events())
+
+    def record(self) -> JobRecord:
+        """Read the job again with all that is known about it: history, division of its deposit, remarks.
+
+        Returns:
+            The record.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return self._run(self._async.record())
 
     @property
     def history(self) -> list[Step]:
@@ -169,6 +200,17 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
         """
         return type(self)._of(self._run(self._async.cancel()))
 
+    def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return self._run(self._async.after_cancel())
+
     def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
 
@@ -185,8 +227,6 @@ class Job(JobView, Twin[AsyncJob], of=AsyncJob):
             ChainError: The node does not answer.
         """
         return type(self)._of(self._run(self._async.top_up(credits, approve=approve)))
-
-    # -- parts -------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
         return self._async._repr_html_()

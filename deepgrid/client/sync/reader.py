@@ -12,6 +12,7 @@ from typing import Self
 from deepgrid.client.engine.listing import States
 from deepgrid.client.reader import AsyncReader
 from deepgrid.client.sync.job import Job
+from deepgrid.client.sync.wallet import Wallet
 from deepgrid.client.twin import Twin
 from deepgrid.client.values import Clusters, Quote
 from deepgrid.client.workflow import Source, Workflow
@@ -86,6 +87,20 @@ class Reader(Twin[AsyncReader], of=AsyncReader):
             ChainError: The node does not answer.
         """
         return self._run(self._async.estimate(workflow, minutes=minutes, uses=uses, affinities=affinities))
+
+    def wallet_of(self, address: str) -> Wallet:
+        """The balances of any address.
+
+        Args:
+            address: The address, with its checksum.
+
+        Returns:
+            Its wallet. Only the own one can be spent.
+
+        Raises:
+            InputError: The address has no valid checksum.
+        """
+        return Wallet._of(self._run(self._async.wallet_of(address)))
 
     # -- jobs --------------------------------------------------------------------------------
 
