@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import time
 from collections import deque
+from datetime import datetime
 from typing import Any, Protocol
 
 from deepgrid.client.display.html import watch_html
@@ -21,7 +21,10 @@ class Screen(Protocol):
     """Shows a job and its output as they change."""
 
     def show_job(self, job: ShownJob) -> None:
-        """The job may have changed."""
+        """The job has changed."""
+
+    def show_change(self, at: datetime, text: str) -> None:
+        """What has changed, in words. Strangers may have written them."""
 
     def show_line(self, text: str) -> None:
         """A line of its output, or a sentence about it."""
@@ -43,15 +46,11 @@ def _is_in_notebook() -> bool:
 class LineScreen:
     """Prints a line for each change, and the output as it is."""
 
-    def __init__(self) -> None:
-        self._last = ""
-
     def show_job(self, job: ShownJob) -> None:
-        about = job.outcome or job.waits_for or (f"on {job.cluster}" if job.cluster else "")
-        text = printable(f"{job.status.words}: {about}" if about else job.status.words)
-        if text != self._last:
-            print(f"{clock(time.time())} job {job.id} {text}", flush=True)
-        self._last = text
+        pass
+
+    def show_change(self, at: datetime, text: str) -> None:
+        print(f"{clock(at.timestamp())} {printable(text)}", flush=True)
 
     def show_line(self, text: str) -> None:
         print(text, flush=True)
@@ -75,6 +74,9 @@ class CellScreen:
     def show_job(self, job: ShownJob) -> None:
         self._job = job
         self._soon()
+
+    def show_change(self, at: datetime, text: str) -> None:
+        pass
 
     def show_line(self, text: str) -> None:
         self._lines.append(text)

@@ -7,9 +7,10 @@ from typing import Protocol
 
 from deepgrid.client.display.screens import Screen
 from deepgrid.client.display.shown import ShownJob
+from deepgrid.client.display.text import printable
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.events import JobEvent
-from deepgrid.client.values import LogLine, ViewMessage
+from deepgrid.client.values import LogLine, Remark, Step, ViewMessage
 
 
 class WatchedJob(ShownJob, Protocol):
@@ -23,9 +24,17 @@ async def show_live(connection: Connection, job: WatchedJob, events: AsyncIterat
     """Show the events of a job on the screen, until the job is over. Outages only delay it."""
     try:
         async for event in events:
-            if isinstance(event, LogLine | ViewMessage):
-                screen.show_line(event.text)
-            else:
+            match event:
+                case LogLine():
+                    screen.show_line(event.text)
+                case ViewMessage():
+                    screen.show_line(printable(event.text))
+                case Step():
+                    words = f"{event.status.words}: {event.words}" if event.words else event.status.words
+                    screen.show_change(event.at, f"job {job.id} {words}")
+                case Remark():
+                    screen.show_change(event.at, event.text)
+            if not isinstance(event, LogLine | ViewMessage):
                 await connection.patiently(job.refresh, forever=True)
                 screen.show_job(job)
     finally:
