@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Self
 
 from deepgrid.client.amounts import Duration, seconds_of
-from deepgrid.client.display.html import jobs_html
 from deepgrid.client.errors import WaitTimeout
+from deepgrid.client.html import jobs_html
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep import Entry, Summary, Sweep, Unsubmitted, summary_of
 from deepgrid.errors import ContractError, InputError

@@ -17,25 +17,24 @@ from deepgrid.client.download.folder import Folder
 from deepgrid.client.engine.patience import patiently
 from deepgrid.client.errors import NoOutput
 from deepgrid.client.settings import ClientSettings
-from deepgrid.client.workflow import Source, Workflow, read_workflow
 
 if TYPE_CHECKING:
+    from deepgrid.workflow import Definition
     from deepgrid.workflow.transport import HTTPData, S3Data, TransportData
 
 ARCHIVE = "output.zip"  # what a job calls the archive of several files
 
 
-async def output_of(
-    job_id: int, known: Mapping[int, TransportData | None], workflow: Source | Workflow | None
+def output_of(
+    job_id: int, known: Mapping[int, TransportData | None], workflow: Definition | None
 ) -> TransportData | None:
     """Where a job sends its output: as its workflow says, else as it was submitted by this client.
 
     Raises:
         NoOutput: The workflow was not given, and this client did not submit the job.
-        InputError: The workflow has faults.
     """
     if workflow is not None:
-        return (await read_workflow(workflow)).definition.output
+        return workflow.output
     if job_id not in known:
         raise NoOutput(
             f"This client did not submit job {job_id}, so it does not know where its output is.",

@@ -40,16 +40,13 @@ class Piece:
     claimed_at: int
 
 
-LAST_LINES = 20  # of a failed job's output, in its error
-
-
-def silent(_: str) -> None:
+def _silent(_: str) -> None:
     return None
 
 
 async def pieces(
     connection: Connection, job_id: int, *, follow: bool, start: int = 0, claimed_at: int = 0,
-    say: Callable[[str], None] = silent,
+    say: Callable[[str], None] = _silent,
 ) -> AsyncIterator[Piece]:  # fmt: skip
     """The job's output, from the offset `start` on; a negative one counts from the end.
 
@@ -94,7 +91,7 @@ async def pieces(
 
 async def lines_of(
     connection: Connection, job_id: int, *, follow: bool, tail: int | None = None,
-    say: Callable[[str], None] = silent,
+    say: Callable[[str], None] = _silent,
 ) -> AsyncIterator[list[LogLine]]:  # fmt: skip
     """The job's output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on.
 
@@ -113,11 +110,11 @@ async def lines_of(
         yield _arrived(lines.feed(piece.data, final=piece.final), claim)
 
 
-async def last_lines(connection: Connection, job_id: int, count: int = LAST_LINES) -> tuple[str, ...]:
-    """The last lines of a job that is over; fewer or none if they cannot be read within `last_lines_s`."""
+async def last_lines(connection: Connection, job_id: int, count: int, patience_s: float) -> tuple[str, ...]:
+    """The last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
     lines, found, begin = LogLines(), list[str](), None
     try:
-        async with asyncio.timeout(connection.settings.last_lines_s):
+        async with asyncio.timeout(patience_s):
             async for piece in pieces(connection, job_id, follow=True, start=-FIRST_REACH_BYTES):
                 begin = piece.end - len(piece.data) if begin is None else begin
                 found += lines.feed(piece.data, final=piece.final)

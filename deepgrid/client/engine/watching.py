@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from deepgrid.client.display.screens import Screen
-from deepgrid.client.display.shown import ShownJob
 from deepgrid.client.display.text import printable
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.events import JobEvent
+from deepgrid.client.shown import ShownJob
 from deepgrid.client.values import LogLine, Remark, Step, ViewMessage
 
 

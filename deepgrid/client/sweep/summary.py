@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from deepgrid.client.amounts import credits_of
-from deepgrid.client.display.html import summary_html
+from deepgrid.client.html import summary_html
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.values import Bill
 from deepgrid.errors import GridError
