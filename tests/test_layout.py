@@ -23,6 +23,7 @@ TESTED_ELSEWHERE = {
 # Names of modules that stand in more than one package, and why that is right.
 LAYERS = "a flow and the tasks of it"
 VERBS = "the verbs of dps for the part of the library that has this name"
+TWIN = "an async class and its generated sync twin"
 RULE = "a pure rule and the step that applies it"
 SAME_NAME: dict[str, str] = {
     "approve_labels": LAYERS,
@@ -40,21 +41,28 @@ SAME_NAME: dict[str, str] = {
     "checkup": VERBS,
     "client": "each speaks to one counterpart: the chain, and the grid's services",
     "deploy": VERBS,
+    "errors": "those of the library, and those that only the client raises",
     "expiry": RULE,
     "grid": "the grid as dps opens it, as the client does, as a Prefect block names it, and as one machine runs it",
+    "job_reader": TWIN,
+    "job_set": TWIN,
     "job": "the verbs of dps, the values of a job, and the job of the client",
     "logs": VERBS,
     "operator": "the verbs of dps, those that need Prefect, and the block of a role",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
     "quote": VERBS,
+    "reader": TWIN,
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
     "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",
     "cleanup": "what ended claims leave, on a cluster and in the services' store",
+    "settings": "settings objects: of benchmarks, and of the client",
     "steps": "the steps of a workflow file, and those of a carrier",
     "storage": "the volumes of a script, and their measurement",
+    "values": "the contracts' structs, and what the client returns",
     "wallet": "the key that signs, and the balances that the client shows",
+    "workflow": VERBS,
     "zombies": RULE,
 }
 

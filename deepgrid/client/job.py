@@ -14,8 +14,8 @@ from deepgrid.client.engine.output import last_lines
 from deepgrid.client.engine.watching import show_live
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.html import job_html
+from deepgrid.client.job_end import error_of
 from deepgrid.client.job_reader import AsyncJobReader
-from deepgrid.client.outcome import error_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.states import JobStatus
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
 from deepgrid.client.display.story import outcome, waiting_words
-from deepgrid.client.outcome import bill_of
+from deepgrid.client.job_end import bill_of
 from deepgrid.client.values import Bill, Remark, moment_of
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
