@@ -16,7 +16,7 @@ from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.live import live_events
 from deepgrid.client.engine.output import last_lines, lines_of, pieces
-from deepgrid.client.engine.reading import read_record, read_remarks
+from deepgrid.client.engine.job_records import read_record, read_remarks
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.job_view import JobView, Seen

@@ -114,6 +114,8 @@ def test_secrets_depend_on_the_key_and_the_purpose_only_and_do_not_show_the_key(
     wallet, same = Wallet.load(_file(tmp_path, KEY)), Wallet(bytes.fromhex(KEY))
     secret = wallet.secret_for(b"a")
     assert secret == same.secret_for(b"a") == wallet.secret_for(b"a")
-    assert len({secret, wallet.secret_for(b"b"), wallet.secret_for(b""), Wallet(bytes(31) + b"1").secret_for(b"a")}) == 4
+    assert (
+        len({secret, wallet.secret_for(b"b"), wallet.secret_for(b""), Wallet(bytes(31) + b"1").secret_for(b"a")}) == 4
+    )
     assert len(secret) == 32
     assert bytes.fromhex(KEY) not in (secret, wallet.secret_for(b""))
