@@ -44,11 +44,7 @@ SAME_NAME: dict[str, str] = {
     "checkup": VERBS,
     "client": "each speaks to one counterpart: the chain, and the grid's services",
     "deploy": VERBS,
-<<<<<<< HEAD
     "errors": "those of the library, and those that only the client raises",
-=======
-    "errors": "those of all roles, and those that only the client raises",
->>>>>>> h-sync
     "expiry": RULE,
     "grid": "the grid as dps opens it, as the client does, as a Prefect block names it, and as one machine runs it",
     "job_reader": TWIN,
@@ -58,27 +54,15 @@ SAME_NAME: dict[str, str] = {
     "operator": "the verbs of dps, those that need Prefect, and the block of a role",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
-<<<<<<< HEAD
     "reader": TWIN,
-=======
-    "quote": VERBS,
-    "quoting": "shell quotes, and the quote of a price",
->>>>>>> h-sync
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
     "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",
-    "cleanup": "what ended claims leave, on a cluster and in the services' store",
-<<<<<<< HEAD
     "settings": "settings objects: of benchmarks, and of the client",
+    "cleanup": "what ended claims leave, on a cluster and in the services' store",
     "steps": "the steps of a workflow file, and those of a carrier",
     "storage": "the volumes of a script, and their measurement",
     "values": "the contracts' structs, and what the client returns",
-=======
-    "settings": "of the benchmark, and of the client",
-    "steps": "the steps of a workflow file, and those of a carrier",
-    "storage": "the volumes of a script, and their measurement",
-    "values": "coded for the contracts, and returned by the client",
->>>>>>> h-sync
     "wallet": "the key that signs, and the balances that the client shows",
     "workflow": VERBS,
     "zombies": RULE,
