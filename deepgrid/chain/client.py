@@ -98,11 +98,11 @@ class Chain(Node):
         """Number of jobs, which is also the id of the last one, as ids count from 1."""
         return int((await self._read_many([("MetaScheduler", "jobIdCounter")], block))[0])
 
-    async def jobs_by_customer(self, customer: str) -> list[int]:
-        """Ids of all jobs of `customer`, oldest first."""
+    async def jobs_by_customer(self, customer: str, start: int = 0) -> list[int]:
+        """Ids of the jobs of `customer`, oldest first, without the `start` oldest ones."""
         ids: list[int] = []
         while True:
-            page = await self._read("MetaScheduler", "getByCustomerPaged", customer, len(ids), IDS_PER_CALL)
+            page = await self._read("MetaScheduler", "getByCustomerPaged", customer, start + len(ids), IDS_PER_CALL)
             ids += [int.from_bytes(coded, "big") for coded in page]
             if len(page) < IDS_PER_CALL:
                 return ids
