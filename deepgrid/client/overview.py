@@ -44,11 +44,13 @@ class Terms:
 
     Attributes:
         contract: Address of the contract that locks credits.
+        credit: Address of the contract of the credits, which transfers them.
         minimum: Least credits to lock for a job.
         cancellation_minutes: Minutes that are billed at least when a claimed job is cancelled.
     """
 
     contract: str
+    credit: str
     minimum: Decimal
     cancellation_minutes: int
 
@@ -116,6 +118,7 @@ class Overview:
         constants = await connection.patiently(connection.chain.constants)
         return Terms(
             contract=connection.chain.book.meta_scheduler,
+            credit=connection.chain.book.credit,
             minimum=credits_of(constants.minimum_wei),
             cancellation_minutes=constants.cancellation_fee_minutes,
         )

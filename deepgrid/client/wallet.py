@@ -73,10 +73,16 @@ class AsyncWallet:
             ContractError: There are too few credits.
             ChainError: The node does not answer.
         """
-        if not is_checksum_address(to):
-            raise InputError(f"{to[:60]!r} is not an address with its checksum.", next_step="Copy the whole address.")
+        receiver = checked_address(to)
         connection = await self._connect()
-        return (await connection.session.writer.transfer(to, wei_of(amount))).tx_hash
+        return (await connection.session.writer.transfer(receiver, wei_of(amount))).tx_hash
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.address})"
+
+
+def checked_address(text: str) -> str:
+    """An address with its checksum, unchanged. Raises InputError for anything else."""
+    if not is_checksum_address(text):
+        raise InputError(f"{text[:60]!r} is not an address with its checksum.", next_step="Copy the whole address.")
+    return text

@@ -102,18 +102,18 @@ class GridApp(App[None], inherit_bindings=False):
 
     # -- transactions ------------------------------------------------------------------------
 
-    def send(self, what: str, transaction: Awaitable[str], then: Callable[[str, bool], None]) -> None:
+    def send(self, what: str, send: Callable[[], Awaitable[str]], then: Callable[[str, bool], None]) -> None:
         """Send a transaction in the background. `what` names it; `then` gets the outcome and whether it succeeded."""
-        self.in_flight[transaction] = what
-        self.run_worker(self._send(transaction, then), name="transaction", group="transactions")
+        self.in_flight[send] = what
+        self.run_worker(self._send(send, then), name="transaction", group="transactions")
+        self.show_news()
 
-    async def _send(self, transaction: Awaitable[str], then: Callable[[str, bool], None]) -> None:
+    async def _send(self, send: Callable[[], Awaitable[str]], then: Callable[[str, bool], None]) -> None:
         try:
-            words, done = await transaction, True
+            words, done = await send(), True
         except GridError as error:
             words, done = str(error), False
-        finally:
-            self.in_flight.pop(transaction, None)
+        self.in_flight.pop(send)  # not if the app ends now: then it says what was being sent
         if self.feed is not None:
             self.feed.refresh()
         then(words, done)
@@ -124,6 +124,10 @@ class GridApp(App[None], inherit_bindings=False):
         for screen in self.screen_stack:
             if isinstance(screen, GridScreen):
                 screen.tell(words, wrong=wrong)
+
+    def tell_outcome(self, words: str, done: bool) -> None:
+        """Show how a transaction ended."""
+        self.tell(words, wrong=not done)
 
     # -- keys --------------------------------------------------------------------------------
 

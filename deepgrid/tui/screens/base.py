@@ -68,7 +68,11 @@ class GridScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.instead("Connecting to the grid ...")
+        self.prepare()
         self.show_news()
+
+    def prepare(self) -> None:
+        """Set up the body, when it is mounted. (Textual calls `on_mount` of each class, so they need another name.)"""
 
     def instead(self, sentence: str) -> None:
         """Show a sentence instead of the body; an empty one shows the body."""

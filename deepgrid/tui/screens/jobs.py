@@ -15,7 +15,8 @@ from textual.widgets import Input
 
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.base import GridScreen, Plain
+from deepgrid.tui.screens.base import Plain
+from deepgrid.tui.screens.job_actions import JobActions
 from deepgrid.tui.widgets.table import Cell, Table
 from deepgrid.tui.widgets.text_pane import TextPane
 from deepgrid.tui.words import age, amount, short_address
@@ -25,22 +26,17 @@ if TYPE_CHECKING:
     from deepgrid.client.values import Remark
 
 
-class JobsScreen(GridScreen):
+class JobsScreen(JobActions):
     """All jobs of the customer, newest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open_log", "log of the job", show=False),
         Binding("v", "open_job", "life and bill of the job", show=False),
-        Binding("l", "peek", "last lines of the job", show=False),
         Binding("s", "submit", "submit a job", show=False),
-        Binding("r", "run_again", "run the job again", show=False),
-        Binding("t", "top_up", "top up the job", show=False),
-        Binding("c", "cancel", "cancel the job", show=False),
         Binding("p", "clusters", "clusters and prices", show=False),
         Binding("ctrl+t", "transfer", "transfer credits", show=False),
         Binding("a", "allowance", "set the allowance", show=False),
         Binding("slash", "filter", "filter by name, state, cluster", show=False),
-        Binding("y", "copy", "copy the job's number", show=False),
     ]
     HEAD = "dps"
     KEYS = "enter log  v job  l peek  s submit  t top up  c cancel  p clusters  ? keys  q"
@@ -68,10 +64,10 @@ class JobsScreen(GridScreen):
         yield Plain(id="news")
         yield Plain(self.KEYS, id="keys")
 
-    def on_mount(self) -> None:
+    def prepare(self) -> None:
         self.query_one("#filter").display = False
         self.query_one("#side", TextPane).can_focus = False
-        super().on_mount()
+        super().prepare()
         self.query_one(Table).focus()
 
     def on_resize(self) -> None:
@@ -184,7 +180,12 @@ class JobsScreen(GridScreen):
     # -- keys --------------------------------------------------------------------------------
 
     def action_leave(self) -> None:
-        self.grid_app.leave(self.app.exit)
+        field = self.query_one("#filter", Input)
+        if field.display:  # removes the filter first
+            field.value, field.display, field.disabled = "", False, True
+            self.query_one(Table).focus()
+        else:
+            self.grid_app.leave(self.app.exit)
 
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
@@ -212,7 +213,25 @@ class JobsScreen(GridScreen):
         self.query_one(Table).focus()
 
 
-    def action_copy(self) -> None:
-        if self.job_id is not None:
-            self.app.copy_to_clipboard(str(self.job_id))
-            self.tell(f"Copied {self.job_id}.")
+    def action_submit(self) -> None:
+        from deepgrid.tui.screens.submit_form import SubmitForm
+
+        if self.feed is not None and self.may_send():
+            self.app.push_screen(SubmitForm())
+
+    def action_clusters(self) -> None:
+        from deepgrid.tui.screens.clusters import ClustersScreen
+
+        self.app.push_screen(ClustersScreen())
+
+    def action_transfer(self) -> None:
+        from deepgrid.tui.screens.money_forms import TransferForm
+
+        if self.feed is not None and self.may_send():
+            self.app.push_screen(TransferForm())
+
+    def action_allowance(self) -> None:
+        from deepgrid.tui.screens.money_forms import AllowanceForm
+
+        if self.feed is not None and self.may_send():
+            self.app.push_screen(AllowanceForm())

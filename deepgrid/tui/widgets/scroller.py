@@ -56,6 +56,10 @@ class Scroller(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
+        self.resized()
+
+    def resized(self) -> None:
+        """Draw for the new size."""
         self.redraw()
 
     def render_line(self, y: int) -> Strip:

@@ -55,7 +55,7 @@ class TextPane(Scroller):
         self._wrap()
         self.redraw(stale=stale)
 
-    def on_resize(self) -> None:
+    def resized(self) -> None:
         self._wrap()
         self.redraw()
 
