@@ -17,6 +17,7 @@ from textual.screen import Screen
 from deepgrid.errors import GridError
 from deepgrid.tui.feed import Feed
 from deepgrid.tui.screens.base import GridScreen
+from deepgrid.tui.screens.clusters import Shape
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.questions import Question
 
@@ -34,6 +35,7 @@ class GridApp(App[None], inherit_bindings=False):
         feed: Live data; None until the grid was opened.
         failure: The error that ended the app; None if the user left.
         in_flight: What transactions that are being sent do, in words.
+        shape: The shape of job that prices of clusters are shown for.
         files: Workflow files of the jobs that were submitted in this run, by job id.
     """
 
@@ -41,7 +43,7 @@ class GridApp(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = True
     TITLE = "dps"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help_keys", "keys", show=False),
+        Binding("question_mark,f1", "help_keys", "keys", show=False),
         Binding("colon", "command_palette", "palette", show=False),
         Binding("ctrl+c", "leave_app", "leave the app", show=False, priority=True),
     ]
@@ -58,6 +60,7 @@ class GridApp(App[None], inherit_bindings=False):
         self.failure: BaseException | None = None
         self.in_flight: dict[object, str] = {}
         self.files: dict[int, Path] = {}
+        self.shape = Shape()
         self.problem = ""
         self.read_only = bool(customer)
         self._open_grid = open_grid

@@ -35,7 +35,7 @@ class Plain(Static):
             self.update(shown)
 
 
-class GridScreen(Screen[None]):
+class GridScreen(Screen[None], inherit_bindings=False):
     """A screen with head, body, news and keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+q", "leave", "back", show=False)]

@@ -41,7 +41,7 @@ class LogScreen(JobActions):
         Binding("v", "open_job", "life and bill of the job", show=False),
         Binding("y", "copy_lines", "copy the visible lines", show=False),
     ]
-    KEYS = "/ search  n N next  G follow  t times  w wrap  s save  v job  c cancel  ? keys  q"
+    KEYS = "/ search  n N next  G follow  t times  w wrap  s save  v job  ? keys  q"
     QUESTIONS: ClassVar[dict[str, str]] = {"search": "search for", "save": "file to write"}
 
     def __init__(self, job: AsyncJob) -> None:

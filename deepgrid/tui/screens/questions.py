@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 
 from deepgrid.tui.screens.base import GridScreen, Plain
 from deepgrid.tui.widgets.table import Cell, Column, Table
-from deepgrid.tui.widgets.text_pane import Line, TextPane, heading, pair
+from deepgrid.tui.widgets.text_pane import Line, TextPane, pair
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -80,12 +80,13 @@ NAMES = {"question_mark": "?", "colon": ":", "slash": "/", "pageup": "pgup", "pa
 
 
 def keys_of(screen: Screen[None]) -> list[Line]:
-    """One line per action: its keys, and what it does."""
+    """One line per action: its keys, and what it does. First those of the screen, then those of its parts."""
     by_action: dict[str, tuple[list[str], str]] = {}
-    for key, (_, binding, _, _) in screen.active_bindings.items():
+    active = sorted(screen.active_bindings.items(), key=lambda entry: entry[1].node is not screen)
+    for key, (_, binding, _, _) in active:
         if binding.description:
             by_action.setdefault(binding.action, ([], binding.description))[0].append(NAMES.get(key, key))
-    return [heading("key"), *(pair(" ".join(keys), Text(words), indent=20) for keys, words in by_action.values())]
+    return [pair(" ".join(keys), Text(words), indent=20) for keys, words in by_action.values()]
 
 
 class Choice(ModalScreen[str | None]):

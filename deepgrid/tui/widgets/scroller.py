@@ -25,7 +25,7 @@ MOVES: list[BindingType] = [
 ]
 
 
-class Scroller(ScrollView, can_focus=True):
+class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
     """Rows of text, of which only visible ones are made. Subclasses have `row_count` and `strip`."""
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
