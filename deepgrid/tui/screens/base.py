@@ -88,8 +88,21 @@ class GridScreen(Screen[None], inherit_bindings=False):
         """Whether the grid does not answer, so that what is shown may be out of date."""
         return self.feed is not None and bool(self.feed.outage)
 
+    @property
+    def alive(self) -> bool:
+        """Whether the screen can be drawn: it was not closed while something was read."""
+        return self.is_attached and bool(self.query("#news"))
+
     def show_news(self) -> None:
-        """Draw what changed. Called after each look at the grid."""
+        """Draw what changed. Called after each look at the grid, and after own reads."""
+        if self.alive:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw the screen with what is known now."""
+        self._draw_news()
+
+    def _draw_news(self) -> None:
         feed, words, wrong = self.feed, self._told, self._wrong
         if self.grid_app.in_flight:
             words, wrong = f"Sending: {', '.join(self.grid_app.in_flight.values())} ...", False
@@ -103,8 +116,8 @@ class GridScreen(Screen[None], inherit_bindings=False):
     def tell(self, words: str, *, wrong: bool = False) -> None:
         """Show a sentence at the bottom until the next one."""
         self._told, self._wrong = words, wrong
-        if self.is_mounted:
-            GridScreen.show_news(self)
+        if self.alive:
+            self._draw_news()
 
     def missing(self, what: str) -> str:
         """Why there is nothing to show yet: it is being read, or cannot be."""

@@ -123,8 +123,8 @@ class ClustersScreen(GridScreen):
         self._reading = False
         self.show_news()
 
-    def show_news(self) -> None:
-        super().show_news()
+    def draw(self) -> None:
+        super().draw()
         if self.feed is None:
             self.instead(self.missing("Clusters"))
             return

@@ -77,8 +77,8 @@ class Form(GridScreen):
         """The question, what is sent in words, and the transaction. Raises InputError."""
         raise NotImplementedError
 
-    def show_news(self) -> None:
-        super().show_news()
+    def draw(self) -> None:
+        super().draw()
         if self.query("#meaning"):
             self.update()
 

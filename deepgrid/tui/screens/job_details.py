@@ -52,8 +52,8 @@ class JobScreen(JobActions):
     def on_resize(self) -> None:
         self.set_class(self.size.width >= 120, "-wide")
 
-    def show_news(self) -> None:
-        super().show_news()
+    def draw(self) -> None:
+        super().draw()
         job, feed = self.job, self.feed
         self.head(f"Job {job.id} ({plain(job.name)})")
         if feed is None:
@@ -72,6 +72,8 @@ class JobScreen(JobActions):
             self._failure = ""
         except GridError as error:
             self._failure = str(error)
+        if not self.alive:
+            return
         self._show()
         if self.size.width >= 120:
             await self._read_tail()
@@ -82,6 +84,10 @@ class JobScreen(JobActions):
             tail = last_lines(await self.feed.overview.output_end(self.job.id, TAIL_BYTES))
         except GridError as error:
             tail = [plain_line(str(error))]
+        if self.alive:
+            self._show_tail(tail)
+
+    def _show_tail(self, tail: list[Line]) -> None:
         self.query_one("#side", TextPane).show([heading("log"), *(tail or [plain_line("no output yet")])])
 
     def _show(self) -> None:

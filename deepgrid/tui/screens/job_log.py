@@ -70,7 +70,7 @@ class LogScreen(JobActions):
         self.query_one("#ask").display = False
         super().prepare()
         self._view.focus()
-        self.set_interval(DRAW_S, self._draw)
+        self.set_interval(DRAW_S, self._draw_lines)
         self.run_worker(self._read(), group="log", exclusive=True)
 
     @property
@@ -95,20 +95,20 @@ class LogScreen(JobActions):
         except GridError as error:
             self._failure = str(error)
         self._ended = True
-        self._draw()
+        self._draw_lines()
         self.show_news()
 
     def _say(self, words: str) -> None:
         self.tell(words, wrong=True)
 
-    def _draw(self) -> None:
-        if self._dirty:
+    def _draw_lines(self) -> None:
+        if self._dirty and self.alive:
             self._dirty = False
             self._view.draw()
             self.show_news()
 
-    def show_news(self) -> None:
-        super().show_news()
+    def draw(self) -> None:
+        super().draw()
         view, job = self._view, self.job
         count = view.dropped + len(view.lines)
         how = "complete" if self._ended else "following" if view.follows else "paused, G follows"

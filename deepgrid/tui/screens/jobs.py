@@ -76,8 +76,8 @@ class JobsScreen(JobActions):
 
     # -- drawing -----------------------------------------------------------------------------
 
-    def show_news(self) -> None:
-        super().show_news()
+    def draw(self) -> None:
+        super().draw()
         feed = self.feed
         self._show_head()
         if feed is None or feed.ids is None:
@@ -175,7 +175,8 @@ class JobsScreen(JobActions):
             self._remarks[job_id] = await self.feed.overview.remarks(job_id)
         except GridError:
             return  # what the chain says is shown without them
-        self._show_chosen()
+        if self.alive:
+            self._show_chosen()
 
     # -- keys --------------------------------------------------------------------------------
 

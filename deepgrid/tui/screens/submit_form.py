@@ -120,6 +120,8 @@ class SubmitForm(MoneyForm):
         """Read the file, check it, and ask for a quote."""
         path, self._workflow, self._faults = self.path, None, []
         text = await asyncio.to_thread(text_of, path)
+        if not self.alive:
+            return
         for pane in ("#side", "#below"):
             self.query_one(pane, TextPane).show([plain_line(plain(line.expandtabs(4))) for line in text.splitlines()])
         if text:
@@ -132,7 +134,7 @@ class SubmitForm(MoneyForm):
                 self._quoted_at = self.grid_app.now()
             except GridError as error:
                 self._faults = str(error).splitlines()
-        self.update()
+        self.show_news()
 
     def _minutes(self) -> int:
         text = self.value("minutes")
@@ -174,7 +176,7 @@ class SubmitForm(MoneyForm):
             self._ask()
             raise InputError("The quote was too old; here is a new one.", next_step="Press enter again if you agree.")
         locked = self._locked(quote)
-        left, name, path = self.left_after(locked), self.value("name") or None, self.path.absolute()
+        left, name, path = self.left_after(locked), self.value("name") or None, self.path
         uses, affinities = labels_of(self.value("labels"))
         grid, files = self.grid_app.grid, self.grid_app.files
 
