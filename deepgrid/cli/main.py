@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyComma
 COMMANDS = (
     _verbs("submit", JOBS, "Submit a workflow file as a job; prints `job ID submitted`."),
     _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
+    _verbs("tui", JOBS, "Open the terminal app: jobs, logs, clusters, and forms to submit and pay."),
     _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),
     _verbs("validate", JOBS, "Check a workflow file: prints `valid` and its cost, or one line per fault.", "workflow"),
     _verbs("render", JOBS, "Print the batch script that a provider runs for a workflow file.", "workflow"),
@@ -72,4 +74,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a job may print characters that this terminal cannot show
-    app(prog_name="dps")
+    app(prog_name="dps", args=["tui"] if _opens_app() else None)
+
+
+def _opens_app() -> bool:
+    """Whether `dps` stands alone, on a terminal, with the extra `tui` installed. Else it prints help."""
+    terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    return len(sys.argv) == 1 and terminal and find_spec("textual") is not None

@@ -224,7 +224,7 @@ def _notes_of(error: BaseException | None) -> list[str]:
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:
-    """Look at the error of a task; else asyncio logs it when nobody asks for more items."""
+    """Look at the error of a task; else asyncio logs it when no caller asks for more items."""
     if not task.cancelled():
         task.exception()
 

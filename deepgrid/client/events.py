@@ -7,7 +7,7 @@ from datetime import datetime
 
 from deepgrid.client.display.exits import exit_status_of
 from deepgrid.client.display.record import JobRecord
-from deepgrid.client.outcome import bill_of
+from deepgrid.client.job_end import bill_of
 from deepgrid.client.values import Bill, LogLine, Remark, Step, ViewMessage, datetime_of
 
 

@@ -6,6 +6,7 @@ shown as marks. The HTML has no scripts, no links and no colours of its own, so 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ MB_PER_GB = 1000
 _TABLE = "border-collapse:collapse;font-size:90%;font-variant-numeric:tabular-nums;color:inherit;background:none"
 _CELL = "padding:0.1em 0.7em;border-bottom:1px solid currentColor;white-space:normal;text-align:"
 _PRE = "max-height:20em;overflow:auto;font-size:85%;color:inherit;background:none;white-space:pre-wrap"
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")  # the only sequences that a log line keeps
 
 Value = str | int | Decimal | None
 
@@ -110,7 +113,7 @@ def wallet_html(
 
 def watch_html(job: ShownJob, lines: Iterable[str]) -> str:
     """A job with the last lines of its output."""
-    output = "\n".join(marked(line) for line in lines)
+    output = "\n".join(marked(_COLOUR.sub("", line)) for line in lines)
     return job_html(job) + (Markup('<pre style="{}">{}</pre>').format(_PRE, output) if output else "")
 
 

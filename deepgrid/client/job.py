@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Self
 
 from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
+from deepgrid.client.display.screens import screen_here
 from deepgrid.client.display.story import cancel_words
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.output import last_lines
+from deepgrid.client.engine.watching import show_live
 from deepgrid.client.errors import WaitTimeout
 from deepgrid.client.html import job_html
+from deepgrid.client.job_end import error_of
 from deepgrid.client.job_reader import AsyncJobReader
-from deepgrid.client.outcome import error_of
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -72,6 +74,20 @@ class AsyncJob(AsyncJobReader):
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
             raise error_of(self, self.on_chain, await self._last_lines())
+        return self
+
+    async def watch(self) -> Self:
+        """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
+
+        Outages only delay it. Interrupting it ends the view, not the job.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ConfigurationError: In a notebook, the extra `notebook` is missing.
+        """
+        await show_live(self._connection, self, self.events(), screen_here())
         return self
 
     # -- changing ----------------------------------------------------------------------------

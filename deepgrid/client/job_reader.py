@@ -15,7 +15,7 @@ from deepgrid.client.download import download_output, output_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import live_events
 from deepgrid.client.engine.output import lines_of, pieces
-from deepgrid.client.engine.reading import read_record, read_remarks
+from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.job_view import JobView, Seen
 from deepgrid.client.values import LogLine, Remark, Step

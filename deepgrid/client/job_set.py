@@ -15,7 +15,7 @@ from deepgrid.client.sweep import Entry, Summary, Sweep, Unsubmitted, summary_of
 from deepgrid.errors import ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
-CONTINUES = "The jobs that were requested continue. Under a key, the same call of `map` goes on with the others."
+AGAIN = "Call `map` again with the same key to go on, or look at `dps job list`."
 
 
 class AsyncJobSet:
@@ -64,7 +64,7 @@ class AsyncJobSet:
             if left and change is sweep.change:
                 if sweep.stuck is not None:
                     raise sweep.stuck
-                with noted(CONTINUES):
+                with noted(f"{left} jobs are not over; those that were requested continue. {AGAIN}"):
                     await change.wait()
 
     async def results(self) -> list[AsyncJob | Unsubmitted]:

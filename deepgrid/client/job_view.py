@@ -9,7 +9,7 @@ from decimal import Decimal
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.exits import exit_status_of, own_exit_status
 from deepgrid.client.display.story import outcome, waiting_words
-from deepgrid.client.outcome import bill_of
+from deepgrid.client.job_end import bill_of
 from deepgrid.client.values import Bill, Remark, moment_of
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
@@ -83,7 +83,7 @@ class JobView:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit status as a shell gives it: 3, or 137 for a job that signal 9 ended. None if it has none."""
+        """Exit status as a shell gives it: 3, or 137 after signal 9. None if it has none."""
         if not self.over or (not self._seen.job.exit_status and self.status is not JobStatus.FINISHED):
             return None
         return own_exit_status(self._seen.job.exit_status)

@@ -15,7 +15,7 @@ from deepgrid.client import language
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.quoting import quoted
+from deepgrid.client.quotes import quoted
 from deepgrid.client.settings import ClientSettings
 from deepgrid.client.values import Cluster, Clusters, Quote
 from deepgrid.client.wallet import AsyncWallet, checked_address

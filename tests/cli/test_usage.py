@@ -152,6 +152,14 @@ def test_customers_never_import_prefect() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("verbs", ["job", "credit"])
+def test_verbs_that_only_read_do_not_load_the_workflow_language(verbs: str) -> None:
+    heavy = ("jinja2", "yaml", "httpx", "deepgrid.workflow", "deepgrid.modules", "deepgrid.sbatch", "eth_account")
+    program = f"import sys, deepgrid.cli.{verbs}\nprint([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_serving_needs_a_prefect_server_that_answers(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "DO_NOT_TRACK": "1"}
     argv = [sys.executable, "-m", "deepgrid.cli", "provider", "serve", "alpha"]

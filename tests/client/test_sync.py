@@ -1,4 +1,4 @@
-"""`Grid` and its kin on the live grid: what they return, what they raise, what they leave behind."""
+"""`Grid` and its kin on the live grid: results, errors, and how they are closed."""
 
 from __future__ import annotations
 

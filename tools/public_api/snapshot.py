@@ -5,6 +5,7 @@ griffe reads both without importing anything. It compares names, kinds, argument
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ PACKAGE = "deepgrid.client"
 TITLE = "# Public names of deepgrid "
 SPECIAL = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 MADE_BY_USERS = ("AsyncGrid", "ClientSettings", "CustomerSettings", "Grid")  # other constructors may change
+COLOURS = re.compile(r"\x1b\[\d+m")
 INTERNAL = "Connection"  # a method that takes one is not for users
 
 

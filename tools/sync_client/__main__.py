@@ -1,6 +1,6 @@
 """`python -m tools.sync_client [--check]`: writes deepgrid/client/sync from the async classes of deepgrid/client.
 
-With `--check` it writes nothing; exit status 1 when a file is not what the async class gives.
+With `--check` it writes nothing, and fails if a file is not what the async class gives.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from deepgrid.client.display.story import steps_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.output import lines_of
 from deepgrid.client.engine.patience import patiently
-from deepgrid.client.engine.reading import read_record, read_remarks
+from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.values import ViewMessage
 from deepgrid.errors import GridError

@@ -173,17 +173,19 @@ class JobPoller:
             self._first_block = None
             await self._read(sorted(wanted))
             return False
-        changed = await self._changed() & wanted
+        head_read = self._first_block is None or self._looks % LOOKS_PER_HEAD == 0
+        changed = await self._changed(head_read) & wanted
         self._turn = [job_id for job_id in self._turn if job_id in wanted] or sorted(wanted)
         unread = [job_id for job_id in self._turn if job_id not in self._last]
-        page = unread or self._turn[:JOBS_PER_CALL]
+        page = unread or ([] if head_read else self._turn[:JOBS_PER_CALL])  # at most two requests per look
         self._turn = [job_id for job_id in self._turn if job_id not in set(page)]
-        await self._read(sorted(changed | set(page)))
+        if changed or page:
+            await self._read(sorted(changed | set(page)))
         return True
 
-    async def _changed(self) -> set[int]:
-        """Jobs of the grid with a transition since the last look."""
-        if self._first_block is None or self._looks % LOOKS_PER_HEAD == 0:
+    async def _changed(self, head_read: bool) -> set[int]:
+        """Jobs of the grid with a transition since the last look. With `head_read`, the newest block is read too."""
+        if self._first_block is None or head_read:
             head = (await self._chain.head()).number
             self._first_block = head if self._first_block is None else min(head, self._first_block)
             newest = head

@@ -10,7 +10,7 @@ from deepgrid.client.engine.interruption import noted
 from deepgrid.client.errors import IdempotencyConflict
 from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
 from deepgrid.client.idempotency.journal import Use
-from deepgrid.client.quoting import confirm
+from deepgrid.client.quotes import confirm
 from deepgrid.client.values import Quote
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ record of what was requested. Files beside the key file only keep processes of o
 time, and tell when a key is used again with another definition. They hold no definition and no key text.
 """
 
+from deepgrid.client.idempotency.idempotency_key import IdempotencyKey, random_key
 from deepgrid.client.idempotency.journal import Journal
 from deepgrid.client.idempotency.key_lock import KeyLock
-from deepgrid.client.idempotency.keys import IdempotencyKey, random_key
 from deepgrid.client.idempotency.requested import RequestedJobs, until_mined
 
 __all__ = ["IdempotencyKey", "Journal", "KeyLock", "RequestedJobs", "random_key", "until_mined"]

@@ -1,4 +1,4 @@
-"""The journal of the idempotency keys that this machine used: which definition each key stands for.
+"""The journal of idempotency keys on this machine: the definition of each key.
 
 One line of JSON per use, appended in one write. The last line about a key counts. A line that was cut off is ignored.
 Only the newest keys are kept. Losing the journal loses warnings about keys that are used twice, and nothing else.

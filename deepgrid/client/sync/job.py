@@ -53,6 +53,19 @@ class Job(JobReader, of=AsyncJob):
         """
         return type(self)._of(self._run(self._async.check()))
 
+    def watch(self) -> Self:
+        """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
+
+        Outages only delay it. Interrupting it ends the view, not the job.
+
+        Returns:
+            The job itself.
+
+        Raises:
+            ConfigurationError: In a notebook, the extra `notebook` is missing.
+        """
+        return type(self)._of(self._run(self._async.watch()))
+
     # -- changing ----------------------------------------------------------------------------
 
     def cancel(self) -> Self:

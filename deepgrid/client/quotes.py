@@ -23,7 +23,7 @@ async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:
     """The quote for an order that runs `minutes`.
 
     Raises:
-        InputError: The minutes are not between 1 and a year.
+        InputError: The minutes are below 1, or more than one year has.
         ChainError: The node does not answer.
     """
     if not 1 <= minutes <= MAX_LIMIT_MINUTES:

@@ -1,0 +1,33 @@
+"""`dps tui`: the terminal app. `dps` alone on a terminal opens it too."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from deepgrid.billing.reconcile import needs
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.errors import InputError
+
+
+def tui(
+    read_only: Annotated[
+        str, typer.Option("--read-only", metavar="ADDRESS", help="Watch the jobs of this address, without a key.")
+    ] = "",
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Open the terminal app: jobs, logs, clusters, and forms to submit and pay."""
+    if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
+        raise InputError("`dps tui` needs a terminal.", next_step="Use `dps job list` in scripts.")
+    with needs("tui"):
+        from deepgrid.tui.terminal import run_app
+    run_app(_address(read_only) if read_only else "", key, book)
+
+
+def _address(text: str) -> str:
+    from deepgrid.cli.grid import address  # takes a second to load, which the first screen need not wait for
+
+    return address(text)

@@ -1,0 +1,124 @@
+"""What a live display of one customer reads: balances, new jobs, pages of jobs, remarks, the terms of the grid.
+
+`AsyncGrid` answers single questions; an `Overview` is asked again and again, and reads only what may have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from deepgrid.chain.figures import TrackRecord
+from deepgrid.client.amounts import credits_of
+from deepgrid.client.engine.output import pieces
+from deepgrid.client.grid import AsyncGrid
+from deepgrid.client.job import AsyncJob
+from deepgrid.client.values import Remark
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Balances of a customer as of one block.
+
+    Attributes:
+        credits: Credits that can be spent.
+        allowance: Credits that the grid may lock.
+        gas: The chain's own currency, in units of 10**18 wei.
+        block: Number of the newest block.
+        at: Time of that block.
+    """
+
+    credits: Decimal
+    allowance: Decimal
+    gas: Decimal
+    block: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Terms of the grid for new jobs, and where credits go.
+
+    Attributes:
+        contract: Address of the contract that locks credits.
+        credit: Address of the contract of the credits, which transfers them.
+        minimum: Least credits to lock for a job.
+        cancellation_minutes: Minutes that are billed at least when a claimed job is cancelled.
+    """
+
+    contract: str
+    credit: str
+    minimum: Decimal
+    cancellation_minutes: int
+
+
+class Overview:
+    """Reads of one customer's part of a grid.
+
+    Attributes:
+        grid: The grid.
+        customer: Address of the customer.
+    """
+
+    def __init__(self, grid: AsyncGrid, customer: str) -> None:
+        self.grid = grid
+        self.customer = customer
+
+    async def account(self) -> Account:
+        """The balances now. Raises ChainError."""
+        connection = await self.grid._connect()
+        chain = connection.chain
+        head, *amounts = await connection.patiently(
+            lambda: asyncio.gather(
+                chain.head(), chain.balance(self.customer), chain.allowance(self.customer),
+                chain.gas_money(self.customer),
+            )
+        )  # fmt: skip
+        spendable, allowance, gas = (credits_of(wei) for wei in amounts)
+        return Account(spendable, allowance, gas, head.number, datetime.fromtimestamp(head.timestamp, UTC))
+
+    async def ids(self, start: int = 0) -> list[int]:
+        """Ids of the customer's jobs, oldest first, without the `start` oldest ones. Raises ChainError."""
+        connection = await self.grid._connect()
+        return await connection.patiently(lambda: connection.chain.jobs_by_customer(self.customer, start))
+
+    async def jobs(self, job_ids: Sequence[int]) -> list[AsyncJob]:
+        """These jobs with the names of their clusters, without remarks. Raises ChainError."""
+        connection = await self.grid._connect()
+        found = await connection.patiently(lambda: connection.chain.jobs(job_ids))
+        return [AsyncJob(connection, job, cluster=await connection.cluster_names.of(job.provider)) for job in found]
+
+    async def remarks(self, job_id: int) -> list[Remark]:
+        """Remarks of the grid on a job, oldest first; none without a key. Raises ServiceError."""
+        connection = await self.grid._connect()
+        if not connection.has_key:
+            return []
+        notices = await connection.patiently(lambda: connection.session.services.notices(job_id))
+        return [Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices]
+
+    async def record(self, provider: str) -> TrackRecord:
+        """Numbers of jobs that a cluster started, refused, panicked and let time out. Raises ChainError."""
+        connection = await self.grid._connect()
+        return await connection.patiently(lambda: connection.chain.track_record(provider))
+
+    async def output_end(self, job_id: int, size: int) -> bytes:
+        """The last `size` bytes of a job's stored output. Raises AccessDenied or ServiceError."""
+        connection = await self.grid._connect()
+        end = b""
+        async for piece in pieces(connection, job_id, follow=False):
+            end = (end + piece.data)[-size:]
+        return end
+
+    async def terms(self) -> Terms:
+        """The terms of the grid. Raises ChainError."""
+        connection = await self.grid._connect()
+        constants = await connection.patiently(connection.chain.constants)
+        return Terms(
+            contract=connection.chain.book.meta_scheduler,
+            credit=connection.chain.book.credit,
+            minimum=credits_of(constants.minimum_wei),
+            cancellation_minutes=constants.cancellation_fee_minutes,
+        )

@@ -1,0 +1,136 @@
+"""A job in words: the cells of the table, and the lines of its details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from rich.text import Text
+
+from deepgrid.client.display.story import conditions, resources_words
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.plain_text import plain
+from deepgrid.tui.widgets.table import Cell, Column
+from deepgrid.tui.widgets.text_pane import Line, heading, pair, plain_line
+from deepgrid.tui.words import NONE, amount, cluster_words, day_and_time, exact, full_time, short_address, span
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
+    from deepgrid.client.values import Remark, Step
+
+COLUMNS = (
+    Column("id", 6, right=True),
+    Column("name"),
+    Column("state", 14),
+    Column("cluster", 12),
+    Column("time", 7, right=True),
+    Column("cost", 9, right=True),
+    Column("rate", 7, right=True, from_width=100),
+    Column("deposit", 9, right=True, from_width=100),
+    Column("submitted", 11, from_width=100),
+)
+
+STYLES = {
+    JobStatus.RUNNING: Style(color="green"),
+    JobStatus.FAILED: Style(color="red"),
+    JobStatus.PANICKED: Style(color="red"),
+    JobStatus.OUT_OF_CREDITS: Style(color="red"),
+    JobStatus.PENDING: Style(color="yellow"),
+    JobStatus.META_SCHEDULED: Style(color="yellow"),
+    JobStatus.SCHEDULED: Style(color="cyan"),
+}
+
+
+def cells(job: AsyncJob, now_s: float) -> list[Cell]:
+    """The cells of a job in the table of jobs."""
+    return [
+        Cell(str(job.id)), Cell(job.name), Cell(state_words(job), STYLES.get(job.status, Style())),
+        Cell(job.cluster or NONE), Cell(run_time(job, now_s)), Cell(cost(job, now_s)),
+        Cell(NONE if job.rate is None else amount(job.rate)), Cell(amount(job.locked)), Cell(day_and_time(job.submitted)),
+    ]  # fmt: skip
+
+
+def state_words(job: AsyncJob) -> str:
+    """The state of a job in at most 14 letters."""
+    return "cancelling" if job.on_chain.has_cancel_request and not job.over else job.status.words
+
+
+def run_time(job: AsyncJob, now_s: float) -> str:
+    """How long the job runs or ran."""
+    if job.started is None:
+        return NONE
+    return span((job.ended.timestamp() if job.ended else now_s) - job.started.timestamp())
+
+
+def cost(job: AsyncJob, now_s: float) -> str:
+    """What the job cost, or `~` what it costs up to now."""
+    if job.bill is not None:
+        return amount(job.bill.cost)
+    if job.started is None or job.rate is None:
+        return NONE
+    minutes = max(1, -(-int(now_s - job.started.timestamp()) // 60))
+    return f"~{amount(min(job.locked, job.rate * Decimal(minutes)))}"
+
+
+def matches(job: AsyncJob, wanted: str) -> bool:
+    """Whether each word of a filter is part of the job's id, name, state or cluster."""
+    text = f"{job.id} {job.name} {state_words(job)} {job.cluster}".lower()
+    return all(word in text for word in wanted.lower().split())
+
+
+def last_remark(job: AsyncJob, remarks: Sequence[Remark]) -> str:
+    """The newest that the grid says about a job: how it ended, why it waits, or the last remark."""
+    if job.over:
+        return job.outcome or job.status.words
+    if remarks and job.status in (JobStatus.PENDING, JobStatus.RUNNING):
+        return f"{remarks[-1].kind}: {remarks[-1].text}"
+    return job.waits_for or f"runs on {job.cluster}"
+
+
+def facts(job: AsyncJob, now_s: float) -> list[Line]:
+    """What a job is, where, and for how much."""
+    lines = [
+        pair("state", Text(state_words(job), STYLES.get(job.status, Style()))),
+        pair("name", plain(job.name)),
+        pair("cluster", cluster_words(job.cluster, job.provider)),
+        pair("customer", short_address(job.customer)),
+        pair("asks for", resources_words(job.on_chain)),
+    ]
+    if asked := conditions(job.on_chain):
+        lines.append(pair("labels", plain("  ".join(asked))))
+    lines += [
+        pair("submitted", full_time(job.submitted)),
+        pair("runs", run_time(job, now_s)),
+        pair("deposit", f"{exact(job.locked)} credits"),
+        pair("rate", NONE if job.rate is None else f"{exact(job.rate)} credits per minute"),
+    ]
+    if job.bill is None:
+        lines.append(pair("cost", f"{cost(job, now_s)} credits" if job.started else NONE))
+    return lines
+
+
+def bill_lines(job: AsyncJob) -> Iterator[Line]:
+    """The bill of a job that is over."""
+    if job.bill is None:
+        return
+    bill = job.bill
+    yield plain_line("")
+    yield heading("bill")
+    minutes = "none" if bill.minutes is None else str(bill.minutes)
+    yield pair("minutes", minutes)
+    yield pair("cost", f"{exact(bill.cost)} credits")
+    yield pair("provider", f"{exact(bill.to_provider)} credits")
+    yield pair("platform", f"{exact(bill.platform_cut)} credits")
+    yield pair("returned", f"{exact(bill.refund)} of {exact(bill.locked)} credits")
+
+
+def life_lines(steps: Sequence[Step], remarks: Sequence[Remark]) -> Iterator[Line]:
+    """Changes of state and remarks, in the order in which they happened."""
+    yield plain_line("")
+    yield heading("life")
+    told = [(step.at, 0, step.status.words, step.words) for step in steps]
+    told += [(remark.at, 1, f"  {remark.kind}", remark.text) for remark in remarks]
+    for at, _, what, words in sorted(told, key=lambda entry: entry[:2]):
+        yield plain_line(f"{day_and_time(at)}  {plain(what):<15} {plain(words)}", indent=29)

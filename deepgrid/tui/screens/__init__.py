@@ -1,0 +1,1 @@
+"""The screens. Each shows what is known at once, and says in a sentence what is missing and why."""

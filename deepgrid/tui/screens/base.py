@@ -1,0 +1,138 @@
+"""The frame of every screen: a head line, the body or a sentence instead, a line of news, a line of keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from deepgrid.plain_text import plain
+
+if TYPE_CHECKING:
+    from deepgrid.tui.app import GridApp
+    from deepgrid.tui.feed import Feed
+
+
+class Plain(Static):
+    """A text that is never markup. It is drawn again only when it changes."""
+
+    def __init__(self, text: str = "", **options: str) -> None:
+        super().__init__(text, markup=False, **options)  # type: ignore[arg-type]
+        self._shown: object = text
+
+    def say(self, text: str | Content) -> None:
+        """Show this text; of a string, what controls a terminal is removed."""
+        shown = Content(plain(text, keep="\n")) if isinstance(text, str) else text
+        if str(shown) != str(self._shown) or isinstance(text, Content):
+            self._shown = shown
+            self.update(shown)
+
+
+class GridScreen(Screen[None], inherit_bindings=False):
+    """A screen with head, body, news and keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+q", "leave", "back", show=False)]
+    HEAD = ""
+    KEYS = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = ""
+        self._wrong = False
+
+    @property
+    def grid_app(self) -> GridApp:
+        return cast("GridApp", self.app)
+
+    @property
+    def feed(self) -> Feed | None:
+        return self.grid_app.feed
+
+    def compose(self) -> ComposeResult:
+        yield Plain(self.HEAD, id="head")
+        yield from self.body()
+        yield Plain(id="instead")
+        yield Plain(id="news")
+        yield Plain(self.KEYS, id="keys")
+
+    def body(self) -> Iterable[Widget]:
+        """The widgets between head and news. The first one is hidden while there is a sentence instead."""
+        return ()
+
+    def on_mount(self) -> None:
+        self.instead("Connecting to the grid ...")
+        self.prepare()
+        self.show_news()
+
+    def prepare(self) -> None:
+        """Set up the body, when it is mounted. (Textual calls `on_mount` of each class, so they need another name.)"""
+
+    def instead(self, sentence: str) -> None:
+        """Show a sentence instead of the body; an empty one shows the body."""
+        self.query_one("#instead", Plain).say(sentence)
+        self.set_class(bool(sentence), "-instead")
+
+    def head(self, text: str | Content) -> None:
+        """Set the head line."""
+        self.query_one("#head", Plain).say(text)
+
+    @property
+    def stale(self) -> bool:
+        """Whether the grid does not answer, so that what is shown may be out of date."""
+        return self.feed is not None and bool(self.feed.outage)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the screen can be drawn: it was not closed while something was read."""
+        return self.is_attached and bool(self.query("#news"))
+
+    def show_news(self) -> None:
+        """Draw what changed. Called after each look at the grid, and after own reads."""
+        if self.alive:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw the screen with what is known now."""
+        self._draw_news()
+
+    def _draw_news(self) -> None:
+        feed, words, wrong = self.feed, self._told, self._wrong
+        if self.grid_app.in_flight:
+            words, wrong = f"Sending: {', '.join(self.grid_app.in_flight.values())} ...", False
+        elif feed is not None and feed.outage:
+            since = time.strftime("%H:%M", time.localtime(feed.outage_since))
+            words, wrong = f"No answer since {since}, trying again: {feed.outage}", True
+        news = self.query_one("#news", Plain)
+        news.say(words)
+        news.set_class(wrong, "-wrong")
+
+    def tell(self, words: str, *, wrong: bool = False) -> None:
+        """Show a sentence at the bottom until the next one."""
+        self._told, self._wrong = words, wrong
+        if self.alive:
+            self._draw_news()
+
+    def missing(self, what: str) -> str:
+        """Why there is nothing to show yet: it is being read, or cannot be."""
+        if self.grid_app.problem:
+            return self.grid_app.problem
+        if self.stale and self.feed is not None:
+            return f"{what} cannot be read: {self.feed.outage}\nTrying again; q leaves."
+        return f"Reading {what[0].lower()}{what[1:]} ..." if self.feed else "Connecting to the grid ..."
+
+    def action_leave(self) -> None:
+        """Go back to the screen before."""
+        self.app.pop_screen()
+
+    def show_keys(self) -> None:
+        """Show all keys of this screen."""
+        from deepgrid.tui.screens.questions import KeysScreen
+
+        self.app.push_screen(KeysScreen(self))

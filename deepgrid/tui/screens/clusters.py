@@ -1,0 +1,249 @@
+"""The market: clusters with prices for a shape of job, and an estimate of how long credits last."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.style import Style
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+
+from deepgrid.errors import GridError, InputError
+from deepgrid.plain_text import plain
+from deepgrid.tui.screens.base import GridScreen
+from deepgrid.tui.screens.form import Form
+from deepgrid.tui.screens.money_forms import amount_of
+from deepgrid.tui.widgets.field import Field
+from deepgrid.tui.widgets.table import Cell, Column, Table
+from deepgrid.tui.widgets.text_pane import Line, TextPane, pair, plain_line
+from deepgrid.tui.words import amount, exact, short_address, span
+
+if TYPE_CHECKING:
+    from deepgrid.chain.figures import TrackRecord
+    from deepgrid.client.values import Cluster
+
+COLUMNS = (
+    Column("name"),
+    Column("address", 12),
+    Column("per minute", 10, right=True),
+    Column("nodes", 5, right=True),
+    Column("CPUs", 5, right=True),
+    Column("GB", 6, right=True),
+    Column("GPUs", 4, right=True),
+    Column("ran", 5, right=True),
+    Column("broke", 5, right=True),
+)
+GONE = Style(dim=True)
+
+
+@dataclass
+class Shape:
+    """What a job asks for, as it is typed in the estimator."""
+
+    texts: dict[str, str] = field(
+        default_factory=lambda: {"tasks": "1", "cpus": "1", "memory": "1000", "gpus": "0", "credits": "100"}
+    )
+
+    def number(self, name: str, least: int) -> int:
+        """A number that is typed. Raises InputError."""
+        text = self.texts[name]
+        if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) >= least):
+            raise InputError(f"{text!r} is not a number of {name} from {least} on.")
+        return int(text)
+
+    def rate(self, cluster: Cluster) -> Decimal:
+        """Credits per minute at a cluster. Raises InputError."""
+        return cluster.rate(
+            tasks=self.number("tasks", 1), cpus_per_task=self.number("cpus", 1),
+            memory_mb_per_cpu=self.number("memory", 1), gpus=self.number("gpus", 0),
+        )  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """The shape in words."""
+        texts = self.texts
+        return f"{texts['tasks']} x {texts['cpus']} CPU, {texts['memory']} MB per CPU, {texts['gpus']} GPU"
+
+
+class ClustersScreen(GridScreen):
+    """All clusters with hardware, prices and record."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open_cluster", "hardware, labels, estimator", show=False),
+        Binding("e", "open_cluster", "change the shape of the job", show=False),
+        Binding("y", "copy", "copy the cluster's address", show=False),
+        Binding("ctrl+r", "read", "read again", show=False),
+    ]
+    HEAD = "Clusters"
+    KEYS = "enter hardware, labels, estimator  y copy address  ctrl+r read again  ? keys  q"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._clusters: Sequence[Cluster] | None = None
+        self._records: dict[str, TrackRecord] = {}
+        self._failure = ""
+        self._reading = False
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="body"):
+            yield Table(COLUMNS, self._cells, id="table")
+            yield TextPane(id="side")
+
+    def prepare(self) -> None:
+        self.query_one("#side", TextPane).can_focus = False
+        self.query_one(Table).focus()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= 120, "-wide")
+
+    def on_screen_resume(self) -> None:
+        self.show_news()  # the shape may have changed
+
+    def action_read(self) -> None:
+        """Read the clusters again."""
+        self._reading = True
+        self.run_worker(self._read(), group="clusters", exclusive=True)
+
+    async def _read(self) -> None:
+        assert self.feed is not None
+        try:
+            self._clusters = [*await self.grid_app.grid.clusters()]
+            self.show_news()
+            for cluster in self._clusters:
+                self._records[cluster.address] = await self.feed.overview.record(cluster.address)
+            self._failure = ""
+        except GridError as error:
+            self._failure = str(error)
+        self._reading = False
+        self.show_news()
+
+    def draw(self) -> None:
+        super().draw()
+        if self.feed is None:
+            self.instead(self.missing("Clusters"))
+            return
+        if self._clusters is None and not self._reading:
+            self.action_read()
+        self.head(f"Clusters; prices for {self.grid_app.shape.words}")
+        clusters = self._clusters
+        if clusters is None:
+            self.instead(
+                f"The clusters cannot be read.\n{self._failure}" if self._failure else self.missing("Clusters")
+            )
+            return
+        self.instead("" if clusters else "This grid has no clusters yet.")
+        self.query_one(Table).show(len(clusters), stale=self.stale or bool(self._failure))
+        twins = [name for name, count in Counter(one.name for one in clusters).items() if count > 1]
+        if twins and not self.stale:
+            self.tell(f"Several clusters are called {plain(twins[0])}: compare their addresses.", wrong=True)
+        self._show_side()
+
+    def _cells(self, row: int) -> Sequence[Cell]:
+        assert self._clusters is not None
+        one = self._clusters[row]
+        record = self._records.get(one.address)
+        style = Style() if one.provider.in_force else GONE
+        try:
+            price = amount(self.grid_app.shape.rate(one))
+        except InputError:
+            price = "?"
+        texts = [
+            one.name, short_address(one.address), price if one.provider.in_force else standing(one), str(one.nodes),
+            str(one.cpus), f"{one.memory_mb / 1000:.0f}", str(one.gpus), str(record.started) if record else "?",
+            str(record.panicked + record.timed_out) if record else "?",
+        ]  # fmt: skip
+        return [Cell(text, style) for text in texts]
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The chosen cluster."""
+        cursor = self.query_one(Table).cursor
+        return self._clusters[cursor] if self._clusters and cursor < len(self._clusters) else None
+
+    @on(Table.Moved)
+    def _show_side(self) -> None:
+        cluster = self.cluster
+        lines = [] if cluster is None else [*cluster_lines(cluster, self._records.get(cluster.address))]
+        self.query_one("#side", TextPane).show(lines, stale=self.stale)
+
+    def action_open_cluster(self) -> None:
+        if self.cluster is not None:
+            self.app.push_screen(ClusterScreen(self.cluster, self._records.get(self.cluster.address)))
+
+    def action_copy(self) -> None:
+        if self.cluster is not None:
+            self.app.copy_to_clipboard(self.cluster.address)
+            self.tell(f"Copied {self.cluster.address}.")
+
+
+class ClusterScreen(Form):
+    """One cluster, and how long credits last there for a job of some shape."""
+
+    KEYS = "enter next field   ctrl+p previous   pgup pgdn text   esc back"
+
+    def __init__(self, cluster: Cluster, record: TrackRecord | None) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._record = record
+        self.HEAD = f"Cluster {plain(cluster.name)} ({short_address(cluster.address)})"
+
+    def fields(self) -> Sequence[Field]:
+        texts = self.grid_app.shape.texts
+        return [
+            Field("tasks", "tasks", "processes", texts["tasks"]),
+            Field("cpus", "CPUs", "CPUs per task", texts["cpus"]),
+            Field("memory", "memory", "MB per CPU", texts["memory"]),
+            Field("gpus", "GPUs", "GPUs of the job", texts["gpus"]),
+            Field("credits", "credits", "credits to lock", texts["credits"]),
+        ]
+
+    def meaning(self) -> list[Line]:
+        shape = self.grid_app.shape
+        shape.texts = {name: self.value(name) for name in shape.texts}
+        lines = [*cluster_lines(self._cluster, self._record)]
+        try:
+            rate, locked = shape.rate(self._cluster), amount_of(shape.texts["credits"])
+        except InputError as error:
+            return [plain_line(str(error), "red"), *lines]
+        lasts = f"{int(locked / rate)} minutes ({span(int(locked / rate) * 60)})" if rate else "without a limit"
+        return [
+            pair("price", f"{exact(rate)} credits per minute"),
+            pair("lasts", f"{exact(locked)} credits last {lasts}"),
+            plain_line(""),
+            *lines,
+        ]
+
+    def go_on(self) -> None:
+        """The last field: back to the first one."""
+        self.focus_next()
+
+
+def standing(cluster: Cluster) -> str:
+    """Why a cluster gets no jobs; empty if it does."""
+    return "banned" if cluster.banned else "" if cluster.approved else "waiting"
+
+
+def cluster_lines(cluster: Cluster, record: TrackRecord | None) -> Iterator[Line]:
+    """Hardware, prices, labels and record of a cluster."""
+    yield pair("cluster", plain(cluster.name))
+    yield pair("address", cluster.address)
+    if out := standing(cluster):
+        yield pair("state", out, "red")
+    yield pair("hardware", f"{cluster.nodes} nodes, {cluster.cpus} CPUs, {cluster.memory_mb} MB, {cluster.gpus} GPUs")
+    prices = (
+        f"{exact(cluster.cpu_price)} per CPU, {exact(cluster.memory_price)} per GB, {exact(cluster.gpu_price)} per GPU"
+    )
+    yield pair("per minute", f"{prices} (credits)")
+    if record is not None:
+        words = (
+            f"{record.started} started, {record.refused} refused, {record.panicked} panicked, {record.timed_out} late"
+        )
+        yield pair("record", words)
+    labels = "  ".join(f"{label.key}={label.value}" for label in cluster.provider.labels if label.key != "name")
+    yield pair("labels", plain(labels) or "none")

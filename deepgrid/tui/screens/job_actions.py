@@ -1,0 +1,129 @@
+"""What can be done with a job: the same keys in the table of jobs, on the job's screen and in its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.plain_text import plain
+from deepgrid.tui.screens.base import GridScreen
+from deepgrid.tui.screens.questions import Pane, Question
+from deepgrid.tui.widgets.text_pane import Line, plain_line
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
+
+PEEK_BYTES, PEEK_LINES = 8192, 18
+
+
+class JobActions(GridScreen):
+    """A screen with a chosen job."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "peek", "last lines of the job", show=False),
+        Binding("r", "run_again", "run the job again", show=False),
+        Binding("t", "top_up", "top up the job", show=False),
+        Binding("c", "cancel", "cancel the job", show=False),
+        Binding("y", "copy", "copy the job's number", show=False),
+    ]
+
+    @property
+    def job(self) -> AsyncJob | None:
+        """The chosen job; None if there is none, or while it is read."""
+        raise NotImplementedError
+
+    def may_send(self) -> bool:
+        """Whether there is a key. Says so if not."""
+        if self.grid_app.read_only:
+            self.tell("This was opened read-only, without a key.", wrong=True)
+        return not self.grid_app.read_only
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def action_open_log(self) -> None:
+        from deepgrid.tui.screens.job_log import LogScreen
+
+        if self.job is not None:
+            self.app.push_screen(LogScreen(self.job))
+
+    def action_open_job(self) -> None:
+        from deepgrid.tui.screens.job_details import JobScreen
+
+        if self.job is not None:
+            self.app.push_screen(JobScreen(self.job))
+
+    def action_peek(self) -> None:
+        if self.job is not None:
+            pane = Pane(f"Last lines of job {self.job.id} ({plain(self.job.name)})", [plain_line("Reading ...")])
+            self.app.push_screen(pane)
+            self.run_worker(self._peek(self.job.id, pane), group="peek", exclusive=True)
+
+    async def _peek(self, job_id: int, pane: Pane) -> None:
+        assert self.feed is not None
+        lines: list[Line]
+        try:
+            lines = last_lines(await self.feed.overview.output_end(job_id, PEEK_BYTES))
+        except GridError as error:
+            lines = [plain_line(str(error))]
+        if pane.is_attached:
+            pane.show(lines or [plain_line("There is no output yet.")])
+
+    def action_copy(self) -> None:
+        if self.job is not None:
+            self.app.copy_to_clipboard(str(self.job.id))
+            self.tell(f"Copied {self.job.id}.")
+
+    # -- changing ----------------------------------------------------------------------------
+
+    def action_top_up(self) -> None:
+        from deepgrid.tui.screens.money_forms import TopUpForm
+
+        job = self.job
+        if job is None or not self.may_send():
+            return
+        if job.over or job.status < JobStatus.SCHEDULED:
+            why = "it is over" if job.over else "no cluster has claimed it"
+            self.tell(f"Job {job.id} cannot be topped up: {why}.", wrong=True)
+            return
+        self.app.push_screen(TopUpForm(job))
+
+    def action_run_again(self) -> None:
+        from deepgrid.tui.screens.submit_form import SubmitForm
+
+        if self.job is not None and self.may_send():
+            self.app.push_screen(SubmitForm(again=self.job))
+
+    def action_cancel(self) -> None:
+        job, feed = self.job, self.feed
+        if job is None or feed is None or feed.terms is None or not self.may_send():
+            return
+        if job.over or job.on_chain.has_cancel_request:
+            why = "it is over" if job.over else "that was requested already"
+            self.tell(f"Job {job.id} cannot be cancelled: {why}.", wrong=True)
+            return
+        claimed = job.status.claimed
+        fee = f"at least {feed.terms.cancellation_minutes} minutes are billed"
+        billed = fee if claimed else f"nothing is billed, unless a cluster claims it first: then {fee}"
+        question = f"Cancel job {job.id} ({plain(job.name)})? {billed} [y/N]"
+        self.app.push_screen(Question(question), lambda yes: self._cancel(job) if yes else None)
+
+    def _cancel(self, job: AsyncJob) -> None:
+        async def send() -> str:
+            await job.cancel()
+            return (
+                f"Job {job.id} is {'cancelled' if job.over else 'to be cancelled; its cluster was asked to stop it'}."
+            )
+
+        self.grid_app.send(f"the cancellation of job {job.id}", send, self.grid_app.tell_outcome)
+
+
+def last_lines(output: bytes) -> list[Line]:
+    """The last lines of a job's output, cleaned, without colours."""
+    from deepgrid.client.display.text import LogLines
+    from deepgrid.tui.widgets.log_view import colours_only
+
+    lines = LogLines().feed(output, final=True)[-PEEK_LINES:]
+    return [plain_line(plain(colours_only(line).plain)) for line in lines]

@@ -1,0 +1,117 @@
+"""One job: what it is, why it waits, its life with remarks, its bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+
+from deepgrid.errors import GridError
+from deepgrid.plain_text import plain
+from deepgrid.tui.screens.job_actions import JobActions, last_lines
+from deepgrid.tui.widgets.text_pane import Line, TextPane, heading, pair, plain_line
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
+    from deepgrid.client.values import Remark, Step
+
+TAIL_BYTES = 16384
+
+
+class JobScreen(JobActions):
+    """Life and bill of a job; on a wide screen the end of its log beside it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open_log", "log of the job", show=False)]
+    KEYS = "enter log  l peek  t top up  c cancel  r run again  y copy  ? keys  q"
+
+    def __init__(self, job: AsyncJob) -> None:
+        super().__init__()
+        self._job = job
+        self._steps: list[Step] | None = None
+        self._remarks: list[Remark] = []
+        self._failure = ""
+        self._read_at: object = None
+
+    @property
+    def job(self) -> AsyncJob:
+        return self.feed.jobs.get(self._job.id, self._job) if self.feed else self._job
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="body"):
+            yield TextPane(id="life")
+            yield TextPane(id="side")
+
+    def prepare(self) -> None:
+        self.query_one("#side", TextPane).can_focus = False
+        super().prepare()
+        self.query_one("#life").focus()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= 120, "-wide")
+
+    def draw(self) -> None:
+        super().draw()
+        job, feed = self.job, self.feed
+        self.head(f"Job {job.id} ({plain(job.name)})")
+        if feed is None:
+            return
+        version = (job.on_chain, feed.account and feed.account.block if not job.over else None)
+        if version != self._read_at and not feed.outage:
+            self._read_at = version
+            self.run_worker(self._read(), group="life", exclusive=True)
+        self._show()
+
+    async def _read(self) -> None:
+        assert self.feed is not None
+        try:
+            self._steps = await self.job.history
+            self._remarks = await self.feed.overview.remarks(self.job.id)
+            self._failure = ""
+        except GridError as error:
+            self._failure = str(error)
+        if not self.alive:
+            return
+        self._show()
+        if self.size.width >= 120:
+            await self._read_tail()
+
+    async def _read_tail(self) -> None:
+        assert self.feed is not None
+        try:
+            tail = last_lines(await self.feed.overview.output_end(self.job.id, TAIL_BYTES))
+        except GridError as error:
+            tail = [plain_line(str(error))]
+        if self.alive:
+            self._show_tail(tail)
+
+    def _show_tail(self, tail: list[Line]) -> None:
+        self.query_one("#side", TextPane).show([heading("log"), *(tail or [plain_line("no output yet")])])
+
+    def _show(self) -> None:
+        from deepgrid.tui.details import bill_lines, facts, life_lines
+
+        job, feed = self.job, self.feed
+        if self._steps is None and not self._failure:
+            self.instead(self.missing("The job"))
+            return
+        self.instead("")
+        lines: list[Line] = [*facts(job, feed.now() if feed else 0)]
+        if not job.over and (why := self._why()):
+            lines.insert(1, pair("waits for", plain(why)))
+        if job.over and job.outcome:
+            lines.insert(1, pair("outcome", plain(job.outcome)))
+        lines += bill_lines(job)
+        if self._failure:
+            lines += [plain_line(""), plain_line(f"Its life cannot be read: {self._failure}", "red")]
+        lines += life_lines(self._steps or [], self._remarks)
+        self.query_one("#life", TextPane).show(lines, stale=self.stale)
+
+    def _why(self) -> str:
+        from deepgrid.lifecycle.states import JobStatus
+
+        if self.job.status is JobStatus.PENDING and self._remarks:
+            return self._remarks[-1].text
+        return self.job.waits_for

@@ -1,0 +1,237 @@
+"""The table of jobs: where the app starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input
+
+from deepgrid.errors import GridError
+from deepgrid.plain_text import plain
+from deepgrid.tui.screens.base import Plain
+from deepgrid.tui.screens.job_actions import JobActions
+from deepgrid.tui.widgets.table import Cell, Table
+from deepgrid.tui.widgets.text_pane import TextPane
+from deepgrid.tui.words import age, amount, short_address
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
+    from deepgrid.client.values import Remark
+
+
+class JobsScreen(JobActions):
+    """All jobs of the customer, newest first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open_log", "log of the job", show=False),
+        Binding("v", "open_job", "life and bill of the job", show=False),
+        Binding("s", "submit", "submit a job", show=False),
+        Binding("p", "clusters", "clusters and prices", show=False),
+        Binding("ctrl+t", "transfer", "transfer credits", show=False),
+        Binding("a", "allowance", "set the allowance", show=False),
+        Binding("slash", "filter", "filter by name, state, cluster", show=False),
+    ]
+    HEAD = "dps"
+    KEYS = "enter log  v job  l peek  s submit  t top up  c cancel  p clusters  ? keys  q"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filter = ""
+        self._shown: Sequence[int] = ()
+        self._remarks: dict[int, list[Remark]] = {}
+        self._asked: tuple[int, object] | None = None
+
+    def body(self) -> Iterable[Widget]:
+        from deepgrid.tui.details import COLUMNS
+
+        with Horizontal(id="body"):
+            yield Table(COLUMNS, self._cells, id="table")
+            yield TextPane(id="side")
+
+    def compose(self) -> ComposeResult:
+        yield Plain(self.HEAD, id="head")
+        yield from self.body()
+        yield Plain(id="instead")
+        yield Plain(id="remark")
+        yield Input(placeholder="part of id, name, state or cluster", id="filter", disabled=True)
+        yield Plain(id="news")
+        yield Plain(self.KEYS, id="keys")
+
+    def prepare(self) -> None:
+        self.query_one("#filter").display = False
+        self.query_one("#side", TextPane).can_focus = False
+        super().prepare()
+        self.query_one(Table).focus()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= 120, "-wide")
+        self.show_news()
+
+    # -- drawing -----------------------------------------------------------------------------
+
+    def draw(self) -> None:
+        super().draw()
+        feed = self.feed
+        self._show_head()
+        if feed is None or feed.ids is None:
+            self.instead(self.missing("Jobs"))
+            return
+        chosen = self.job_id
+        self._shown = self._filtered(feed.ids)
+        self.instead("" if self._shown else self._nothing())
+        table = self.query_one(Table)
+        table.show(len(self._shown), self._shown.index(chosen) if chosen in self._shown else None, stale=self.stale)
+        self._want()
+        self._show_chosen()
+
+    def _filtered(self, ids: Sequence[int]) -> Sequence[int]:
+        assert self.feed is not None
+        if not self._filter:
+            return ids
+        from deepgrid.tui.details import matches
+
+        jobs = self.feed.jobs
+        return [job_id for job_id in ids if job_id in jobs and matches(jobs[job_id], self._filter)]
+
+    def _nothing(self) -> str:
+        if self._filter:
+            return f"No job matches '{plain(self._filter)}'.\nPress / to change the filter, esc there to remove it."
+        return "You have no jobs yet.\nPress s to submit one, or p to see clusters and prices."
+
+    def _show_head(self) -> None:
+        feed = self.feed
+        account = feed.account if feed else None
+        if feed is None:
+            return
+        who = short_address(feed.overview.customer) + (" read-only" if self.grid_app.read_only else "")
+        if account is None:
+            self.head(who)
+            return
+        block_age = age(feed.now() - account.at.timestamp())
+        text = (
+            f"{who}  {amount(account.credits)} credits  allowance {amount(account.allowance)}"
+            f"  gas {amount(account.gas)}  block {block_age}"
+        )
+        if self._filter:
+            read, total = sum(job_id in feed.jobs for job_id in feed.ids or ()), len(feed.ids or ())
+            text += f"  [{plain(self._filter)}: {len(self._shown)} of {read if read < total else total}]"
+        self.head(Content(text) if not self.stale else Content.styled(text, "dim"))
+
+    def _cells(self, row: int) -> Sequence[Cell] | None:
+        from deepgrid.tui.details import cells
+
+        assert self.feed is not None
+        job = self.feed.jobs.get(self._shown[row])
+        return None if job is None else cells(job, self.feed.now())
+
+    def _want(self) -> None:
+        if self.feed is not None:
+            self.feed.want(self._shown[row] for row in self.query_one(Table).visible_rows)
+
+    @on(Table.Moved)
+    def _moved(self) -> None:
+        self._want()
+        self._show_chosen()
+
+    # -- the chosen job ----------------------------------------------------------------------
+
+    @property
+    def job_id(self) -> int | None:
+        """Id of the chosen job; None if there is none."""
+        cursor = self.query_one(Table).cursor
+        return self._shown[cursor] if cursor < len(self._shown) else None
+
+    @property
+    def job(self) -> AsyncJob | None:
+        """The chosen job; None if there is none, or while it is read."""
+        return self.feed.jobs.get(self.job_id) if self.feed is not None and self.job_id is not None else None
+
+    def _show_chosen(self) -> None:
+        from deepgrid.tui.details import bill_lines, facts, last_remark
+
+        job, side = self.job, self.query_one("#side", TextPane)
+        if job is None or self.feed is None:
+            self.query_one("#remark", Plain).say("")
+            side.show([])
+            return
+        remarks = self._remarks.get(job.id, [])
+        words = f"{job.id}: {last_remark(job, remarks)}"
+        self.query_one("#remark", Plain).say(Content.styled(plain(words), "dim") if self.stale else words)
+        side.show([*facts(job, self.feed.now()), *bill_lines(job)], stale=self.stale)
+        if not job.over and self._asked != (job.id, self.feed.account and self.feed.account.block):
+            self._asked = (job.id, self.feed.account and self.feed.account.block)
+            self.run_worker(self._read_remarks(job.id), group="remarks", exclusive=True)
+
+    async def _read_remarks(self, job_id: int) -> None:
+        assert self.feed is not None
+        try:
+            self._remarks[job_id] = await self.feed.overview.remarks(job_id)
+        except GridError:
+            return  # what the chain says is shown without them
+        if self.alive:
+            self._show_chosen()
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def action_leave(self) -> None:
+        field = self.query_one("#filter", Input)
+        if field.display:  # removes the filter first
+            field.value, field.display, field.disabled = "", False, True
+            self.query_one(Table).focus()
+        else:
+            self.grid_app.leave(self.app.exit)
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.disabled, field.display = False, True
+        field.focus()
+
+    @on(Input.Changed, "#filter")
+    def _filter_changed(self, event: Input.Changed) -> None:
+        self._filter = event.value.strip()
+        self.show_news()
+        if self._filter and self.feed is not None:
+            self.run_worker(self._read_all(), group="filter", exclusive=True)
+
+    async def _read_all(self) -> None:
+        try:
+            if self.feed is not None:
+                await self.feed.read_all()
+        except GridError:
+            return  # the feed tells about the outage
+
+    @on(Input.Submitted, "#filter")
+    def _filter_done(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.disabled, field.display = True, bool(self._filter)
+        self.query_one(Table).focus()
+
+    def action_submit(self) -> None:
+        from deepgrid.tui.screens.submit_form import SubmitForm
+
+        if self.feed is not None and self.may_send():
+            self.app.push_screen(SubmitForm())
+
+    def action_clusters(self) -> None:
+        from deepgrid.tui.screens.clusters import ClustersScreen
+
+        self.app.push_screen(ClustersScreen())
+
+    def action_transfer(self) -> None:
+        from deepgrid.tui.screens.money_forms import TransferForm
+
+        if self.feed is not None and self.may_send():
+            self.app.push_screen(TransferForm())
+
+    def action_allowance(self) -> None:
+        from deepgrid.tui.screens.money_forms import AllowanceForm
+
+        if self.feed is not None and self.may_send():
+            self.app.push_screen(AllowanceForm())

@@ -1,0 +1,277 @@
+"""The form to submit a job: the file, what each cluster would charge as one keeps typing, and the file itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input
+
+from deepgrid.errors import GridError, InputError
+from deepgrid.plain_text import plain
+from deepgrid.tui.offer_lines import OLD_S, quote_lines
+from deepgrid.tui.screens.form import Confirmation
+from deepgrid.tui.screens.money_forms import MoneyForm, amount_of
+from deepgrid.tui.screens.questions import Choice
+from deepgrid.tui.templates import copy_template, templates
+from deepgrid.tui.widgets.field import Field
+from deepgrid.tui.widgets.text_pane import Line, TextPane, plain_line
+from deepgrid.tui.words import exact
+
+if TYPE_CHECKING:
+    from deepgrid.client.job import AsyncJob
+    from deepgrid.client.values import Quote
+    from deepgrid.client.workflow import Workflow
+
+TYPING_S = 0.4  # a pause in typing after which a quote is asked for
+LOOK_S = 1.0  # interval between two looks at the file
+MOST_SHOWN = 256 * 1024
+
+
+class SubmitForm(MoneyForm):
+    """Submits a workflow file as a job."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+e", "edit", "edit the file in $EDITOR", show=False, priority=True),
+        Binding("ctrl+t", "templates", "start from a template", show=False, priority=True),
+        Binding("ctrl+r", "quote", "ask for a new quote", show=False, priority=True),
+    ]
+    HEAD = "Submit a job"
+    KEYS = "enter next, last: submit  right complete  ctrl+e edit  ctrl+t template  esc"
+
+    def __init__(self, again: AsyncJob | None = None) -> None:
+        super().__init__()
+        self._again = again
+        self._quote: Quote | None = None
+        self._quoted_at = 0.0
+        self._workflow: Workflow | None = None
+        self._faults: list[str] = []
+        self._stamp: object = None
+        self._typing: Timer | None = None
+
+    def fields(self) -> Sequence[Field]:
+        again = self._again
+        file = str(self.grid_app.files.get(again.id, "")) if again else ""
+        labels = conditions_of(again) if again else ""
+        return [
+            Field("file", "file", "workflow file; ctrl+t starts from a template", file, paths=True),
+            Field("amount", "credits", "credits to lock; what is not used is returned", exact(again.locked) if again else ""),
+            Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
+            Field("minutes", "minutes", "expected run time for the quote", "60"),
+            Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
+        ]  # fmt: skip
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="body"):
+            with Vertical(id="form"):
+                yield from self.fields()
+                yield TextPane(id="meaning")
+                yield TextPane(id="below")
+            yield TextPane(id="side")
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.set_interval(LOOK_S, self._look)
+        if self._again and not self.value("file"):
+            self.tell(f"The file of job {self._again.id} is not known here: name it.")
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= 120, "-wide")
+
+    # -- the file ----------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path:
+        """The file that is named."""
+        return Path(self.value("file")).expanduser()
+
+    def _look(self) -> None:
+        """Read the file again when it changed, and draw a quote that became old."""
+        if self.path.suffix and self._stamp != stamp_of(self.path):
+            self._ask()
+        elif self._quote is not None and not self.fresh:
+            self.update()
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        if event.input.id != "amount":
+            self._quote = None
+            if self._typing is not None:
+                self._typing.stop()
+            self._typing = self.set_timer(TYPING_S, self._ask)
+
+    def _ask(self) -> None:
+        self._stamp = stamp_of(self.path)
+        self.run_worker(self._read(), group="quote", exclusive=True)
+
+    async def _read(self) -> None:
+        """Read the file, check it, and ask for a quote."""
+        path, self._workflow, self._faults = self.path, None, []
+        text = await asyncio.to_thread(text_of, path)
+        if not self.alive:
+            return
+        for pane in ("#side", "#below"):
+            self.query_one(pane, TextPane).show([plain_line(plain(line.expandtabs(4))) for line in text.splitlines()])
+        if text:
+            try:
+                grid = self.grid_app.grid
+                self._workflow = await grid.workflow(path)
+                uses, affinities = labels_of(self.value("labels"))
+                minutes = self._minutes()
+                self._quote = await grid.estimate(self._workflow, minutes=minutes, uses=uses, affinities=affinities)
+                self._quoted_at = self.grid_app.now()
+            except GridError as error:
+                self._faults = str(error).splitlines()
+        self.show_news()
+
+    def _minutes(self) -> int:
+        text = self.value("minutes")
+        if not (text.isascii() and text.isdigit() and len(text) < 9):
+            raise InputError(f"{text!r} is not a number of minutes.")
+        return int(text)
+
+    # -- drawing -----------------------------------------------------------------------------
+
+    @property
+    def fresh(self) -> bool:
+        """Whether there is a quote that is not too old."""
+        return self._quote is not None and self.grid_app.now() - self._quoted_at <= OLD_S
+
+    def meaning(self) -> list[Line]:
+        lines: list[Line] = []
+        if not self.value("file"):
+            return [plain_line("Name a workflow file, or press ctrl+t for a template.")]
+        if not self.path.is_file():
+            return [plain_line("There is no such file yet.")]
+        lines += [plain_line(plain(fault), "red", indent=2) for fault in self._faults]
+        if self._quote is not None:
+            lines += quote_lines(self._quote, self.grid_app.now() - self._quoted_at)
+        elif not self._faults:
+            lines.append(plain_line("Asking for a quote ..."))
+        if self._workflow is not None:
+            lines += [plain_line(plain(advice), "yellow", indent=2) for advice in self._workflow.validate()]
+        return lines
+
+    # -- sending -----------------------------------------------------------------------------
+
+    def confirmation(self) -> Confirmation:
+        quote, workflow = self._quote, self._workflow
+        if self._faults:
+            raise InputError(self._faults[0])
+        if quote is None or workflow is None:
+            raise InputError("There is no quote yet.", next_step="Name a file, and wait for the quote.")
+        if not self.fresh:
+            self._ask()
+            raise InputError("The quote was too old; here is a new one.", next_step="Press enter again if you agree.")
+        locked = self._locked(quote)
+        left, name, path = self.left_after(locked), self.value("name") or None, self.path
+        uses, affinities = labels_of(self.value("labels"))
+        grid, files = self.grid_app.grid, self.grid_app.files
+
+        async def send() -> str:
+            job = await grid.submit(workflow, locked, name=name, uses=uses, affinities=affinities, quote=quote)
+            files[job.id] = path
+            return f"Job {job.id} ({plain(job.name)}) is submitted; {exact(locked)} credits are locked."
+
+        question = (
+            f"Submit {plain(self.path.name)}? {exact(locked)} credits are locked at contract {self.terms.contract};"
+            f" {exact(left)} are left. [y/N]"
+        )
+        return question, f"the request of {plain(name or self.path.stem)}", send
+
+    def _locked(self, quote: Quote) -> Decimal:
+        locked = amount_of(self.value("amount"))
+        if locked < self.terms.minimum:
+            raise InputError(
+                f"{exact(locked)} credits are too few.", next_step=f"Lock at least {exact(self.terms.minimum)}."
+            )
+        return locked
+
+    def _sent(self, words: str, done: bool) -> None:
+        super()._sent(words, done)
+        if not done and self.is_attached:
+            self._ask()  # prices may have changed
+
+    # -- keys --------------------------------------------------------------------------------
+
+    def action_quote(self) -> None:
+        """Ask for a new quote."""
+        self._ask()
+
+    def action_templates(self) -> None:
+        """Choose a template. It is copied into the current folder."""
+        self.app.push_screen(
+            Choice("Templates; the chosen one is copied into this folder", templates()), self._start_from
+        )
+
+    def _start_from(self, name: str | None) -> None:
+        if name is None:
+            return
+        try:
+            file = copy_template(name, Path())
+        except InputError as error:
+            self.tell(str(error), wrong=True)
+            return
+        self.query_one("#file", Input).value = str(file)
+        self.tell(f"Wrote {file}; ctrl+e edits it.")
+
+    def action_edit(self) -> None:
+        """Edit the file in $EDITOR, and come back."""
+        if not self.value("file"):
+            self.tell("Name a file first, or press ctrl+t for a template.", wrong=True)
+            return
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            with self.app.suspend():
+                status = subprocess.run([*shlex.split(editor), str(self.path)], check=False).returncode
+        except (OSError, ValueError, SuspendNotSupported):
+            self.tell(f"{plain(editor)} cannot be started; set EDITOR.", wrong=True)
+            return
+        self.tell(f"{plain(editor)} ended with status {status}." if status else "")
+        self._ask()
+
+
+def stamp_of(path: Path) -> object:
+    """Changes when the file does."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def text_of(path: Path) -> str:
+    """The beginning of a file; empty if it cannot be read."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(MOST_SHOWN).decode(errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def labels_of(text: str) -> tuple[list[str], list[str]]:
+    """What is typed as labels, as `uses` (`key=value`) and as conditions (all others)."""
+    words = text.split()
+    uses = [word for word in words if "=" in word and not any(sign in word for sign in ("==", "<", ">", "!=", ":in:"))]
+    return uses, [word for word in words if word not in uses]
+
+
+def conditions_of(job: AsyncJob) -> str:
+    """The labels and conditions of a job, as they are typed."""
+    from deepgrid.client.display.story import conditions
+
+    return " ".join(conditions(job.on_chain))

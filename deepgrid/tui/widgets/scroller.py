@@ -1,0 +1,88 @@
+"""What tables and texts share: they draw only visible rows, and move by the same keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+DIM = Style(dim=True)
+
+MOVES: list[BindingType] = [
+    Binding("up,k", "move(-1)", "up", show=False),
+    Binding("down,j", "move(1)", "down", show=False),
+    Binding("pageup,b", "page(-1)", "page up", show=False),
+    Binding("pagedown,f,space", "page(1)", "page down", show=False),
+    Binding("ctrl+u,u", "half_page(-1)", "half a page up", show=False),
+    Binding("ctrl+d,d", "half_page(1)", "half a page down", show=False),
+    Binding("home,g", "jump(False)", "first", show=False),
+    Binding("end,G", "jump(True)", "last", show=False),
+]
+
+
+class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows of text, of which only visible ones are made. Subclasses have `row_count` and `strip`."""
+
+    BINDINGS: ClassVar[list[BindingType]] = MOVES
+    stale = False  # whether what is shown may be out of date; it is dimmed then
+
+    @property
+    def row_count(self) -> int:
+        raise NotImplementedError
+
+    def strip(self, row: int, width: int) -> Strip:
+        """A row as it is drawn."""
+        raise NotImplementedError
+
+    def move(self, rows: int) -> None:
+        """Move by so many rows."""
+        self.scroll_to(y=self.scroll_offset.y + rows, animate=False, immediate=True, force=True)
+
+    @property
+    def page_rows(self) -> int:
+        """Rows that are visible."""
+        return max(1, self.size.height)
+
+    def redraw(self, *, stale: bool | None = None) -> None:
+        """Draw the visible rows again, as rows were added or changed."""
+        if stale is not None:
+            self.stale = stale
+        self.virtual_size = Size(self.size.width, self.row_count)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self.resized()
+
+    def resized(self) -> None:
+        """Draw for the new size."""
+        self.redraw()
+
+    def render_line(self, y: int) -> Strip:
+        """A visible row. Called by Textual."""
+        row, width = self.scroll_offset.y + y, self.size.width
+        if row >= self.row_count:
+            return Strip.blank(width)
+        strip = self.strip(row, width).adjust_cell_length(width)
+        return strip.apply_style(DIM) if self.stale else strip
+
+    def action_move(self, rows: int) -> None:
+        self.move(rows)
+
+    def action_page(self, direction: int) -> None:
+        self.move(direction * self.page_rows)
+
+    def action_half_page(self, direction: int) -> None:
+        self.move(direction * max(1, self.page_rows // 2))
+
+    def action_jump(self, end: bool) -> None:
+        self.move(self.row_count if end else -self.row_count)
+
+
+def plain_strip(text: str, style: Style | None = None) -> Strip:
+    """A row of one style. The text must be clean."""
+    return Strip([Segment(text, style)])

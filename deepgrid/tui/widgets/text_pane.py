@@ -1,0 +1,84 @@
+"""A text of any length that wraps at words, such as the details of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from textual.strip import Strip
+
+from deepgrid.tui.widgets.scroller import Scroller
+
+_CONSOLE = Console(width=80, color_system=None, markup=False, emoji=False, highlight=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text. When it is too long, its rows after the first one are indented."""
+
+    text: Text
+    indent: int = 0
+
+    def rows(self, width: int) -> list[Text]:
+        """The rows of the line at this width."""
+        if self.text.cell_len <= width:
+            return [self.text]
+        if not self.indent or width - self.indent < 10:
+            return list(self.text.wrap(_CONSOLE, width))
+        head, value = self.text.divide([self.indent])
+        first, *others = value.wrap(_CONSOLE, width - self.indent)
+        return [head + first, *(Text(" " * self.indent) + row for row in others)]
+
+
+class TextPane(Scroller):
+    """Lines of text, wrapped at words."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._lines: tuple[Line, ...] = ()
+        self._rows: list[Text] = []
+        self._wrapped_at = 0
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows)
+
+    def show(self, lines: Iterable[Line], *, stale: bool | None = None) -> None:
+        """Replace the text. Its parts must be clean."""
+        new = tuple(lines)
+        if new == self._lines and self.size.width == self._wrapped_at and stale in (None, self.stale):
+            return
+        self._lines = new
+        self._wrap()
+        self.redraw(stale=stale)
+
+    def resized(self) -> None:
+        self._wrap()
+        self.redraw()
+
+    def _wrap(self) -> None:
+        self._wrapped_at = self.size.width
+        self._rows = [row for line in self._lines for row in line.rows(max(10, self._wrapped_at))]
+
+    def strip(self, row: int, width: int) -> Strip:
+        return Strip([part for part in self._rows[row].render(_CONSOLE) if part.text]).crop(0, width)
+
+
+def pair(name: str, value: Text | str, style: str = "", indent: int = 12) -> Line:
+    """A line `name   value`, which wraps below its value."""
+    line = Text(name.ljust(indent), "bold", end="")
+    line.append_text(value) if isinstance(value, Text) else line.append(value, style)
+    return Line(line, indent)
+
+
+def heading(text: str) -> Line:
+    """A line that starts a section."""
+    return Line(Text(text, "bold underline", end=""))
+
+
+def plain_line(text: str, style: str = "", indent: int = 0) -> Line:
+    """A line of one style. The text must be clean."""
+    return Line(Text(text, style, end=""), indent)

@@ -1,0 +1,81 @@
+"""Short forms of amounts, times and addresses that fit into 80 columns of ASCII."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from decimal import ROUND_HALF_UP, Decimal
+
+from rich.cells import cell_len, set_cell_size
+
+from deepgrid.plain_text import plain
+
+UNKNOWN = "?"
+NONE = "-"
+CENT = Decimal("0.01")
+
+
+def amount(credits: Decimal | None) -> str:
+    """An amount for a table, rounded to two decimals. An unknown amount is `?`, never 0."""
+    if credits is None:
+        return UNKNOWN
+    if 0 < credits < CENT:
+        return "<0.01"
+    rounded = f"{credits.quantize(CENT, ROUND_HALF_UP):f}"
+    return rounded.rstrip("0").rstrip(".")
+
+
+def exact(credits: Decimal) -> str:
+    """An amount in full, for forms and confirmations."""
+    text = f"{credits:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def span(seconds: float) -> str:
+    """A duration: `45s`, `12m`, `3h05m`, `2d04h`."""
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if whole < 60:
+        return f"{whole}s"
+    if minutes < 60:
+        return f"{minutes}m"
+    if hours < 24:
+        return f"{hours}h{minutes % 60:02}m"
+    return f"{days}d{hours % 24:02}h"
+
+
+def age(seconds: float) -> str:
+    """How old something is, coarse, so that an idle screen is seldom drawn: `now`, `20s`, `3m`."""
+    whole = max(0, int(seconds))
+    return "now" if whole < 10 else f"{whole // 10 * 10}s" if whole < 60 else span(whole)
+
+
+def day_and_time(at: datetime | None) -> str:
+    """Local `07-23 14:05`; a dash for a time that is not there."""
+    return NONE if at is None else time.strftime("%m-%d %H:%M", time.localtime(at.timestamp()))
+
+
+def full_time(at: datetime | None) -> str:
+    """Local `2026-07-23 14:05:59`; a dash for a time that is not there."""
+    return NONE if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at.timestamp()))
+
+
+def short_address(address: str) -> str:
+    """`0x1234..cdef`."""
+    return f"{address[:6]}..{address[-4:]}"
+
+
+def cluster_words(name: str, address: str | None) -> str:
+    """A cluster's name with its short address, as strangers choose names."""
+    if not address:
+        return NONE
+    return short_address(address) if name == address else f"{plain(name)} ({short_address(address)})"
+
+
+def fit(text: str, width: int, *, right: bool = False) -> str:
+    """`text` without control characters, in exactly `width` cells. `~` marks a cut."""
+    clean = plain(text)
+    length = cell_len(clean)
+    if length > width:
+        return set_cell_size(clean, max(0, width - 1)) + "~" if width else ""
+    return " " * (width - length) + clean if right else clean + " " * (width - length)

@@ -1,0 +1,174 @@
+"""Forms: submit with a quote as one types, transfer, allowance. Money moves after a form and a confirmation only."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from deepgrid.client import AsyncGrid
+from deepgrid.tui.app import GridApp
+from deepgrid.tui.screens.jobs import JobsScreen
+from deepgrid.tui.screens.submit_form import SubmitForm
+from tests.cli.live import EXAMPLE
+from tests.client.conftest import Stage
+from tests.tui.conftest import NewApp
+from tests.tui.support import NARROW, WIDE, choose, fill, opened, shows, text_of, until
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def field(app: GridApp, name: str) -> Input:
+    return app.screen.query_one(f"#{name}", Input)
+
+
+async def test_a_job_is_submitted_by_keys_alone(app: GridApp, grid: AsyncGrid, stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "train.yaml").write_text(EXAMPLE.read_text())
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("s")
+        await shows(pilot, "Name a workflow file")
+        await pilot.press(*"tr")
+        await until(pilot, lambda: field(app, "file")._suggestion == "train.yaml")
+        await pilot.press("right", "enter")
+        assert field(app, "file").value == "train.yaml"
+        await pilot.press(*"120", "tab", "ctrl+n", "ctrl+p", "shift+tab", "enter", "enter", "enter", *"os=linux")
+        await shows(pilot, "alpha", "per minute", "needed", "100 credits for that time")
+        await pilot.press("enter")
+        text = await shows(pilot, "Submit train.yaml? 120 credits are locked", "880 are left. [y/N]")
+        assert "0x" in text
+        assert [job async for job in grid.jobs()] == []
+        await pilot.press("n", "enter", "y")
+        await shows(pilot, "(train) is submitted; 120 credits are locked", "880 credits")
+        (job,) = [job async for job in grid.jobs()]
+        assert (job.name, job.locked, [use.key for use in job.on_chain.definition.uses]) == ("train", 120, ["os"])
+        await choose(pilot, job)
+        await pilot.press("r")  # again: the form knows file, credits and labels
+        await shows(pilot, "train.yaml", "os=linux")
+        assert (field(app, "file").value, field(app, "amount").value) == ("train.yaml", "120")
+
+
+async def test_faults_have_their_lines_and_the_file_is_read_again_when_it_changes(
+    app: GridApp, stage: Stage, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("enableLogging: true\nresources:\n  tasks: none\nsteps: []\n")
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot)
+        await pilot.press("s")
+        await fill(pilot, file="job.yaml")
+        await shows(pilot, "job.yaml:3", "tasks: none")
+        await pilot.press("enter", *"100", "enter", "enter", "enter", "enter")
+        assert "[y/N]" not in text_of(app)
+        file.write_text(EXAMPLE.read_text())
+        await shows(pilot, "alpha", "smallest useful job")
+        field(app, "amount").value = "99"
+        await pilot.press("enter")
+        await shows(pilot, "99 credits are too few. Lock at least 100.")
+        field(app, "amount").value = "1001"
+        await pilot.press("enter")
+        await shows(pilot, "You have 1000 credits")
+
+
+async def test_an_old_quote_is_not_submitted(new_app: NewApp, stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(EXAMPLE.read_text())
+    late_s = [0.0]
+    app = new_app(now=lambda: 1_800_000_000 + late_s[0])
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("s")
+        await fill(pilot, file="job.yaml", amount="100")
+        await shows(pilot, "prices are fixed at assignment")
+        late_s[0] = 61
+        await shows(pilot, "older than 60 s")
+        field(app, "labels").focus()
+        await pilot.press("enter")
+        await shows(pilot, "The quote was too old", "prices are fixed at assignment")
+        assert "[y/N]" not in text_of(app)
+        await pilot.press("enter")
+        await shows(pilot, "[y/N]")
+
+
+async def test_templates_and_the_editor(
+    app: GridApp, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor.py"
+    editor.write_text("import sys; open(sys.argv[1], 'a').write('# edited\\n')")
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {editor}")
+    monkeypatch.delenv("VISUAL", raising=False)
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("s", "ctrl+e")
+        await shows(pilot, "Name a file first")
+        await pilot.press("ctrl+t")
+        await shows(pilot, "hello-world", "The smallest useful job")
+        await pilot.press("slash", "q", "ctrl+t", "G", "g", "enter")
+        await shows(pilot, "Wrote environment.yaml", "alpha")
+        assert (tmp_path / "environment.yaml").exists()
+        monkeypatch.setattr(type(app), "suspend", _not_suspended)
+        await pilot.press("ctrl+e")
+        assert "# edited" in (tmp_path / "environment.yaml").read_text()
+        await pilot.press("ctrl+q")
+        assert isinstance(app.screen, JobsScreen)
+
+
+def _not_suspended(_: GridApp) -> object:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+async def test_leaving_forms(app: GridApp) -> None:
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        for key, leave in (("s", "escape"), ("ctrl+t", "ctrl+q"), ("a", "escape")):
+            await pilot.press(key)
+            assert not isinstance(app.screen, JobsScreen)
+            await pilot.press("q")  # a letter in a field
+            assert not isinstance(app.screen, JobsScreen)
+            await pilot.press(leave)
+            assert isinstance(app.screen, JobsScreen)
+
+
+async def test_a_transfer_needs_a_whole_address_and_a_yes(app: GridApp, stage: Stage) -> None:
+    receiver = stage.provider.address
+    before = await stage.operator.writer.chain.balance(receiver)
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("ctrl+t")
+        await fill(pilot, to=receiver[:-1])
+        await shows(pilot, "is not an address with its checksum")
+        await pilot.press(receiver[-1], "enter", *"12.25")
+        await shows(pilot, "987.75 credits stay with you", "cannot be undone")
+        await pilot.press("enter")
+        await shows(pilot, "Send 12.25 credits to", receiver[-12:], "987.75 credits are left")
+        await pilot.press("y")
+        await shows(pilot, "Sent 12.25 credits", "987.75 credits")
+    assert await stage.operator.writer.chain.balance(receiver) == before + 12_250_000_000_000_000_000
+
+
+async def test_the_allowance_is_set(app: GridApp, grid: AsyncGrid) -> None:
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("a")
+        await shows(pilot, "now         0 credits")
+        await pilot.press(*"77", "enter")
+        await shows(pilot, "lock up to 77 of your")
+        await pilot.press("y")
+        await shows(pilot, "The grid may lock 77 credits", "allowance 77")
+    assert await grid.wallet.allowance == 77
+
+
+async def test_run_again_asks_for_a_file_that_is_not_known(app: GridApp, grid: AsyncGrid) -> None:
+    job = await grid.submit(EXAMPLE, credits=100, name="old", uses=["os=linux"], affinities=["mem>=4"])
+    async with app.run_test(size=NARROW) as pilot:
+        await choose(pilot, job)
+        await pilot.press("r")
+        assert isinstance(app.screen, SubmitForm)
+        await shows(pilot, f"The file of job {job.id} is not known here", "os=linux mem>=4")
+        assert (field(app, "name").value, field(app, "amount").value) == ("old", "100")
