@@ -8,6 +8,7 @@ from typing import Self
 
 from deepgrid.client.amounts import Duration, seconds_of
 from deepgrid.client.errors import WaitTimeout
+from deepgrid.client.html import jobs_html
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep import Entry, Summary, Sweep, Unsubmitted, summary_of
 from deepgrid.errors import ContractError, InputError
@@ -174,6 +175,9 @@ class AsyncJobSet:
         now = await connection.patiently(lambda: connection.chain.jobs(list(hot))) if hot else []
         newest = {job.id: AsyncJob(connection, job) for job in now}
         return summary_of(None if entry.job is None else newest.get(entry.job.id, entry.job) for entry in self._entries)
+
+    def _repr_html_(self) -> str:
+        return jobs_html(list(self), f"{len(self)} jobs")
 
     def __repr__(self) -> str:
         over = sum(entry.over for entry in self._entries)

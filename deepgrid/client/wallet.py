@@ -8,8 +8,8 @@ from decimal import Decimal
 from eth_utils.address import is_checksum_address
 
 from deepgrid.client.amounts import Credits, credits_of, wei_of
-from deepgrid.client.display.html import wallet_html
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.html import wallet_html
 from deepgrid.errors import InputError
 
 

@@ -1,4 +1,4 @@
-"""Definitions that differ in parameters: one definition per parameter set, or many sets in one definition.
+"""Definitions that differ in parameters only: one per parameter set, or many sets in one.
 
 A parameter is an environment variable of the job. It replaces a variable of the same name.
 """
@@ -6,6 +6,7 @@ A parameter is an environment variable of the job. It replaces a variable of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -46,6 +47,19 @@ def pack(job: Definition, sets: Sequence[Mapping[str, str]]) -> Definition:
     count = len(sets)
     steps = (_step(job, variables, number, count) for number, variables in enumerate(sets, 1))
     return _checked(job, {"steps": (*steps, _last_step(count))})
+
+
+def without_values(job: Definition) -> Definition:
+    """A copy in which each value of an environment variable is the same text. Jobs of a sweep become equal."""
+    return Definition.model_validate(_blanked(job.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
+
+
+def _blanked(part: Any) -> Any:
+    if isinstance(part, dict):
+        if part.keys() == {"key", "value"}:
+            return {"key": part["key"], "value": "value"}
+        return {name: _blanked(value) for name, value in part.items()}
+    return [_blanked(one) for one in part] if isinstance(part, list) else part
 
 
 def _step(job: Definition, variables: Mapping[str, str], number: int, count: int) -> Step:

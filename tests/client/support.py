@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from unittest import mock
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
@@ -109,3 +115,22 @@ def until(condition: Callable[[], object], within_s: float = WITHIN_S) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"
         time.sleep(0.02)
+
+
+class Access(Protocol):
+    """What a program needs: a key file and an address book."""
+
+    @property
+    def key(self) -> Path: ...
+
+    @property
+    def book(self) -> Path: ...
+
+
+def run_program(text: str, customer: Access, names: dict[str, Any] | None = None) -> None:
+    """Run a program with the customer's environment, in this process. It may await at its top, as in a notebook."""
+    code = compile(text, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    with mock.patch.dict(os.environ, DPS_KEY_FILE=str(customer.key), DEEPGRID_BOOK=str(customer.book)):
+        ended = eval(code, dict(names or {}))  # noqa: S307 - our own examples
+        if inspect.iscoroutine(ended):
+            asyncio.run(ended)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from deepgrid.workflow import canonical, load, models
+from deepgrid.workflow import models
 from deepgrid.workflow.models import Definition
 from deepgrid.workflow.schema import json_schema
 from tests.workflow.support import ACCEPTED, JOB, REFUSED
@@ -76,49 +75,3 @@ def test_what_a_field_forbids_the_schema_forbids(model: type[models.Model], valu
 def test_a_minimal_job_follows_the_schema() -> None:
     jsonschema.validate(JOB, json_schema())
     assert Definition.model_validate(JOB, by_alias=True, by_name=False).steps == ()
-
-
-LOOKS_SECRET = re.compile(r"secret|passw|passphrase|token|credential|(private|shared|access)_?key|api_?key", re.I)
-MARKED = {
-    "Bore.secret", "ContainerRun.password", "S3Data.secretAccessKey", "Wireguard.privateKey",
-    "WireguardPeer.preSharedKey",
-}  # fmt: skip
-NOT_SECRET = {"S3Data.accessKeyId": "it names the key, and opens nothing without the secret"}
-
-
-def test_secret_fields_are_marked() -> None:
-    """The web app puts stand-ins for these values, so an unmarked one would be sent to a host."""
-    parts = {"Definition": json_schema(), **json_schema()["$defs"]}
-    fields = {f"{name}.{field}": told for name, part in parts.items() for field, told in part["properties"].items()}
-    assert {field for field, told in fields.items() if told.get("x-secret") is True} == MARKED
-    suspects = {field for field in fields if LOOKS_SECRET.search(field.partition(".")[2])}
-    assert suspects == MARKED | NOT_SECRET.keys(), "Mark the field with SECRET, or say in NOT_SECRET why it is none"
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_canonical_form_follows_from_the_defaults_of_the_schema(path: Path) -> None:
-    """A page can make the canonical form from the schema alone: it leaves out what equals its default."""
-    job = load(path).model
-    whole = job.model_dump(mode="json", by_alias=True)
-    content = json.dumps(without_defaults(whole, json_schema()), sort_keys=True, separators=(",", ":"),
-                         ensure_ascii=False)  # fmt: skip
-    assert content.encode() == canonical(job)
-
-
-def without_defaults(value: Any, part: dict[str, Any]) -> Any:
-    part = resolved(part)
-    if isinstance(value, list):
-        return [without_defaults(one, part["items"]) for one in value]
-    if not isinstance(value, dict):
-        return value
-    fields = part["properties"]
-    kept = {name: one for name, one in value.items() if "default" not in fields[name] or one != fields[name]["default"]}
-    return {name: without_defaults(one, fields[name]) for name, one in kept.items()}
-
-
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """The part itself, or what it refers to, or the one alternative that is not null."""
-    for alternatives in ("anyOf", "allOf"):
-        if alternatives in part:
-            return resolved(next(one for one in part[alternatives] if one.get("type") != "null"))
-    return definition(part["$ref"].removeprefix("#/$defs/")) if "$ref" in part else part

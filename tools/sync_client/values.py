@@ -9,6 +9,7 @@ import re
 TWINS = {
     "AsyncGrid": ("Grid", "grid"),
     "AsyncJob": ("Job", "job"),
+    "AsyncJobReader": ("JobReader", "job_reader"),
     "AsyncJobSet": ("JobSet", "job_set"),
     "AsyncReader": ("Reader", "reader"),
     "AsyncWallet": ("Wallet", "wallet"),
@@ -19,8 +20,8 @@ SYNC_OF = {name: sync for name, (sync, _) in TWINS.items()} | {
     "AsyncIterable": "Iterable",
 }
 IN_DOCSTRINGS = (
-    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(?:Grid|Job|JobSet|Reader|Wallet)\b)"), r"\1\2"),
-    (re.compile(r"\bAsync(Grid|JobSet|Job|Reader|Wallet)\b"), r"\1"),
+    (re.compile(r"\b([Aa])n(\s+`?)(?=Async(?:Grid|Job|JobReader|JobSet|Reader|Wallet)\b)"), r"\1\2"),
+    (re.compile(r"\bAsync(Grid|JobReader|JobSet|Job|Reader|Wallet)\b"), r"\1"),
     (re.compile(r"\basync (with|for|def)\b"), r"\1"),
     (re.compile(r"\bawait "), ""),
 )
@@ -35,7 +36,8 @@ def words(docstring: str) -> str:
 
 def annotation(node: ast.expr) -> str:
     """The annotation with the sync classes in place of the async ones."""
-    return re.sub(r"\w+", lambda name: SYNC_OF.get(name[0], name[0]), ast.unparse(node))
+    text = re.sub(r"AsyncGenerator\[(.+), None\]", r"AsyncIterator[\1]", ast.unparse(node))
+    return re.sub(r"\w+", lambda name: SYNC_OF.get(name[0], name[0]), text)
 
 
 def given(argument: ast.arg) -> str:

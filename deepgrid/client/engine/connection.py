@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -22,6 +22,9 @@ from deepgrid.client.idempotency import IdempotencyKey, RequestedJobs, until_min
 from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession
 from deepgrid.errors import GridError, InputError
+
+if TYPE_CHECKING:
+    from deepgrid.workflow.transport import TransportData
 
 T = TypeVar("T")
 
@@ -42,6 +45,7 @@ class Connection:
         uploads: Limits the uploads at the same time.
         settings: The client's settings.
         background: Tasks that end with the connection.
+        outputs: Where the jobs that were submitted here send their output. It holds credentials: it is never shown.
     """
 
     def __init__(self, chain: Chain, session: CustomerSession | None, settings: ClientSettings) -> None:
@@ -52,6 +56,7 @@ class Connection:
         self.spending = asyncio.Lock()
         self.uploads = asyncio.Semaphore(settings.requests_at_once)
         self.background: set[asyncio.Task[None]] = set()
+        self.outputs: dict[int, TransportData | None] = {}
         self._session = session
         self.loop = asyncio.get_running_loop()
         close = partial(_close, self.poller, session, chain)

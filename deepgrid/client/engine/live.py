@@ -11,9 +11,9 @@ from deepgrid.chain.history import Transition
 from deepgrid.client.display.record import cancel_requested
 from deepgrid.client.display.story import steps_of
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.job_records import read_record, read_remarks
 from deepgrid.client.engine.output import lines_of
 from deepgrid.client.engine.patience import patiently
-from deepgrid.client.engine.job_records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.values import ViewMessage
 from deepgrid.errors import GridError

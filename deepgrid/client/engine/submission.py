@@ -34,6 +34,7 @@ async def submit(connection: Connection, order: Order, *, approve: bool, quote: 
         await connection.refresh_requested()
         existing = connection.requested.find(definition_hash)
         if existing is not None:
+            connection.outputs[existing] = order.job.output
             return existing
         record_use(connection, named, Use(named.fingerprint(content), definition_hash))
         return await _submit(connection, order, approve=approve, quote=quote, salt=salt)
@@ -72,4 +73,6 @@ async def _submit(
         with noted(
             "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
         ):
-            return await session.request(order, definition_hash, approve=approve)
+            job_id = await session.request(order, definition_hash, approve=approve)
+    connection.outputs[job_id] = order.job.output
+    return job_id

@@ -198,6 +198,7 @@ class Sweep:
         for entry, job in zip(entries, jobs, strict=True):
             del self._missing[entry.definition_hash]
             entry.job = AsyncJob(self.connection, job, parameters=entry.parameters)
+            self.connection.outputs[job.id] = entry.definition.output
             self._hot[job.id] = entry
         hot = [job.id for job in jobs if job.status.hot]
         for job in jobs:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from deepgrid.client.amounts import credits_of
+from deepgrid.client.html import summary_html
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.values import Bill
 from deepgrid.errors import GridError
@@ -76,6 +77,9 @@ class Summary:
     cost: Decimal
     refunds: Decimal
     locked: Decimal
+
+    def _repr_html_(self) -> str:
+        return summary_html(self.jobs, self.states, self.cost, self.refunds, self.locked)
 
     def __str__(self) -> str:
         rows = [("jobs", f"{self.jobs:,}"), *((words, f"{count:,}") for words, count in self.states.items())]

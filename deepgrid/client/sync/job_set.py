@@ -128,3 +128,6 @@ class JobSet(Twin[AsyncJobSet], of=AsyncJobSet):
             ChainError: The node does not answer.
         """
         return self._run(self._async.summary())
+
+    def _repr_html_(self) -> str:
+        return self._async._repr_html_()

@@ -7,14 +7,14 @@ shown as marks. The HTML has no scripts, no links and no colours of its own, so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from markupsafe import Markup
 
 from deepgrid.client.amounts import credits_of, wei_of
-from deepgrid.client.display.shown import Parameters, ShownCluster, ShownJob, ShownQuote
+from deepgrid.client.shown import Parameters, ShownCluster, ShownJob, ShownQuote
 from deepgrid.plain_text import marked
 
 MOST_ROWS = 50
@@ -62,6 +62,12 @@ def jobs_html(jobs: Sequence[ShownJob], title: str = "") -> str:
     ]  # fmt: skip
     table = _table(f"{heading}; cost {cost:f} credits", ("job", "name", "parameters", "state", "cluster", "cost"), rows)
     return table + _more(len(jobs))
+
+
+def summary_html(jobs: int, states: Mapping[str, int], cost: Decimal, refunds: Decimal, locked: Decimal) -> str:
+    """The number of jobs in each state, and their credits."""
+    money = [("cost in credits", cost), ("refunds in credits", refunds), ("locked credits", locked)]
+    return _facts(Markup("{} jobs").format(jobs), [*states.items(), *money])
 
 
 def quote_html(quote: ShownQuote) -> str:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.client.display.html import clusters_html, job_html, jobs_html, wallet_html, watch_html
+from deepgrid.client.html import clusters_html, job_html, jobs_html, wallet_html, watch_html
 from deepgrid.client.values import Bill, Cluster, Clusters, Misfit, Offer, Quote
 from deepgrid.lifecycle.job import Hardware, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
