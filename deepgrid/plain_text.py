@@ -1,4 +1,4 @@
-"""Makes text from other parties harmless for terminals and logs."""
+"""Makes text from other parties harmless for terminals and logs, and hidden characters visible."""
 
 from __future__ import annotations
 
@@ -6,9 +6,30 @@ import unicodedata
 
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # control, direction, surrogates, line separators
 
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters and signs without ink
+
 
 def plain(text: str, *, keep: str = "") -> str:
     """`text` with a space for each character that controls a terminal, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(" " if c not in keep and unicodedata.category(c) in _STEERING else c for c in text)
+
+
+def visible(text: str) -> str:
+    """`text` with code point and name for each character that one cannot see, such as <U+200B ZERO WIDTH SPACE>."""
+    return "".join(f"<{named(c)}>" if _is_hidden(c) else c for c in text)
+
+
+def without_hidden(text: str) -> str:
+    """`text` without characters that one cannot see."""
+    return "".join(c for c in text if not _is_hidden(c))
+
+
+def named(character: str) -> str:
+    """Code point and name of a character, such as U+00E9 LATIN SMALL LETTER E WITH ACUTE."""
+    return f"U+{ord(character):04X} {unicodedata.name(character, 'control character')}"
+
+
+def _is_hidden(c: str) -> bool:
+    return c != " " and (not c.isprintable() or c in _BLANK or 0xFE00 <= ord(c) <= 0xFE0F)
