@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os.path
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from deepgrid.errors import InputError
 from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, values_for
+from deepgrid.modules.conditions import faulty_conditions
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
 from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
 from deepgrid.modules.sandbox_limits import ModuleLimits
@@ -47,12 +48,12 @@ def resolve(
 ) -> LoadedWorkflow:
     """The same for a workflow that was read already. Relative sources start at `folder`."""
     job = loaded.model
-    if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
-        return loaded
     until = time.monotonic() + limits.within_s
     resolution = _Resolution(job, ModuleFiles(cache or default_cache(), until, limits), until, limits)
-    steps = resolution.steps(job.steps, ("steps",), _File(loaded.name, loaded.document, Folder(folder)))
+    steps = resolution.steps_of_file(job.steps, _File(loaded.name, loaded.document, Folder(folder)))
     resolution.raise_faults()
+    if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
+        return loaded
     fields = {name: getattr(job, name) for name in Definition.model_fields} | {"steps": steps}
     try:
         resolved = Definition.model_validate(fields, by_alias=False, by_name=True)
@@ -103,6 +104,12 @@ class _Resolution:
             self._faults[MOST_SHOWN:] = [f"and {more} more faults"]
         if self._faults:
             raise InputError("\n".join(self._faults), transient=self._transient)
+
+    def steps_of_file(self, steps: Sequence[Step], file: _File) -> tuple[Step, ...]:
+        """The steps at the root of a file, with their modules. Their conditions are checked too."""
+        for where, what in faulty_conditions(steps, ("steps",)):
+            self._fault(file, where, what)
+        return self.steps(steps, ("steps",), file)
 
     def steps(self, steps: Iterable[Step], path: Path, file: _File) -> tuple[Step, ...]:
         """The steps with their modules. The result is only valid if no fault was found."""
@@ -155,7 +162,7 @@ class _Resolution:
         return StepModule(
             source=use.source, commit=found.commit, inputs=arguments(use, declared),
             outputs=tuple(output.key for output in module.outputs), export_env_as=use.export_env_as,
-            steps=self.steps(module.steps, ("steps",), inside),
+            steps=self.steps_of_file(module.steps, inside),
         )  # fmt: skip
 
     def _between(self, module: Module, file: _File) -> Iterator[tuple[Path, str]]:
