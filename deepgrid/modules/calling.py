@@ -17,7 +17,7 @@ Fault = tuple[Path, str]  # place below `use`, and sentence
 
 
 def faults_of_arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator[Fault]:
-    """Arguments that are unknown, repeated or missing."""
+    """Arguments that are unknown or repeated."""
     known, given = [one.key for one in inputs], set()
     for number, argument in enumerate(use.args):
         if argument.key not in known:
@@ -27,9 +27,14 @@ def faults_of_arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator
         elif argument.key in given:
             yield ("args", number, "key"), f"{argument.key} is given twice"
         given.add(argument.key)
+
+
+def unset_inputs(use: StepUse, inputs: Sequence[ModuleInput]) -> Iterator[str]:
+    """A warning for each input that has no value."""
+    given = {argument.key for argument in use.args}
     for one in inputs:
         if one.default is None and one.key not in given:
-            yield (), f"the module needs the input {one.key} ({one.description})"
+            yield f"the input {one.key}{f' ({one.description})' if one.description else ''} is not given, so it is unset"
 
 
 def faults_of_call(job: Definition, use: StepUse, module: Module) -> Iterator[Fault]:
@@ -47,9 +52,10 @@ def faults_of_call(job: Definition, use: StepUse, module: Module) -> Iterator[Fa
 
 
 def arguments(use: StepUse, inputs: Sequence[ModuleInput]) -> tuple[EnvVar, ...]:
-    """The values of all inputs."""
+    """The values of all inputs that are given or have a default."""
     given = {argument.key: argument.value for argument in use.args}
-    return tuple(EnvVar(key=one.key, value=given.get(one.key, one.default or "")) for one in inputs)
+    values = {one.key: given.get(one.key, one.default) for one in inputs}
+    return tuple(EnvVar(key=key, value=value) for key, value in values.items() if value is not None)
 
 
 def values_for(

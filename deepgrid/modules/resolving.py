@@ -16,7 +16,7 @@ from pathlib import Path as FilePath
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, values_for
+from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, unset_inputs, values_for
 from deepgrid.modules.conditions import faulty_conditions
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
 from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
@@ -156,6 +156,8 @@ class _Resolution:
             self._fault(file, (*place, *where), what)
         for where, what in sorted(self._between(module, inside), key=inside.order):
             self._fault(inside, where, what)
+        for what in unset_inputs(use, declared):
+            self._warn(file, place, what)
         if use.export_env_as and not module.outputs:
             self._warn(file, (*place, "exportEnvAs"), "has no effect: the module has no outputs")
         self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in advice_on(module)]
