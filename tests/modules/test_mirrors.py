@@ -44,8 +44,10 @@ def test_the_longest_beginning_counts_and_ends_at_a_slash(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     "entry",
-    ["x", "=", "https://a.org/=", "https://a.org/=--upload-pack=x", "a.org=http://m.org/", "a.org=ext::sh", "a.org=file:///",
-     "a.org=https://me:s3cret@m.org/", "a.org=https://s3cret@m.org/", "a.org=ssh://-x/a", "a.org=https://m.org/?s3cret"],
+    ["x", "=", "https://a.org/=", "https://a.org/=--upload-pack=x", "a.org=http://m.org/", "a.org=ext::sh",
+    "a.org=file:///",
+     "a.org=https://me:s3cret@m.org/", "a.org=https://s3cret@m.org/", "a.org=ssh://-x/a",
+     "a.org=https://m.org/?s3cret"],
 )  # fmt: skip
 def test_an_entry_that_names_no_mirror_is_refused_without_repeating_it(
     entry: str, monkeypatch: pytest.MonkeyPatch, cache: Path

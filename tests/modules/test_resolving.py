@@ -179,7 +179,8 @@ def test_tags_that_are_not_there_and_files_that_are_not_are_named(origin: Origin
     assert faults(steps, cache) == [
         f"job.yaml:3:17: steps[0].use.source: {origin.url} has no tag v2, and that is no commit id",
         f"job.yaml:4:17: steps[1].use.source: {origin.url} has no no/module.yaml at {commit[:12]}",
-        f"job.yaml:5:17: steps[2].use.source: {origin.url} has no tag abcdef1, and not exactly one commit that begins so",
+        f"job.yaml:5:17: steps[2].use.source: {origin.url} has no tag abcdef1, and not exactly one commit that begins"
+        " so",
     ]  # fmt: skip
 
 
