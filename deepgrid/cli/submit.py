@@ -11,7 +11,7 @@ import typer
 from deepgrid.cli.border import runs
 from deepgrid.cli.exits import exit_status_of
 from deepgrid.cli.grid import amount, as_customer
-from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, IgnoreUnknownFields, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen
 from deepgrid.cli.text import printable
 from deepgrid.cli.watch import watch
@@ -56,6 +56,7 @@ async def submit(
     no_timestamp: NoTimestamp = False,
     no_approve: NoApprove = False,
     delegate_spending: DelegateSpending = False,
+    ignore_unknown_fields: IgnoreUnknownFields = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
@@ -64,7 +65,7 @@ async def submit(
 
     order = read_order(
         file, locked_wei, name=job_name, uses=uses or (), affinities=affinities or (),
-        delegate_spending=delegate_spending,
+        delegate_spending=delegate_spending, ignore_unknown_fields=ignore_unknown_fields,
     )  # fmt: skip
     for warning in order.warnings:
         typer.echo(printable(warning), err=True)

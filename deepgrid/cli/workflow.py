@@ -12,12 +12,12 @@ import typer
 from deepgrid import modules, sbatch
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount
-from deepgrid.cli.options import BookFile
+from deepgrid.cli.options import BookFile, IgnoreUnknownFields
 from deepgrid.cli.quote import quoted
 from deepgrid.cli.text import printable
 from deepgrid.errors import InputError
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Definition
+from deepgrid.workflow import Definition, LoadedWorkflow
 from deepgrid.workflow.schema import json_schema
 
 FILE_NAME = "job.yaml"
@@ -55,14 +55,14 @@ async def validate(
     credits: Annotated[
         str | None, typer.Option("--credits", metavar="AMOUNT", help="Show how long these credits would last.")
     ] = None,
+    ignore_unknown_fields: IgnoreUnknownFields = False,
     book: BookFile = None,
 ) -> None:
     """Check a workflow file and its modules. Shows all faults at once, or the cost of the job."""
     locked_wei = None if credits is None else amount(credits, wei=False)
-    loaded = modules.load(file)
+    loaded = modules.load(file, ignore_unknown_fields=ignore_unknown_fields)
     check_script(_script(loaded.model))
-    for warning in loaded.warnings:
-        print(printable(warning), file=sys.stderr)
+    _show_warnings(loaded)
     print("valid")
     for line in await quoted(loaded.model, book, locked_wei):
         print(line)
@@ -76,10 +76,14 @@ def render(
             metavar="FOLDER", help="Folder of all storage volumes; by default the standard paths of a provider."
         ),
     ] = "",
+    ignore_unknown_fields: IgnoreUnknownFields = False,
 ) -> None:
     """Print the batch script of a workflow file."""
-    script = _script(modules.load(file).model, storage)
+    loaded = modules.load(file, ignore_unknown_fields=ignore_unknown_fields)
+    script = _script(loaded.model, storage)
     check_script(script)
+    if ignore_unknown_fields:
+        _show_warnings(loaded)
     print(script, end="")
 
 
@@ -106,6 +110,11 @@ def init(
     if not described.exists():
         described.write_text(_schema_text())
     print(where)
+
+
+def _show_warnings(loaded: LoadedWorkflow) -> None:
+    for warning in loaded.warnings:
+        print(printable(warning), file=sys.stderr)
 
 
 def _script(job: Definition, storage: str = "") -> str:

@@ -64,6 +64,7 @@ def read_order(
     uses: Sequence[str] = (),
     affinities: Sequence[str] = (),
     delegate_spending: bool = False,
+    ignore_unknown_fields: bool = False,
 ) -> Order:
     """Read a workflow file and fetch its modules.
 
@@ -74,6 +75,7 @@ def read_order(
         uses: Labels that the cluster must have, such as `os=linux`.
         affinities: Conditions on labels of the cluster, such as `mem>=4000`.
         delegate_spending: Let the grid top up the job from the customer's allowance.
+        ignore_unknown_fields: Warn of fields that workflow files do not have, instead of refusing them.
 
     Returns:
         The order, for `CustomerSession.check`, `store` and `request`.
@@ -85,7 +87,7 @@ def read_order(
         order = read_order(Path("job.yaml"), 100 * 10**18, uses=["os=linux"])
     """
     check_label_count(len(uses) + len(affinities))
-    loaded = modules.load(file)
+    loaded = modules.load(file, ignore_unknown_fields=ignore_unknown_fields)
     if name is None:
         name = file.stem.encode()[:LONGEST_NAME_BYTES].decode(errors="ignore")
     coded_name(name)

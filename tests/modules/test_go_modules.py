@@ -51,7 +51,7 @@ def test_arguments_of_such_a_module_are_checked_too(cache: Path) -> None:
     args = "args: [{key: HWO, value: x}, {key: CPUS, value: 1}, {key: CPUS, value: 1}]"
     assert faults(f"- use: {{source: ./m, {args}}}\n", cache) == [
         "job.yaml:3:35: steps[0].use.args[0].key: the module has no input HWO (did you mean WHO?)",
-        "job.yaml:3:77: steps[0].use.args[2].key: CPUS is given twice",
+        "job.yaml:3:80: steps[0].use.args[2].key: CPUS is given twice",
     ]
 
 
@@ -106,7 +106,7 @@ def test_such_a_module_may_use_modules_and_be_used_by_them(cache: Path) -> None:
 
 
 def test_such_a_module_is_bounded(cache: Path) -> None:
-    loops = "{{ range .Step.Use.Steps }}" * 8 + "{{ end }}" * 8
+    loops = "{{ range $.Step.Use.Steps }}" * 8 + "{{ end }}" * 8
     folder(HEAD + f"steps: []\n# {loops}\n")
     handed = "steps: [" + "{}," * 50 + "]"
     (found,) = faults(f"- use: {{source: ./m, {handed}}}\n", cache)

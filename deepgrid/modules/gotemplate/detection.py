@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_JINJA_BLOCK = r"""\{%[-+]?\s*(?:if|for|set|raw|macro|block|filter|call|include|import|from|extends|with|do|autoescape)\b"""
+_JINJA_BLOCK = r"\{%[-+]?\s*(?:if|for|set|raw|macro|block|filter|call|include|import|from|extends|with)\b"
 _JINJA_ACTION = r"\{\{[-+]?\s*(?:(?:inputs|step|job|loop)(?:\.|\[|\s*\|)|(?:fail|range|namespace)\()"
 # A field, a variable, a comment, a keyword, or a function with an argument after a space: no expression of Jinja.
 _GO_ACTION = r"""\{\{(?:-\s)?\s*\(*\s*

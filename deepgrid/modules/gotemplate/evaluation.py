@@ -9,7 +9,8 @@ from typing import Any
 from deepgrid.modules.gotemplate import functions
 from deepgrid.modules.gotemplate.lexer import Text
 from deepgrid.modules.gotemplate.lookup import Unfit, field_in, is_true, kind_of, text_of
-from deepgrid.modules.gotemplate.nodes import (
+from deepgrid.modules.gotemplate.parser import parse
+from deepgrid.modules.gotemplate.syntax import (
     Command,
     Dot,
     Fields,
@@ -23,7 +24,6 @@ from deepgrid.modules.gotemplate.nodes import (
     Range,
     Variable,
 )
-from deepgrid.modules.gotemplate.parser import parse
 from deepgrid.modules.template import Filled, TemplateFault
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepgrid.modules.gotemplate.functions import FUNCTIONS
 from deepgrid.modules.gotemplate.lexer import Action, Lexer, Text, Token, unquoted
-from deepgrid.modules.gotemplate.nodes import (
+from deepgrid.modules.gotemplate.syntax import (
     Command,
     Dot,
     Fields,
