@@ -112,16 +112,15 @@ def _unknown(path: Path, root: type[Model]) -> str:
 
 def unknown_field(name: str, model: type[Model], *, at_root: bool) -> str:
     """What is wrong with a field that `model` does not have, and where it belongs."""
+    expected = f"; expected at the root: {', '.join(yaml_names(model))}" if at_root else ""
     if at_root and name == "job":
-        return f"unknown field; its fields belong at the root: {', '.join(yaml_names(model))}"
+        return f"unknown field; its fields belong at the root{expected}"
     holder = next((holder for holder in _holders(model) if name in yaml_names(holder[1])), None)
     if holder:
-        return f"unknown field; it belongs in `{holder[0]}`"
+        return f"unknown field; it belongs in `{holder[0]}`{expected}"
     names = {known.lower(): known for known in yaml_names(model)}
     near = difflib.get_close_matches(without_hidden(name[:40]).lower(), names, n=1)
-    if near:
-        return f"unknown field (did you mean '{names[near[0]]}'?)"
-    return f"unknown field; expected at the root: {', '.join(yaml_names(model))}" if at_root else "unknown field"
+    return f"unknown field (did you mean '{names[near[0]]}'?)" if near else f"unknown field{expected}"
 
 
 def _holders(model: type[Model]) -> Iterator[tuple[str, type[Model]]]:

@@ -54,7 +54,8 @@ def test_text_that_is_no_yaml_is_explained(text: str, message: str) -> None:
         ("steps: [{name: a, handleName: x}]", "2:19: steps[0].handleName: unknown field; it belongs in `launch`"),
         ("steps: [{run: {command: a, image: x}}]",
          "2:28: steps[0].run.image: unknown field; it belongs in `container`"),
-        ("steps: []\nrun: {command: a}", "3:1: run: unknown field; it belongs in `steps`"),
+        ("steps: []\nrun: {command: a}",
+         f"3:1: run: unknown field; it belongs in `steps`; expected at the root: {ROOT}"),
         ("steps: []\ncpusPerTask: 2", "3:1: cpusPerTask: unknown field; it belongs in `resources`"),
         ("steps: []\nstep: 2", "3:1: step: unknown field (did you mean 'steps'?)"),
         ("steps: []\nversion: 2", f"3:1: version: unknown field; expected at the root: {ROOT}"),
@@ -80,7 +81,7 @@ def test_fields_that_are_wrong_are_explained(text: str, message: str) -> None:
 
 def test_everything_below_job_is_sent_to_the_root() -> None:
     assert faults(f"job:\n  {HEAD}  steps: []\n") == [
-        "1:1: job: unknown field; its fields belong at the root: " + ROOT,
+        "1:1: job: unknown field; its fields belong at the root; expected at the root: " + ROOT,
         "1:1: resources: is required",
         "1:1: steps: is required",
     ]
