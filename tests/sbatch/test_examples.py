@@ -48,7 +48,7 @@ PRINTS: dict[str, list[str]] = {
         "Hello, Ada Lovelace", "Hello, Ada Lovelace", "2 greetings, to an unknown person",
         "work", "it was measured, and BEGAN is unknown",
     ],
-    "module-go": ["step 0 of a job with 1 task", "one", "step 1 of a job with 1 task", "two", "nothing to do"],
+    "module-go": ["step 0, tasks 1", "one", "step 1, tasks 1", "two", "nothing to do"],
     "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", SHOWN, "-" * 25],
     "retry": ["attempt 1", "attempt 1 failed", "attempt 2"],
     "s3": ["Input contains:", "./word", "HELLO", "Output contains:", "./word"],
