@@ -55,6 +55,7 @@ SAME_NAME: dict[str, str] = {
     "network": "a workflow's networks, the script that sets them up, and their measurement",
     "quote": VERBS,
     "quoting": "shell quotes, and the quote of a price",
+    "reading": "of the grid with retries, and of modules",
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
     "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",

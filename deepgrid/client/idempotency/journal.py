@@ -1,6 +1,6 @@
 """The journal of idempotency keys on this machine: the definition of each key.
 
-One line of JSON per use, appended in one write; the last one of a key counts. A line that was cut off is ignored. Only
+One line of JSON per use, appended in one write; the last one per key counts. A line that was cut off is ignored. Only
 the newest keys are kept. Losing the journal loses warnings about keys that are used twice, and nothing else.
 """
 
