@@ -53,7 +53,6 @@ SAME_NAME: dict[str, str] = {
     "outcome": "how a benchmark ended, and how a job ended",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
-    "quote": VERBS,
     "quoting": "shell quotes, and the quote of a price",
     "reading": "of the grid with retries, and of modules",
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
