@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,11 @@ def test_the_public_names_are_those_of_the_client() -> None:
         assert getattr(deepgrid, name) is getattr(client, name)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         deepgrid.Nothing  # noqa: B018
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "client.md").read_text()
+    assert sorted(re.findall(r"^::: deepgrid\.client\.(\w+)$", page, re.M)) == client.__all__
 
 
 def test_importing_deepgrid_imports_nothing_heavy() -> None:
