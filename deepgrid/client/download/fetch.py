@@ -200,7 +200,7 @@ def _check(status: int, *, sized: bool) -> None:
 
 
 def _start_of(answer: aiohttp.ClientResponse, asked: int) -> int:
-    """The offset at which the body begins: the one that was asked for, or 0 from a server that cannot resume."""
+    """The offset at which the body begins: the offset in the request, or 0 from a server without ranges."""
     if answer.status == 200:
         return 0
     found = _RANGE.fullmatch(answer.headers.get("Content-Range", ""))
