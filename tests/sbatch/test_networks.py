@@ -193,7 +193,12 @@ steps:
 def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
     made = job(MEET.replace("STACK", stack))
     check_script(render(made, sandbox.storage))
-    does(sandbox, made, 0, ["lo", "net0", "vnet0", "vnet1", ".vnet0", ".vnet1", "env", "input", "output"])
+    does(
+        sandbox,
+        made,
+        0,
+        ["lo", "net0", "vnet0", "vnet1", ".vnet0", ".vnet1", "disk", "env", "input", "output", "tmp", "world-tmp"],
+    )
 
 
 @pytest.mark.long
