@@ -223,7 +223,7 @@ steps:
 def test_a_virtual_network_that_cannot_come_up_fails_the_job_at_its_start(sandbox: Sandbox) -> None:
     made = job("virtualNetworks: [{name: a, gatewayAddress: 10.7.0.1/24}]\nsteps: [{run: {command: echo never}}]")
     outcome = sandbox.run(made, hide_tun=True)
-    assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, [NO_TUN])
+    assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, ["Starting virtual network 0", NO_TUN])
 
 
 def test_hostile_variables_pass_through_a_namespace_unchanged_and_unexecuted(sandbox: Sandbox) -> None:
