@@ -112,7 +112,7 @@ PROGRESS = (
 
 
 def without_progress(output: str) -> list[str]:
-    """The lines of a job's output without those that Slurm adds and those that say what the script does now."""
+    """The lines of a job's output, without lines of progress and without Slurm's own."""
     return [line for line in output.splitlines() if not line.startswith((*PROGRESS, "srun: ", "slurmstepd"))]
 
 
