@@ -29,6 +29,10 @@ class Benchmarks(GridBlock):
         default=DEFAULTS.gflops_per_cpu, gt=0, description="What a CPU is expected to do, for that bound."
     )
     block_size: int = Field(default=DEFAULTS.block_size, gt=0, description="HPL's block size NB.")
+    hpl_mxp: str = Field(
+        default=DEFAULTS.hpl_mxp,
+        description="Command that runs HPL-MxP with HPL.dat, one GPU per rank; for clusters with GPUs.",
+    )
     cpus_per_rank: int = Field(
         default=DEFAULTS.cpus_per_rank, gt=0, description="CPUs of one MPI rank of HPL, for a BLAS with threads."
     )
@@ -41,6 +45,10 @@ class Benchmarks(GridBlock):
         default=DEFAULTS.mpi_options, description="Options of mpirun, for instance for the fabric."
     )
     python: str = Field(default=DEFAULTS.python, description="A Python with mpi4py on the nodes.")
+    speedtest: str = Field(
+        default=DEFAULTS.speedtest,
+        description="Command that prints Ookla's JSON report; it contacts the Internet. Empty: not measured.",
+    )
     partition: str = Field(
         default=DEFAULTS.partition, description="Partition of the same nodes to measure in; empty for the grid's."
     )

@@ -1,6 +1,7 @@
-"""HPL from Debian's `hpcc`: chooses the problem for a cluster, writes the input file, parses the result.
+"""HPL: chooses the problem for a cluster, writes the input file, parses the result.
 
-hpcc runs its other tests too, on data of the same size. HPL comes last, and only its result is parsed.
+CPUs are measured by HPL of Debian's `hpcc`. hpcc runs its other tests too, on data of the same size. HPL comes last,
+and only its result is parsed. GPUs are measured by HPL-MxP, if the settings name a command for it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from deepgrid.errors import SlurmError
 from deepgrid.lifecycle.job import Hardware
 
 BYTES_PER_NUMBER = 8
-_RESULT = re.compile(r"W[RC]\d\w*(?:\s+\d+){4}\s+\S+\s+(\S+)")
+KEY, WHICH = "compute.gflops", "compute.benchmark"
+_RESULT = re.compile(r"^[ \t]*(HPL[_-](?:AI|MxP)\s+)?W[RC]+\d\w*(?:\s+\d+){4}\s+\S+\s+(\S+)", re.M | re.I)
 
 # One value of each: right-looking panels, 1-ring modified broadcast, depth 1, mixed swapping.
 _INPUT = """\
@@ -64,21 +66,24 @@ class Problem:
     nodes: int
     ranks_per_node: int
     cpus_per_rank: int
+    by_gpus: bool = False
 
     def input_file(self) -> str:
-        """The text of hpccinf.txt."""
+        """The text of hpccinf.txt or HPL.dat."""
         return _INPUT.format(n=self.n, nb=self.nb, p=self.p, q=self.q)
 
 
 def problem_for(hardware: Hardware, settings: BenchmarkSettings) -> Problem:
     """The largest problem within the memory share and the time budget. Every node counts as the smallest one."""
-    ranks_per_node = max(1, min(hardware.cpus_per_node) // settings.cpus_per_rank)
+    gpus = min(hardware.gpus_per_node) if settings.hpl_mxp else 0
+    cpus = max(1, min(hardware.cpus_per_node) // gpus) if gpus else settings.cpus_per_rank
+    ranks_per_node = gpus or max(1, min(hardware.cpus_per_node) // cpus)
     ranks = hardware.nodes * ranks_per_node
     p, q = process_grid(ranks)
     fits = order_in_memory(min(hardware.mem_per_node_mb), hardware.nodes, settings.memory_share)
-    quick = order_in_time(settings.hpl_seconds, settings.gflops_per_cpu * ranks * settings.cpus_per_rank)
+    quick = fits if gpus else order_in_time(settings.hpl_seconds, settings.gflops_per_cpu * ranks * cpus)
     n = max(settings.block_size, whole_blocks(min(fits, quick), settings.block_size))
-    return Problem(n, settings.block_size, p, q, hardware.nodes, ranks_per_node, settings.cpus_per_rank)
+    return Problem(n, settings.block_size, p, q, hardware.nodes, ranks_per_node, cpus, by_gpus=gpus > 0)
 
 
 def process_grid(ranks: int) -> tuple[int, int]:
@@ -107,11 +112,20 @@ def options(problem: Problem) -> list[str]:
     return [
         f"--nodes={problem.nodes}", f"--ntasks={problem.nodes * problem.ranks_per_node}",
         f"--ntasks-per-node={problem.ranks_per_node}", f"--cpus-per-task={problem.cpus_per_rank}", "--mem=0",
+        *([f"--gpus-per-node={problem.ranks_per_node}"] if problem.by_gpus else []),
     ]  # fmt: skip
 
 
 def script(problem: Problem, settings: BenchmarkSettings) -> str:
-    """The batch script. It prints HPL's part of hpcc's report."""
+    """The batch script. It prints HPL's report."""
+    if problem.by_gpus:
+        return "\n".join([
+            "#!/bin/bash -l",
+            "set -e",
+            f"export OMP_NUM_THREADS={problem.cpus_per_rank}",
+            f"printf %s {shlex.quote(problem.input_file())} > HPL.dat",
+            f"mpirun {settings.mpi_options} -n {problem.p * problem.q} {settings.hpl_mxp}",
+        ])  # fmt: skip
     return "\n".join([
         "#!/bin/bash",
         "set -e",
@@ -122,11 +136,16 @@ def script(problem: Problem, settings: BenchmarkSettings) -> str:
     ])  # fmt: skip
 
 
-def parse(output: str) -> dict[str, float]:
-    """The best rate of the verified solutions. Raises SlurmError when there is none."""
-    rates = [float(found[1]) for found in _RESULT.finditer(output)]
-    if not rates:
+def parse(output: str) -> tuple[float, str]:
+    """The best rate of the verified solutions, and `hpl` or `hpl-mxp`. Raises SlurmError when there is none.
+
+    Logs of HPL-MxP have the mark `HPL_AI` or `HPL-MxP` before each result.
+    """
+    results = [(float(rate), "hpl-mxp" if mark else "hpl") for mark, rate in _RESULT.findall(output)]
+    if not results:
         raise SlurmError("HPL printed no result.")
+    if not all(math.isfinite(rate) for rate, _ in results):
+        raise SlurmError("HPL printed a rate that is not a number.")
     if "PASSED" not in output or "FAILED" in output:
         raise SlurmError("HPL's solution did not pass its own check.")
-    return {"compute.gflops": max(rates)}
+    return max(results)

@@ -17,9 +17,10 @@ MOVED_PERCENT = 5  # a smaller change of a figure does not count
 
 _VOLUMES = ("scratch", "shared-world-tmp", "shared-tmp", "disk-world-tmp", "disk-tmp")
 _KEYS = frozenset(
-    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops"]
+    ["cpu", "cpu.microarch", "os", "arch", "gpu", "compute.gflops", "compute.benchmark"]
     + [f"network.{way}.bw.mbps" for way in ("upload", "download", "p2p")]
-    + [f"network.{pattern}.latency.us" for pattern in ("p2p", "all-to-all")]
+    + [f"network.{pattern}.us" for pattern in ("p2p.latency", "p2p.latency.1b")]
+    + [f"network.all-to-all.{pattern}.us" for pattern in ("latency", "latency.8b")]
     + [
         f"storage.{volume}.{access}.{figure}"
         for volume in _VOLUMES

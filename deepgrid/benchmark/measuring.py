@@ -44,7 +44,8 @@ def read(program: Program, output: str) -> Outcome:
         case "machine":
             return Outcome(program, labels_of(machine.parse(output)))
         case "hpl":
-            return _figures(program, hpl.parse(output))
+            rate, which = hpl.parse(output)
+            return Outcome(program, labels_of({hpl.KEY: number(rate), hpl.WHICH: which}))
         case "network":
             return _figures(program, network.parse(output))
         case "storage":

@@ -12,7 +12,7 @@ from deepgrid.lifecycle.job import Label
 _PREFIXES: dict[Program, tuple[str, ...]] = {
     "machine": ("cpu", "os", "arch", "gpu"),
     "hpl": ("compute.",),
-    "network": ("network.p2p.", "network.all-to-all."),
+    "network": ("network.",),
     "storage": ("storage.",),
 }
 

@@ -7,9 +7,11 @@ be used only loses its own figures.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Mapping
+from statistics import fmean
 
 from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.sbatch import StoragePaths
@@ -76,7 +78,9 @@ def parse(output: str) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _report(said: str) -> dict[str, float]:
-    """The four figures of fio's JSON report, which warnings may surround; empty when it has none."""
+    """The four figures of fio's JSON report or IOR's CSV, which warnings may surround; empty when it has none."""
+    if re.search(r"^\s*access,bw\(MiB/s\),", said, re.MULTILINE):
+        return _of_ior(said)
     start = said.find("{\n")
     if start < 0:
         return {}
@@ -93,3 +97,17 @@ def _report(said: str) -> dict[str, float]:
         }
     except (ValueError, KeyError, TypeError):
         return {}
+
+
+def _of_ior(said: str) -> dict[str, float]:
+    """Means of the repetitions in IOR's CSV: access, bw(MiB/s), IOPS and more. Empty unless it has both accesses."""
+    figures: dict[str, float] = {}
+    for access in ("write", "read"):
+        rows = re.findall(rf"^\s*{access},([^,\n]+),([^,\n]+),", said, re.MULTILINE)
+        try:
+            rates = [(float(rate), float(operations)) for rate, operations in rows]
+            figures[f"{access}.bw.mibps"] = fmean(rate for rate, _ in rates)
+            figures[f"{access}.iops"] = fmean(operations for _, operations in rates)
+        except ValueError:  # no rows, or no figures
+            return {}
+    return figures if all(math.isfinite(value) for value in figures.values()) else {}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepgrid.sbatch.quoting import Quoted, quote
-from deepgrid.workflow.models import Bore, Definition, StepRun, VNet, Wireguard
+from deepgrid.workflow.models import Definition, StepRun, VNet, Wireguard
 from deepgrid.workflow.walk import steps_in
 
 
@@ -49,7 +49,7 @@ def hubs(job: Definition) -> list[Hub]:
 def namespace_words(run: StepRun, mapping: list[str]) -> list[str]:
     """The words before `--` that describe the namespace to a task."""
     interfaces = [
-        f"bore{number}={_bore_host(interface.bore)}:{interface.bore.target_port}"
+        f"bore{number}={interface.bore.target_port}@{interface.bore.server}"
         if interface.bore
         else f"{'wg' if interface.wireguard else 'vnet'}{number}"
         for number, interface in enumerate(run.custom_network_interfaces)
@@ -90,8 +90,3 @@ def _configuration(interface: Wireguard) -> str:
 
 def _ip(interface: VNet) -> str:
     return str(ipaddress.ip_interface(interface.address).ip)
-
-
-def _bore_host(bore: Bore) -> str:
-    """The host in the format of `bore`: an IPv6 address without brackets."""
-    return bore.address or (bore.bore_address or "").rpartition(":")[0].strip("[]")

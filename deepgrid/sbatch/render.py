@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 from functools import cache
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import jinja2
 
@@ -101,8 +101,9 @@ def _octal(mode: int) -> Quoted:
 
 
 def _file_name(data: HTTPData) -> Quoted:
-    """The last part of a URL's path, as a file name."""
-    name = posixpath.basename(urlsplit(data.url).path)
+    """The last part of a URL's path, as a file name. For inputs whose server gives no usable name."""
+    name = posixpath.basename(unquote(urlsplit(data.url).path))
+    name = "".join(char for char in name if char.isprintable())[:100]
     return quote(name if name not in ("", ".", "..") else "input")
 
 

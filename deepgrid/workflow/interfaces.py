@@ -6,13 +6,12 @@ import ipaddress
 from collections.abc import Iterator
 
 from deepgrid.workflow.fields import LONGEST_BYTES
-from deepgrid.workflow.network import Bore, NetworkInterface, VNet
+from deepgrid.workflow.network import NetworkInterface, VNet
 from deepgrid.workflow.running import StepRun
 from deepgrid.workflow.steps import Step
 from deepgrid.workflow.walk import Fault, JobParts, steps_in
 from deepgrid.workflow.yaml_nodes import Path
 
-BORE_PORT = 7835  # of every bore server; the client has no option for another port
 MOST_PEERS = 250  # addresses of steps per virtual network; their keys share one variable of its hub
 MOST_NETWORKS = 16  # each needs two processes beside the steps
 
@@ -40,19 +39,10 @@ def misplaced_interfaces(step: Step, job: JobParts, place: Path) -> Iterator[Fau
     for index, interface in enumerate(step.run.custom_network_interfaces if step.run else ()):
         where = (*place, "run", "customNetworkInterfaces", index)
         assert step.run
-        if interface.bore:
-            yield from _tunnel(interface.bore, (*where, "bore"))
-        else:
+        if not interface.bore:
             yield from _wireguard(interface, step.run, where)
         if interface.vnet:
             yield from _member(interface.vnet, job, (*where, "vnet"))
-
-
-def _tunnel(bore: Bore, place: Path) -> Iterator[Fault]:
-    port = int(bore.bore_address.rpartition(":")[2]) if bore.bore_address else bore.port
-    if port != BORE_PORT:
-        field = "boreAddress" if bore.bore_address else "port"
-        yield (*place, field), f"must be port {BORE_PORT}, the only one that bore knows"
 
 
 def _wireguard(interface: NetworkInterface, run: StepRun, place: Path) -> Iterator[Fault]:

@@ -66,16 +66,16 @@ class VNet(Model):
 
 
 class Bore(Model):
-    """A TCP tunnel from a public address to a port of the step."""
+    """A tunnel from a bore server, which has a public address, to a port of the step. The server speaks SSH."""
 
     OUTDATED = {"address": "boreAddress: HOST:PORT", "port": "boreAddress: HOST:PORT"}  # noqa: RUF012 - as declared
 
     bore_address: HostPort | None = None
-    """host:port of the bore server; its port is 7835."""
+    """host:port of the bore server; its port is usually 2200."""
     target_port: Port
     """Port of the step to which the tunnel leads."""
     secret: Annotated[Text | None, SECRET] = Field(default=None, repr=False)
-    """Secret of the bore server."""
+    """Password of the bore server."""
     address: IpOrDomain | None = None
     """Old form: host of the bore server."""
     port: Port | None = None
@@ -89,6 +89,12 @@ class Bore(Model):
             raise PydanticCustomError("one_of", "has both boreAddress and the old address and port; keep boreAddress")
         return self
 
+    @property
+    def server(self) -> str:
+        """host:port of the bore server, in either form. An IPv6 address has brackets."""
+        host = f"[{self.address}]" if self.address and ":" in self.address else self.address
+        return self.bore_address or f"{host}:{self.port}"
+
 
 class NetworkInterface(Model):
     """One interface of a step; exactly one of its fields is set."""
@@ -98,7 +104,7 @@ class NetworkInterface(Model):
     vnet: VNet | None = None
     """A virtual network of the job."""
     bore: Bore | None = None
-    """A TCP tunnel."""
+    """A tunnel from a bore server."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> NetworkInterface:

@@ -187,13 +187,10 @@ def private_key() -> str:
 
 
 def in_a_network(sandbox: Sandbox, name: str, secret: str, keys: list[str]) -> Outcome:
-    bore = sandbox.root / "bin" / "bore"
-    bore.write_text(f"#!/bin/sh\n{A_MOMENT}\n")
-    bore.chmod(0o755)
     peer = {"publicKey": private_key(), "preSharedKey": keys[1], "allowedIPs": ["10.0.0.2/32"]}
     interfaces = [
         {"wireguard": {"privateKey": keys[0], "address": ["10.0.0.1/24"], "peers": [peer]}},
-        {"bore": {"boreAddress": "bore.test:7835", "targetPort": 80, "secret": secret}},
+        {"bore": {"boreAddress": "bore.test:2200", "targetPort": 80, "secret": secret}},
     ]
     step = run(f": {secret}; sleep 1", network="slirp4netns", mapUid=0, customNetworkInterfaces=interfaces)
     return sandbox.run(definition({"env": env("JOB", secret)}, {"name": name, **step}))

@@ -67,9 +67,9 @@ def test_hpl_reads_its_input_by_lines() -> None:
 
 
 def test_hpls_best_rate_counts() -> None:
-    assert hpl.parse(recorded("hpl")) == {"compute.gflops": 1.944}
+    assert hpl.parse(recorded("hpl")) == (1.944, "hpl")
     faster = "WC10R8C4     9000   192     4     4    1.00   1.234e+02\n"
-    assert hpl.parse(recorded("hpl") + faster) == {"compute.gflops": 123.4}
+    assert hpl.parse(recorded("hpl") + faster) == (123.4, "hpl")
 
 
 def test_a_wrong_solution_is_no_measurement() -> None:
@@ -79,17 +79,110 @@ def test_a_wrong_solution_is_no_measurement() -> None:
         hpl.parse("mpirun was unable to start\n")
 
 
-def test_the_network_has_three_figures() -> None:
+MXP = """\
+T/V                N    NB     P     Q               Time                 Gflops   Refine  Iter  Gflops
+HPL_AI   WR01C2R4       95000  1024     2     1              6.10             9.433e+04  7.15  2  4.4e+04
+HPL_AI   WRC01          97000  1024     2     1              6.30             9.651e+04  7.15  2  4.523e+04
+||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)= 0.0000027 ...... PASSED
+"""
+
+
+def test_a_log_of_hpl_mxp_is_read_and_the_label_names_it() -> None:
+    """The rate without refinement counts, as in the labels of older clients. Some results have the variant WRC01."""
+    assert hpl.parse(MXP) == (96510.0, "hpl-mxp")
+    assert hpl.parse(MXP.replace("HPL_AI  ", "HPL-MxP ")) == (96510.0, "hpl-mxp")
+    labels = measuring.read("hpl", MXP).labels
+    assert labels == (Label("compute.benchmark", "hpl-mxp"), Label("compute.gflops", "96510.00"))
+
+
+@pytest.mark.parametrize("rate", ["nan", "-nan", "inf"])
+def test_a_rate_that_is_not_a_number_is_a_failure(rate: str) -> None:
+    with pytest.raises(SlurmError, match="not a number"):
+        hpl.parse(MXP.replace("9.433e+04", rate))
+
+
+def test_gpus_are_measured_by_hpl_mxp_one_per_rank() -> None:
+    settings = BenchmarkSettings(hpl_mxp="hpl.sh --xhpl-ai --dat HPL.dat")
+    gpus = Hardware((2, 2, 2), (16, 16, 16), (64000, 64000, 64000))
+    problem = hpl.problem_for(gpus, settings)
+    assert (problem.p, problem.q, problem.ranks_per_node, problem.cpus_per_rank) == (3, 2, 2, 8)
+    assert "--gpus-per-node=2" in hpl.options(problem)
+    assert hpl.script(problem, settings).endswith("-n 6 hpl.sh --xhpl-ai --dat HPL.dat")
+    assert not hpl.problem_for(TWO_NODES, settings).by_gpus, "CPU clusters are measured by HPL"
+
+
+def test_the_network_has_the_figures_of_large_messages_and_small_ones() -> None:
     assert network.parse(recorded("network")) == {
-        "network.p2p.latency.us": pytest.approx(9.69, abs=0.01),
-        "network.p2p.bw.mbps": pytest.approx(812.63, abs=0.01),
-        "network.all-to-all.latency.us": pytest.approx(13.97, abs=0.01),
+        "network.p2p.latency.us": pytest.approx(99577.49, abs=0.01),
+        "network.p2p.latency.1b.us": pytest.approx(12.06, abs=0.01),
+        "network.p2p.bw.mbps": pytest.approx(56.61, abs=0.01),
+        "network.all-to-all.latency.us": pytest.approx(54527.32, abs=0.01),
+        "network.all-to-all.latency.8b.us": pytest.approx(17.02, abs=0.01),
     }
+
+
+OSU = """\
+# OSU MPI Latency Test v7.0
+# Size          Latency (us)
+1                       1.55
+4194304               362.10
+# OSU MPI Bi-Directional Bandwidth Test v7.0
+# Size      Bandwidth (MB/s)
+1                       3.17
+4194304             23141.10
+# OSU MPI All-to-All Personalized Exchange Latency Test v7.0
+# Size       Avg Latency(us)
+1                       2.10
+1048576              1884.39
+"""
+
+
+def test_logs_of_osus_benchmarks_are_read_at_their_largest_message() -> None:
+    assert network.parse(OSU) == {
+        "network.p2p.latency.us": 362.1, "network.p2p.bw.mbps": 23141.1, "network.all-to-all.latency.us": 1884.39,
+    }  # fmt: skip
+    with pytest.raises(SlurmError, match="bw.mbps"):
+        network.parse(OSU.replace("23141.10", "nan"))
+    with pytest.raises(SlurmError, match="bw.mbps"):
+        network.parse(OSU.replace("23141.10", "0.00"))
+
+
+def test_a_report_of_ooklas_client_gives_the_ways_out_of_the_cluster() -> None:
+    report = (
+        '{"type":"result","ping":{"latency":2.1},"download":{"bandwidth":1135906059},'
+        '"upload":{"bandwidth":1167130833}}\n'
+    )
+    labels = {label.key: label.value for label in measuring.read("network", OSU + report).labels}
+    assert (labels["network.download.bw.mbps"], labels["network.upload.bw.mbps"]) == ("1135.91", "1167.13")
+    assert network.parse_speedtest('{"type":"log"}') == {}
+    settings = BenchmarkSettings(speedtest="speedtest --format=json")
+    assert network.script(2, settings).endswith("speedtest --format=json")
+    assert "speedtest" not in network.script(2, USUAL)
+
+
+IOR = """\
+deepgrid-volume scratch
+access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter
+write,49.8360,49.8361,0.8696,1048576.0000,1024.0000,1.5176,986.2731,247.6521,986.2759,48,0
+write,50.1640,50.1639,0.8696,1048576.0000,1024.0000,1.5176,986.2731,247.6521,986.2759,48,1
+read,1243.0,1244.0,0.8696,1048576.0000,1024.0000,1.5176,986.2731,247.6521,986.2759,48,0
+remove,-,-,-,-,-,-,-,-,0.9,48,0
+"""
+
+
+def test_the_csv_of_ior_is_read_as_the_mean_of_its_repetitions() -> None:
+    figures, problems = storage.parse(IOR)
+    assert {key: round(value, 4) for key, value in figures.items()} == {
+        "storage.scratch.write.bw.mibps": 50.0, "storage.scratch.write.iops": 50.0,
+        "storage.scratch.read.bw.mibps": 1243.0, "storage.scratch.read.iops": 1244.0,
+    }  # fmt: skip
+    assert problems == {}
+    assert storage.parse(IOR.replace("read,", "erase,"))[0] == {}
 
 
 def test_incomplete_network_output_is_refused() -> None:
     with pytest.raises(SlurmError, match="all-to-all"):
-        network.parse("\n".join(recorded("network").splitlines()[:2]))
+        network.parse("\n".join(recorded("network").splitlines()[:3]))
 
 
 def test_one_node_has_no_network_to_measure() -> None:

@@ -88,7 +88,7 @@ def environments(texts: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[EnvVa
 def runs(texts: st.SearchStrategy[str]) -> st.SearchStrategy[Step]:
     names, folders = st.none() | texts, st.none() | texts.map(lambda text: "/" + text)
     run = st.builds(StepRun, command=texts, env=environments(texts), work_dir=folders)
-    tunnels = texts.map(lambda text: (NetworkInterface(bore=Bore(bore_address="b:7835", target_port=1, secret=text)),))
+    tunnels = texts.map(lambda text: (NetworkInterface(bore=Bore(bore_address="b:2200", target_port=1, secret=text)),))
     apart = st.builds(
         StepRun, command=texts, env=environments(texts), work_dir=folders,
         network=st.sampled_from(["slirp4netns", "pasta"]), custom_network_interfaces=st.just(()) | tunnels,

@@ -51,7 +51,10 @@ class Sandbox(Bench):
     def run(
         self, job: Definition, *, prepare: str = "", meanwhile: str = "", hide_tun: bool = False, **env: str
     ) -> Outcome:
-        """Run the script with `prepare` and `meanwhile` as in sandbox.sh. It must leave nothing behind."""
+        """Run the script with `prepare` and `meanwhile` as in sandbox.sh. It must leave nothing behind.
+
+        Its output so far is in the file `output` of the root.
+        """
         script = render(job, self.storage)
         for name, text in (("script", script), ("prepare", prepare), ("meanwhile", meanwhile)):
             (self.root / name).write_text(text)
@@ -66,12 +69,13 @@ class Sandbox(Bench):
         return Outcome(status, output, calls)
 
     def _in_sandbox(self, env: dict[str, str]) -> tuple[int, str]:
-        done = subprocess.run(
-            [*_unshare(), "bash", str(Path(__file__).with_name("sandbox.sh")), str(self.root), sys.executable],
-            check=False, cwd=self.root, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
-        )  # fmt: skip
-        return done.returncode, done.stdout.decode(errors="replace")
+        with (self.root / "output").open("wb") as output:
+            done = subprocess.run(
+                [*_unshare(), "bash", str(Path(__file__).with_name("sandbox.sh")), str(self.root), sys.executable],
+                check=False, cwd=self.root, timeout=120, stdout=output, stderr=subprocess.STDOUT,
+                env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "SLURM_JOB_NAME": "0x1", "SLURM_JOB_ID": "7", **env},
+            )  # fmt: skip
+        return done.returncode, (self.root / "output").read_text(errors="replace")
 
 
 def _unshare() -> list[str]:

@@ -15,11 +15,12 @@ SHOWN = r"http://127.0.0.1/a b?x=1 \n"
 
 
 class Store:
-    """The files that the server serves and has received. Each answer takes `delay_s`."""
+    """The files that the server serves, with `headers`, and has received. Each answer takes `delay_s`."""
 
     def __init__(self) -> None:
         self.delay_s = 0.0
         self.files: dict[str, bytes] = {}
+        self.headers: dict[str, str] = {}
         self.received: dict[str, bytes] = {}
         store = self
 
@@ -41,6 +42,8 @@ class Store:
                 time.sleep(store.delay_s)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
+                for name, value in store.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(content)
 

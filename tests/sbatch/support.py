@@ -104,6 +104,17 @@ def job(steps: str, *, gpus: int = 2, env: str = "[]") -> Definition:
 
 PATIENCE_S = 60
 
+# The beginnings of lines that say what a script does now.
+PROGRESS = (
+    "Running: ", "Waiting for ", "Importing image ", "Unpacking image", "Downloading input", "Sending output",
+    "Starting virtual network ", "tunnel: ",
+)  # fmt: skip
+
+
+def without_progress(output: str) -> list[str]:
+    """The lines of a job's output, without lines of progress and without Slurm's own."""
+    return [line for line in output.splitlines() if not line.startswith((*PROGRESS, "srun: ", "slurmstepd"))]
+
 
 def say(word: str, then: str = ":") -> str:
     return f"{{run: {{command: 'echo {word}; {then}'}}}}"

@@ -30,6 +30,7 @@ from tests.sbatch.slurm_support import programs as programs
 from tests.sbatch.slurm_support import run
 from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.store import Store
+from tests.sbatch.support import without_progress
 from tests.slurm.support import Box
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -55,8 +56,7 @@ class Here:
         status, output = await run(
             job, self.cluster, self.monitor, self.key, self.box, self.storage, self.programs, self.containers
         )
-        skipped = ("srun:", "slurmstepd", "Running: ")
-        return status, [line for line in output.splitlines() if not line.startswith(skipped)]
+        return status, without_progress(output)
 
     async def run_steps(self, steps: str) -> tuple[int, list[str]]:
         return await self.run(parse(RESOURCES + "steps:" + steps, "job").model)

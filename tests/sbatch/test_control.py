@@ -48,6 +48,19 @@ def test_catch_handles_a_failure_and_gets_its_status(bench: Bench) -> None:
     assert lines(bench, steps) == (0, ["body", "caught 7", "finally", "on unset"])
 
 
+@pytest.mark.parametrize(("status", "caught"), [(0, ""), (7, ", catch: [{name: caught}]"), (7, "")])
+def test_finally_gets_the_status_of_the_body_also_if_that_is_0(bench: Bench, status: int, caught: str) -> None:
+    tell = "{run: {command: 'echo $DEEPSQUARE_ERROR_CODE'}}"
+    found, out = lines(bench, f"- {{steps: [{{run: {{command: exit {status}}}}}], finally: [{tell}]{caught}}}")
+    assert (found, out[-1]) == (0 if caught else status, str(status))
+
+
+def test_a_launch_as_the_last_step_ends_silently(bench: Bench) -> None:
+    """bash reports internals if a signal meets a subshell that has not begun. That is no matter of the job's log."""
+    steps = f"- {say('a')}\n- launch: {{steps: [{{run: {{command: exec sleep 1000}}}}]}}"
+    assert [lines(bench, steps) for _ in range(3)] == [(0, ["a"])] * 3
+
+
 def test_catch_does_not_run_without_a_failure(bench: Bench) -> None:
     assert lines(bench, f"- {{steps: [{say('a')}], catch: [{say('b')}], finally: [{say('c')}]}}") == (0, ["a", "c"])
 
@@ -76,14 +89,15 @@ def test_steps_wait_for_launches_by_name(bench: Bench) -> None:
     - dependsOn: [one]
       run: {command: echo again}
     """
-    assert lines(bench, steps) == (0, ["one", "two", "again"])
+    assert lines(bench, steps) == (0, ["Waiting for ONE", "one", "two", "again"])
 
 
 def test_waiting_for_a_failed_launch_fails_the_scope(bench: Bench) -> None:
     steps = (
         f"- launch: {{handleName: a, steps: [{say('bad', 'exit 9')}]}}\n- {{dependsOn: [a], run: {{command: echo no}}}}"
     )
-    assert lines(bench, steps) == (9, ["bad"])
+    status, out = lines(bench, steps)
+    assert (status, sorted(out)) == (9, ["Waiting for A", "bad"])
 
 
 def test_waiting_for_a_launch_that_was_skipped_says_so(bench: Bench) -> None:
@@ -98,7 +112,9 @@ def test_a_caught_launch_is_no_failure(bench: Bench) -> None:
       finally: [{say("finally")}]
     - {{dependsOn: [a], run: {{command: echo on}}}}
     """
-    assert lines(bench, steps) == (0, ["bad", "caught", "finally", "on"])
+    status, out = lines(bench, steps)
+    out.remove("Waiting for A")
+    assert (status, out) == (0, ["bad", "caught", "finally", "on"])
 
 
 GRACEFUL = """
@@ -169,8 +185,11 @@ def test_a_launch_without_signal_keeps_the_job_until_it_has_ended(bench: Bench) 
         steps: [{run: {command: 'until [ -e go ]; do sleep 0.05; done; echo kept'}}]
     - run: {command: touch go}
     """
-    assert lines(bench, steps) == (0, ["kept"])
-    assert lines(bench, f"- launch: {{signalOnParentStepExit: 0, steps: [{say('late', 'exit 8')}]}}") == (8, ["late"])
+    waiting = "Waiting for a launch that has no signal"
+    status, out = lines(bench, steps)
+    assert (status, sorted(out)) == (0, [waiting, "kept"])
+    status, out = lines(bench, f"- launch: {{signalOnParentStepExit: 0, steps: [{say('late', 'exit 8')}]}}")
+    assert (status, sorted(out)) == (8, [waiting, "late"])
 
 
 def test_a_broken_step_deep_inside_leaves_no_process_and_no_folder(bench: Bench) -> None:

@@ -22,7 +22,7 @@ from tests.sbatch.slurm_support import programs as programs
 from tests.sbatch.slurm_support import run
 from tests.sbatch.slurm_support import storage as storage
 from tests.sbatch.store import SHOWN, Store
-from tests.sbatch.support import Bench
+from tests.sbatch.support import Bench, without_progress
 from tests.slurm.support import Box
 
 # The output of each example without the names of steps, and its exit status if it is not 0.
@@ -41,7 +41,7 @@ PRINTS: dict[str, list[str]] = {
     "for-parallel": ["all are here"] * 4,
     "for-range": ["up 0", "up 5", "up 10", "down 2", "down 1", "down 0"],
     "groups": ["one", "two"],
-    "input-http": ["Input contains:", "./number", "./number.tar.gz", "the number is 42"],
+    "input-http": ["Input contains:", "./number", "the number is 42"],
     "launch-kept": ["the last step", "the launch ends last"],
     "launch-server": ["the server's answer", "the server is gone"],
     "module": [
@@ -112,8 +112,7 @@ def check_servers(name: str, servers: Servers) -> None:
 
 def printed(name: str, output: str) -> list[str]:
     """The lines that the job itself printed."""
-    skipped = ("Running: ", "srun: ", "slurmstepd")
-    lines = [line for line in output.splitlines() if not line.startswith(skipped)]
+    lines = without_progress(output)
     return sorted(lines) if name in UNORDERED else lines
 
 

@@ -1,7 +1,7 @@
 """Networks of steps: slirp4netns, pasta and WireGuard carry real traffic of an ordinary account.
 
-WireGuard is wireguard-go if the kernel has no device for it. `bore` is a stand-in that records its calls. On a machine
-without a usable /dev/net/tun each of these tests checks that the step reports this and fails with 69.
+WireGuard is wireguard-go if the kernel has no device for it. On a machine without a usable /dev/net/tun each of these
+tests checks that the step reports this and fails with 69. Tunnels: see test_tunnels.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, parse
 from tests.sbatch.hostile import FIGURES, NAMES, PIECES
-from tests.sbatch.network_support import does, with_bore
+from tests.sbatch.network_support import does
 from tests.sbatch.network_support import sandbox as sandbox
 from tests.sbatch.sandbox import CANNOT, NO_TUN, UNAVAILABLE, Sandbox, has_tun
 
@@ -105,12 +105,12 @@ def test_a_node_without_the_device_is_reported(sandbox: Sandbox) -> None:
         ("slirp4netns", ""),
         pytest.param("ip", "", marks=pytest.mark.long),
         ("wg-quick", "customNetworkInterfaces: [{wireguard: {privateKey: %s}}]\n    mapUid: 0" % ("A" * 43 + "=")),
-        ("bore", "customNetworkInterfaces: [{bore: {boreAddress: 'b:7835', targetPort: 1}}]"),
+        ("ssh", "customNetworkInterfaces: [{bore: {boreAddress: 'b:2200', targetPort: 1}}]"),
     ],
     ids=lambda value: value.partition(":")[0],
 )
 def test_a_node_without_a_program_is_reported(sandbox: Sandbox, program: str, more: str) -> None:
-    """The sandbox hides the program in every folder; `bore` is not installed."""
+    """The sandbox hides the program in every folder."""
     hide = f"for file in /{{usr/,}}{{s,}}bin/{program}; do [[ ! -e $file ]] || mount --bind /dev/null $file; done"
     outcome = sandbox.run(step("slirp4netns", "echo never", more), prepare=hide)
     assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, [CANNOT + f"this node has no {program}"])
@@ -193,7 +193,12 @@ steps:
 def test_steps_meet_in_a_virtual_network(sandbox: Sandbox, stack: str) -> None:
     made = job(MEET.replace("STACK", stack))
     check_script(render(made, sandbox.storage))
-    does(sandbox, made, 0, ["lo", "net0", "vnet0", "vnet1", ".vnet0", ".vnet1", "env", "input", "output"])
+    does(
+        sandbox,
+        made,
+        0,
+        ["lo", "net0", "vnet0", "vnet1", ".vnet0", ".vnet1", "disk", "env", "input", "output", "tmp", "world-tmp"],
+    )
 
 
 @pytest.mark.long
@@ -218,21 +223,7 @@ steps:
 def test_a_virtual_network_that_cannot_come_up_fails_the_job_at_its_start(sandbox: Sandbox) -> None:
     made = job("virtualNetworks: [{name: a, gatewayAddress: 10.7.0.1/24}]\nsteps: [{run: {command: echo never}}]")
     outcome = sandbox.run(made, hide_tun=True)
-    assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, [NO_TUN])
-
-
-@pytest.mark.parametrize("stack", EITHER)
-def test_tunnels_are_opened_again_and_end_with_the_step(sandbox: Sandbox, stack: str) -> None:
-    """Their secret is neither an argument nor a variable of the command."""
-    with_bore(sandbox)
-    interfaces = """customNetworkInterfaces:
-    - bore: {boreAddress: 'bore.test:7835', targetPort: 80, secret: "a'$(x) b"}"""
-    command = f"until (($(wc -l <{sandbox.root}/bore) == 2)); do sleep 0.05; done; env | grep -c -e BORE -e __dg"
-    made = step(stack, command, interfaces)
-    check_script(render(made, sandbox.storage))
-    if does(sandbox, made, 1, ["0"]):
-        call = "a'$(x) b|local|80|--to|bore.test|"
-        assert (sandbox.root / "bore").read_text().splitlines() == [call, call]
+    assert (outcome.status, outcome.output.splitlines()) == (UNAVAILABLE, ["Starting virtual network 0", NO_TUN])
 
 
 def test_hostile_variables_pass_through_a_namespace_unchanged_and_unexecuted(sandbox: Sandbox) -> None:

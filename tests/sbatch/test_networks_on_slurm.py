@@ -19,6 +19,7 @@ from tests.sbatch.sandbox import UNAVAILABLE
 from tests.sbatch.slurm_support import RESOURCES, run, until, with_variable
 from tests.sbatch.slurm_support import node as node
 from tests.sbatch.slurm_support import storage as storage
+from tests.sbatch.support import without_progress
 from tests.slurm.support import Box, ended
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -31,7 +32,7 @@ async def test_an_example_does_the_same_on_slurm(
     name: str, node: list[str], cluster: Cluster, monitor: SlurmMonitor, key: JobKey, box: Box, storage: StoragePaths
 ) -> None:  # fmt: skip
     status, output = await run(load(FOLDER / f"{name}.yaml").model, cluster, monitor, key, box, storage)
-    own = [line for line in output.splitlines() if not line.startswith(("srun", "slurmstepd"))]
+    own = without_progress(output)
     if missing := node[0 if name == "network-own" else 1]:
         assert (status, missing in own) == (UNAVAILABLE, True)
     else:

@@ -39,7 +39,8 @@ def zipped() -> bytes:
         ("/plain.txt", b"word", "plain.txt"),
         ("/", b"word", "input"),
         ("/..", b"word", "input"),
-        ("/a%20b.txt?token=[1-2]", b"word", "a%20b.txt"),
+        ("/a%20b.txt?token=[1-2]", b"word", "a b.txt"),
+        ("/a%2F..%2fb%zz?x=/y", b"word", "b%zz"),
     ],
 )
 def test_input_over_http_is_fetched_and_unpacked(
@@ -51,6 +52,44 @@ def test_input_over_http_is_fetched_and_unpacked(
     assert "Input contains:" in outcome.output
     assert f"./{result}" in outcome.output
     assert ("unknown archive" in outcome.output) == (content == b"word")
+    assert outcome.output.splitlines()[0] == "Downloading input"
+
+
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        ('attachment; filename="my data.txt"', "my data.txt"),
+        ("attachment; filename=plain.txt", "plain.txt"),
+        ("attachment; filename=plain.txt; filename*=UTF-8''%e2%82%ac%20rates.txt", "\u20ac rates.txt"),
+        (r'attachment; filename="../..\\/evil\".txt"', 'evil".txt'),
+        ("attachment; filename=..", "data.bin"),
+        ("inline", "data.bin"),
+    ],
+)
+def test_an_input_has_the_name_that_a_browser_would_save(
+    bench: Bench, store: Store, disposition: str, name: str
+) -> None:
+    store.files["/data.bin?x"], store.headers = b"word", {"Content-Disposition": disposition}
+    outcome = run(bench, {"input": {"http": {"url": store.url + "/data.bin?x"}}}, 'cd "$DEEPSQUARE_INPUT"; printf %s *')
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, name)
+
+
+def test_an_archive_is_gone_once_it_is_unpacked(bench: Bench, store: Store) -> None:
+    """Also if a file of the archive has its name. An archive that is broken stays."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("some.zip", "word")
+    for content, found in ((tar(), "folder"), (zipped(), "folder"), (gzip.compress(b"word"), "some.zip.out")):
+        store.files["/some.zip"] = content
+        outcome = run(bench, {"input": {"http": {"url": store.url + "/some.zip"}}}, 'echo; ls "$DEEPSQUARE_INPUT"')
+        assert (outcome.status, outcome.output.splitlines()[-2:]) == (0, ["", found])
+    store.files["/some.zip"] = buffer.getvalue()
+    outcome = run(bench, {"input": {"http": {"url": store.url + "/some.zip"}}}, 'cat "$DEEPSQUARE_INPUT/some.zip"')
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "word")
+    store.files["/some.zip"] = gzip.compress(b"word" * 1000)[:20]
+    outcome = run(bench, {"input": {"http": {"url": store.url + "/some.zip"}}}, 'wc -c <"$DEEPSQUARE_INPUT/some.zip"')
+    assert (outcome.status, outcome.output.splitlines()[-1]) == (0, "20")
+    assert "deepgrid: some.zip could not be unpacked" in outcome.output
 
 
 def test_a_missing_input_fails_the_job_before_its_steps(bench: Bench, store: Store) -> None:
@@ -82,14 +121,16 @@ def test_several_output_files_are_sent_as_a_zip_file_after_a_failure_too(bench: 
     assert outcome.status == 5
     with zipfile.ZipFile(io.BytesIO(store.received["/out"])) as archive:
         assert {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")} == {
-            "a": b"1\n",
-            "d/b": b"2\n",
+            "output/a": b"1\n",
+            "output/d/b": b"2\n",
         }
 
 
-def test_an_empty_output_is_not_sent(bench: Bench, store: Store) -> None:
+def test_an_empty_output_is_sent_as_an_empty_archive(bench: Bench, store: Store) -> None:
     outcome = run(bench, {"output": {"http": {"url": store.url + "/out"}}}, ":")
-    assert (outcome.status, store.received) == (0, {})
+    assert outcome.status == 0
+    with zipfile.ZipFile(io.BytesIO(store.received["/out"])) as archive:
+        assert archive.namelist() == ["output/"]
 
 
 @pytest.mark.parametrize(("step", "status"), [(":", 22), ("exit 3", 3)])

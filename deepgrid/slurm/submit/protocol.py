@@ -25,6 +25,15 @@ WITH_ID = ("submitted", "adopted")
 DONE = frozenset({*WITH_ID, "cancelled", "set", "absent", "acknowledged", "state", "removed"})
 
 _PROTOCOL = read_script("common.sh", "identity.sh", "ledger.sh", "account.sh", "protocol.sh")
+_LOGIN = re.compile(rb"(#! ?/[^\s]*bash) -l[ \t]*\n\Z")
+# What a login shell of bash does before the script. Here it comes after the guard: a customer writes the profile of his
+# account, and a start that the guard refuses must not run it.
+_PROFILE = b"""\
+[ ! -r /etc/profile ] || . /etc/profile
+for __dg_profile in ~/.bash_profile ~/.bash_login ~/.profile; do
+  if [ -r "$__dg_profile" ]; then . "$__dg_profile"; break; fi
+done
+"""
 _SHELL = re.compile(rb"#! ?/[^\s]*?(?:/env )?\b(?:ba|da|)sh\b[^\n]*\n")
 
 
@@ -92,7 +101,7 @@ def guarded(script: str, folder: str) -> bytes:
 
     The guard checks two files. Only the supervisor can write the tombstone. The job itself can change `run/started`,
     which protects the job: changing it only makes more of its runs count (see `runs.py`). `#SBATCH` lines below the
-    guard have no effect.
+    guard have no effect. A login shell's profile runs after the guard.
     """
     body = script.encode()
     first = _SHELL.match(body)
@@ -103,7 +112,9 @@ def guarded(script: str, folder: str) -> bytes:
         f"if [ -e {tombstone} ]; then echo 'deepgrid: cancelled before it started' >&2; exit {GUARD_STATUS}; fi\n"
         f"mkdir {started} || {{ echo 'deepgrid: not started a second time' >&2; exit {GUARD_STATUS}; }}\n"
     )
-    return first[0] + guard.encode() + body[first.end() :]
+    login = _LOGIN.match(first[0])
+    begin = login[1] + b"\n" + guard.encode() + _PROFILE if login else first[0] + guard.encode()
+    return begin + body[first.end() :]
 
 
 def sbatch_arguments(settings: LoginSettings, key: JobKey, request: SubmitRequest) -> list[str]:
