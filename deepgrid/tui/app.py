@@ -52,7 +52,7 @@ class GridApp(App[None], inherit_bindings=False):
         self, open_grid: OpenGrid, customer: str = "", *, now: Callable[[], float] = time.time,
         driver_class: type[Driver] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(driver_class=driver_class)
+        super().__init__(driver_class=driver_class, ansi_color=True)  # or NO_COLOR would turn colours into greys
         self.theme = "ansi-dark"  # the 16 colours of the user's terminal, and its background
         self.animation_level = "none"
         self.now = now
@@ -146,9 +146,13 @@ class GridApp(App[None], inherit_bindings=False):
         if isinstance(self.screen, Question):
             return
         what = ", ".join(self.in_flight.values())
-        self.push_screen(
-            Question(f"Still being sent: {what}. If you leave, {LOOK_UP}. Leave? [y/N]"), lambda yes: go() if yes else None
-        )
+        question = f"Still being sent: {what}. If you leave, {LOOK_UP}. Leave? [y/N]"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                go()
+
+        self.push_screen(Question(question), answered)
 
     def action_help_keys(self) -> None:
         """Show the keys of the screen."""
@@ -159,7 +163,9 @@ class GridApp(App[None], inherit_bindings=False):
         """What the palette offers: the keys of the screen that have a description."""
         for key, (_, binding, _, _) in screen.active_bindings.items():
             if binding.description and binding.action != "command_palette":
-                yield SystemCommand(binding.description.capitalize(), f"key {key}", self._runner(screen, binding.action))
+                yield SystemCommand(
+                    binding.description.capitalize(), f"key {key}", self._runner(screen, binding.action)
+                )
 
     def _runner(self, screen: Screen[Any], action: str) -> Callable[[], object]:
         node = screen.focused or screen

@@ -44,7 +44,9 @@ def run_app(customer: str, key: Path, book: Path | None) -> None:
         return AsyncGrid(key, book, settings=settings)
 
     if not customer and not key.expanduser().exists():
-        raise ConfigurationError(f"There is no key at {key}.", next_step="Make one with `dps key create`, or give --key.")
+        raise ConfigurationError(
+            f"There is no key at {key}.", next_step="Make one with `dps key create`, or give --key."
+        )
     environment = dict(os.environ)
     if environment.get("TERM", "dumb").startswith(WITHOUT_COLOURS):
         os.environ["NO_COLOR"] = "1"

@@ -34,7 +34,7 @@ async def new_app(customer: Customer) -> AsyncIterator[NewApp]:
         settings = ClientSettings(patience_s=1.0)
         return GridApp(lambda: AsyncGrid(customer.key, customer.book, settings=settings), **options)  # type: ignore[arg-type]
 
-    yield make
+    return make
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ class Terminal:
         self.resize(*size)
         self.process = subprocess.Popen(
             argv, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=cwd, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no other way to its terminal
         )  # fmt: skip
         os.close(slave)
 

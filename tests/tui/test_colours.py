@@ -21,7 +21,9 @@ UTF8 = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
 
 
 def environment(customer: Customer, home: Path, **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "LC_ALL", "LANG", "COLORTERM")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "LC_ALL", "LANG", "COLORTERM")
+    }
     return {**kept, "HOME": str(home), "DEEPGRID_BOOK": str(customer.book), "DPS_KEY_FILE": str(customer.key), **more}
 
 
@@ -96,7 +98,21 @@ async def test_an_error_restores_the_terminal_and_is_one_sentence(customer: Cust
             assert terminal.ended() == 1
             assert terminal.attributes() == before
             tail = SEQUENCE.sub(b"", terminal.bytes.partition(b"\x1b[?1049l")[2]).decode()
-            assert tail.split() == "dps: unexpected KeyError. Run `dps --debug ...` to see where it came from.".split()
+            assert tail.split() == [
+                "dps:",
+                "unexpected",
+                "KeyError.",
+                "Run",
+                "`dps",
+                "--debug",
+                "...`",
+                "to",
+                "see",
+                "where",
+                "it",
+                "came",
+                "from.",
+            ]
 
     await asyncio.to_thread(visit)
 

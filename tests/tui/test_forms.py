@@ -27,9 +27,7 @@ def field(app: GridApp, name: str) -> Input:
     return app.screen.query_one(f"#{name}", Input)
 
 
-async def test_a_job_is_submitted_by_keys_alone(
-    app: GridApp, grid: AsyncGrid, stage: Stage, tmp_path: Path
-) -> None:
+async def test_a_job_is_submitted_by_keys_alone(app: GridApp, grid: AsyncGrid, stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "train.yaml").write_text(EXAMPLE.read_text())
     async with app.run_test(size=NARROW) as pilot:
         await opened(pilot)

@@ -27,7 +27,7 @@ PAYLOADS = {
     "markup": "[bold red]x[/] [link=http://e.example]y[/link] [@click=app.bell]z[/]", "odd markup": "[/] [[ $x \\[",
     "link": f"{ESC}]8;;http://e.example{ESC}\\x{ESC}]8;;{ESC}\\", "html": "<script>alert(1)</script>",
 }  # fmt: skip
-HARMLESS = {name: "text" for name in PAYLOADS}
+HARMLESS = dict.fromkeys(PAYLOADS, "text")
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 

@@ -16,7 +16,7 @@ from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.log_view import LogView
 from tests.cli.live import EXAMPLE
 from tests.client.conftest import Stage
-from tests.tui.support import NARROW, choose, lines_of, shows, text_of, until
+from tests.tui.support import NARROW, choose, lines_of, shows, text_of
 
 
 @pytest.fixture

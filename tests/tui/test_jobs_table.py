@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from textual.app import App, ComposeResult
 
 from deepgrid.client import AsyncGrid, JobStatus

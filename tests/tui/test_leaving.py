@@ -37,7 +37,9 @@ async def test_an_outage_is_one_line_and_the_screen_keeps_what_it_knew(
             await shows(pilot, "kept")
 
 
-async def test_without_a_grid_the_screen_says_why_and_keys_answer(customer: Customer, live: Live, tmp_path: Path) -> None:
+async def test_without_a_grid_the_screen_says_why_and_keys_answer(
+    customer: Customer, live: Live, tmp_path: Path
+) -> None:
     there = live.address_book().model_copy(update={"rpc_url": "http://127.0.0.1:9"}).save(tmp_path / "none.json")
     app = GridApp(lambda: AsyncGrid(customer.key, there, settings=ClientSettings(patience_s=0.1)))
     async with app.run_test(size=NARROW) as pilot:

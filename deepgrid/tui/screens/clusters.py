@@ -133,7 +133,9 @@ class ClustersScreen(GridScreen):
         self.head(f"Clusters; prices for {self.grid_app.shape.words}")
         clusters = self._clusters
         if clusters is None:
-            self.instead(f"The clusters cannot be read.\n{self._failure}" if self._failure else self.missing("Clusters"))
+            self.instead(
+                f"The clusters cannot be read.\n{self._failure}" if self._failure else self.missing("Clusters")
+            )
             return
         self.instead("" if clusters else "This grid has no clusters yet.")
         self.query_one(Table).show(len(clusters), stale=self.stale or bool(self._failure))
@@ -234,10 +236,14 @@ def cluster_lines(cluster: Cluster, record: TrackRecord | None) -> Iterator[Line
     if out := standing(cluster):
         yield pair("state", out, "red")
     yield pair("hardware", f"{cluster.nodes} nodes, {cluster.cpus} CPUs, {cluster.memory_mb} MB, {cluster.gpus} GPUs")
-    prices = f"{exact(cluster.cpu_price)} per CPU, {exact(cluster.memory_price)} per GB, {exact(cluster.gpu_price)} per GPU"
+    prices = (
+        f"{exact(cluster.cpu_price)} per CPU, {exact(cluster.memory_price)} per GB, {exact(cluster.gpu_price)} per GPU"
+    )
     yield pair("per minute", f"{prices} (credits)")
     if record is not None:
-        words = f"{record.started} started, {record.refused} refused, {record.panicked} panicked, {record.timed_out} late"
+        words = (
+            f"{record.started} started, {record.refused} refused, {record.panicked} panicked, {record.timed_out} late"
+        )
         yield pair("record", words)
     labels = "  ".join(f"{label.key}={label.value}" for label in cluster.provider.labels if label.key != "name")
     yield pair("labels", plain(labels) or "none")

@@ -18,7 +18,6 @@ from deepgrid.tui.screens.questions import Question
 from deepgrid.tui.widgets.field import Field
 from deepgrid.tui.widgets.text_pane import Line, TextPane, plain_line
 
-
 Confirmation = tuple[str, str, Callable[[], Awaitable[str]]]
 """A question, what is sent in words, and the transaction."""
 

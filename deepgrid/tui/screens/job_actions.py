@@ -113,7 +113,9 @@ class JobActions(GridScreen):
     def _cancel(self, job: AsyncJob) -> None:
         async def send() -> str:
             await job.cancel()
-            return f"Job {job.id} is {'cancelled' if job.over else 'to be cancelled; its cluster was asked to stop it'}."
+            return (
+                f"Job {job.id} is {'cancelled' if job.over else 'to be cancelled; its cluster was asked to stop it'}."
+            )
 
         self.grid_app.send(f"the cancellation of job {job.id}", send, self.grid_app.tell_outcome)
 

@@ -213,7 +213,6 @@ class JobsScreen(JobActions):
         field.disabled, field.display = True, bool(self._filter)
         self.query_one(Table).focus()
 
-
     def action_submit(self) -> None:
         from deepgrid.tui.screens.submit_form import SubmitForm
 

@@ -65,9 +65,10 @@ class SubmitForm(MoneyForm):
         again = self._again
         file = str(self.grid_app.files.get(again.id, "")) if again else ""
         labels = conditions_of(again) if again else ""
+        amount = exact(again.locked) if again else ""
         return [
             Field("file", "file", "workflow file; ctrl+t starts from a template", file, paths=True),
-            Field("amount", "credits", "credits to lock; what is not used is returned", exact(again.locked) if again else ""),
+            Field("amount", "credits", "credits to lock; what is not used is returned", amount),
             Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
             Field("minutes", "minutes", "expected run time for the quote", "60"),
             Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
@@ -194,7 +195,9 @@ class SubmitForm(MoneyForm):
     def _locked(self, quote: Quote) -> Decimal:
         locked = amount_of(self.value("amount"))
         if locked < self.terms.minimum:
-            raise InputError(f"{exact(locked)} credits are too few.", next_step=f"Lock at least {exact(self.terms.minimum)}.")
+            raise InputError(
+                f"{exact(locked)} credits are too few.", next_step=f"Lock at least {exact(self.terms.minimum)}."
+            )
         return locked
 
     def _sent(self, words: str, done: bool) -> None:
@@ -210,7 +213,9 @@ class SubmitForm(MoneyForm):
 
     def action_templates(self) -> None:
         """Choose a template. It is copied into the current folder."""
-        self.app.push_screen(Choice("Templates; the chosen one is copied into this folder", templates()), self._start_from)
+        self.app.push_screen(
+            Choice("Templates; the chosen one is copied into this folder", templates()), self._start_from
+        )
 
     def _start_from(self, name: str | None) -> None:
         if name is None:

@@ -45,7 +45,9 @@ class Table(Scroller):
     class Moved(Message):
         """The cursor is on another row, or other rows are visible."""
 
-    def __init__(self, columns: Sequence[Column], cells: Callable[[int], Sequence[Cell] | None], **options: Any) -> None:
+    def __init__(
+        self, columns: Sequence[Column], cells: Callable[[int], Sequence[Cell] | None], **options: Any
+    ) -> None:
         super().__init__(**options)
         self._columns = columns
         self._cells = cells
@@ -105,7 +107,9 @@ class Table(Scroller):
         return self._line(cells, width, CURSOR if marked else PLAIN, marked=marked)
 
     def _line(self, cells: Sequence[Cell], width: int, style: Style, *, marked: bool = False) -> Strip:
-        shown = [(column, cell) for column, cell in zip(self._columns, cells, strict=True) if width >= column.from_width]
+        shown = [
+            (column, cell) for column, cell in zip(self._columns, cells, strict=True) if width >= column.from_width
+        ]
         fixed = sum(column.width for column, _ in shown) + len(GAP) * (len(shown) - 1)
         segments: list[Segment] = []
         for at, (column, cell) in enumerate(shown):
