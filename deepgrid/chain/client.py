@@ -98,14 +98,18 @@ class Chain(Node):
         """Number of jobs, which is also the id of the last one, as ids count from 1."""
         return int((await self._read_many([("MetaScheduler", "jobIdCounter")], block))[0])
 
-    async def jobs_by_customer(self, customer: str, start: int = 0) -> list[int]:
-        """Ids of the jobs of `customer`, oldest first, without the `start` oldest ones."""
+    async def jobs_by_customer(self, customer: str, first: int = 0) -> list[int]:
+        """Ids of the jobs of `customer`, oldest first, without the `first` ones."""
         ids: list[int] = []
         while True:
-            page = await self._read("MetaScheduler", "getByCustomerPaged", customer, start + len(ids), IDS_PER_CALL)
+            page = await self._read("MetaScheduler", "getByCustomerPaged", customer, first + len(ids), IDS_PER_CALL)
             ids += [int.from_bytes(coded, "big") for coded in page]
             if len(page) < IDS_PER_CALL:
                 return ids
+
+    async def has_jobs(self, customer: str) -> bool:
+        """Whether `customer` ever submitted a job."""
+        return bool(await self._read("MetaScheduler", "getByCustomerPaged", customer, 0, 1))
 
     async def claimed_jobs(self, provider: str) -> list[int]:
         """Ids of the jobs that `provider` has claimed and that have not ended, oldest claim first."""

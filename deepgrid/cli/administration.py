@@ -15,7 +15,7 @@ import typer
 from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants, Cut
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import amount, as_anyone, as_customer, shown
+from deepgrid.cli.grid import amount, as_anyone, as_sender, shown
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, KeyFile
 from deepgrid.cli.screen import print_json
 from deepgrid.client.display.text import plural
@@ -47,7 +47,7 @@ async def constants(
     A new cut is announced first. It takes effect with --apply-cut after the notice period.
     """
     if apply_cut:
-        async with as_customer(key, book) as session:
+        async with as_sender(key, book) as session:
             receipt = await session.writer.apply_cut()
             percent = (await session.chain.cut()).percent
         print(f"The cut is {percent} % for assignments from now on.")
@@ -57,7 +57,7 @@ async def constants(
             await _show(chain, as_json=as_json, wei=wei)
     else:
         setter, number = _setting(name, value, wei=wei)
-        async with as_customer(key, book) as session:
+        async with as_sender(key, book) as session:
             receipt = await session.writer.set_constant(setter, number)
             cut = await session.chain.cut()
         print(_announced(cut) if name == "cut" else f"{name} is {value} {SETTERS[name][1]} from now on.")
@@ -72,7 +72,7 @@ async def withdraw(
     book: BookFile = None,
 ) -> None:
     """Withdraw the platform's cut of settled jobs (admin's key)."""
-    async with as_customer(key, book) as session:
+    async with as_sender(key, book) as session:
         kept_wei = await session.chain.platform_cut()
         taken_wei = kept_wei if value is None else amount(value, wei=wei)
         if taken_wei == 0:
@@ -100,7 +100,7 @@ async def close_grid(key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
 
 
 async def _accept(accepted: bool, said: str, key: Path, book: Path | None) -> None:
-    async with as_customer(key, book) as session:
+    async with as_sender(key, book) as session:
         receipt = await session.writer.accept_requests(accepted)
     print(said)
     print(f"transaction {receipt.tx_hash}")

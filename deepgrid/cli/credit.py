@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wallet
+from deepgrid.cli.grid import address, amount, as_customer, as_reader, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
+from deepgrid.client.amounts import credits_of, wei_of
 
 credit = typer.Typer(help="Show, transfer or create credits.", no_args_is_help=True)
 allowance = typer.Typer(help="Show or set how many of your credits the grid may lock.", no_args_is_help=True)
@@ -24,8 +25,9 @@ async def credit_get(
 ) -> None:
     """Print the credits of an address."""
     owner = wallet(key).address if who is None else address(who)
-    async with as_anyone(book) as chain:
-        print(shown(await chain.balance(owner), wei=wei))
+    async with as_reader(book) as grid:
+        credits = await (await grid.wallet_of(owner)).credits
+    print(shown(wei_of(credits), wei=wei))
 
 
 @credit.command("transfer")
@@ -39,11 +41,11 @@ async def credit_transfer(
 ) -> None:
     """Transfer credits. This cannot be undone."""
     receiver, given_wei = address(to), amount(value, wei=wei)
-    async with as_customer(key, book) as session:
-        receipt = await session.writer.transfer(receiver, given_wei)
-        left_wei = await session.chain.balance(session.address)
-    print(f"{shown(given_wei, wei=False)} credits given to {receiver}; {shown(left_wei, wei=False)} are left.")
-    print(f"transaction {receipt.tx_hash}")
+    async with as_customer(key, book) as grid:
+        transaction = await grid.wallet.transfer(receiver, credits_of(given_wei))
+        left = await grid.wallet.credits
+    print(f"{shown(given_wei, wei=False)} credits given to {receiver}; {left:f} are left.")
+    print(f"transaction {transaction}")
 
 
 @credit.command("mint")
@@ -57,7 +59,7 @@ async def credit_mint(
 ) -> None:
     """Create credits (minter's key)."""
     receiver, made_wei = address(to), amount(value, wei=wei)
-    async with as_customer(key, book) as session:
+    async with as_sender(key, book) as session:
         receipt = await session.writer.mint(receiver, made_wei)
         now_wei = await session.chain.balance(receiver)
     print(f"{shown(made_wei, wei=False)} credits created for {receiver}, who has {shown(now_wei, wei=False)} now.")
@@ -69,8 +71,9 @@ async def credit_mint(
 async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None) -> None:
     """Print how many of your credits the grid may lock for jobs."""
     owner = wallet(key).address
-    async with as_anyone(book) as chain:
-        print(shown(await chain.allowance(owner), wei=wei))
+    async with as_reader(book) as grid:
+        credits = await (await grid.wallet_of(owner)).allowance
+    print(shown(wei_of(credits), wei=wei))
 
 
 @allowance.command("set")
@@ -83,7 +86,7 @@ async def allowance_set(
     `dps submit` sets the allowance that it needs.
     """
     allowed_wei = amount(value, wei=wei)
-    async with as_customer(key, book) as session:
-        receipt = await session.writer.approve(allowed_wei)
-    print(f"The grid may lock {shown(allowed_wei, wei=False)} credits of {session.address}.")
-    print(f"transaction {receipt.tx_hash}")
+    async with as_customer(key, book) as grid:
+        transaction = await grid.wallet.set_allowance(credits_of(allowed_wei))
+    print(f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}.")
+    print(f"transaction {transaction}")

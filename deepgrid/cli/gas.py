@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import address, amount, as_anyone, as_customer, shown, wallet
+from deepgrid.cli.grid import address, amount, as_anyone, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
 from deepgrid.errors import InputError
 
@@ -39,7 +39,7 @@ async def gas_transfer(
 ) -> None:
     """Transfer the chain's native currency, so that the receiver can pay for transactions."""
     receiver, given_wei = address(to), amount(value, wei=wei)
-    async with as_customer(key, book) as session:
+    async with as_sender(key, book) as session:
         has_wei = await session.chain.gas_money(session.address)
         if given_wei >= has_wei:
             raise InputError(

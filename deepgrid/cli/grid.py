@@ -1,4 +1,4 @@
-"""Opens the grid for a verb. This module has the heavy imports of chain and services."""
+"""Opens the grid for a verb, and parses addresses and amounts. This module has the heavy imports of the chain."""
 
 from __future__ import annotations
 
@@ -12,13 +12,28 @@ from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client.grid import AsyncGrid
+from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.errors import ConfigurationError, InputError
 
+# A command says at once that the node does not answer. What waits for a job is patient all the same.
+SETTINGS = ClientSettings(patience_s=0)
+
+
+def as_customer(key: Path, book: Path | None) -> AsyncGrid:
+    """The grid of the customer with this key. `async with` opens it."""
+    return AsyncGrid(present(key), book, settings=SETTINGS)
+
+
+def as_reader(book: Path | None) -> AsyncGrid:
+    """The grid without a key."""
+    return AsyncGrid.read_only(book, settings=SETTINGS)
+
 
 @asynccontextmanager
-async def as_customer(key: Path, book: Path | None) -> AsyncIterator[CustomerSession]:
-    """Open a session of the customer with this key."""
+async def as_sender(key: Path, book: Path | None) -> AsyncIterator[CustomerSession]:
+    """Open the chain for the transactions of operators, providers and minters."""
     async with customer_session(CustomerSettings(present(key), book)) as session:
         yield session
 

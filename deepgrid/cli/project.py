@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 from importlib.metadata import entry_points
 
-from deepgrid.cli.extras import needs
 from deepgrid.cli.lazy import LazyCommand, Verb
 from deepgrid.errors import ConfigurationError
+from deepgrid.extras import needs
 
 ENTRY_POINTS = "deepgrid.cli"
 VERBS = {

@@ -14,7 +14,7 @@ from deepgrid.chain.offers import read_versions
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.writer import Writer
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import address, as_anyone, as_customer, wallet
+from deepgrid.cli.grid import address, as_anyone, as_sender, wallet
 from deepgrid.cli.lazy import group_with
 from deepgrid.cli.offer import (
     hash_of,
@@ -93,7 +93,7 @@ async def approve(
     """Approve a provider's proposal, exactly as it is shown here (operator's key)."""
     candidate = address(who)
     expected = read_hash(looked_at) if looked_at else None
-    async with as_customer(key, book) as session:
+    async with as_sender(key, book) as session:
         versions = await read_versions(session.chain, candidate)
         if expected is None:
             show_proposal(Screen(), versions)
@@ -135,7 +135,7 @@ async def _decide(
 ) -> None:
     """Send one of the operator's decisions on a provider, and print the result."""
     candidate = address(who)
-    async with as_customer(key, book) as session:
+    async with as_sender(key, book) as session:
         receipt = await verb(session.writer)(candidate)
     print(f"{candidate} {became}.")
     print(f"transaction {receipt.tx_hash}")

@@ -39,7 +39,7 @@ class Screen:
         ]
         self.console.print(Text().join(styled), end=end)
 
-    def state(self, at: int, status: JobStatus, what: str = "") -> None:
+    def state(self, at: float, status: JobStatus, what: str = "") -> None:
         """A state that the job reached at the unix time `at`."""
         name = status.words.upper()
         gap = " " * (_STATE_WIDTH - len(name) + 2)

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.extras import needs
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import BookFile
+from deepgrid.extras import needs
 
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
 

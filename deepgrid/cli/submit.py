@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +12,14 @@ import typer
 
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount, as_customer
+from deepgrid.cli.job_screen import show_event
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen
-from deepgrid.cli.watch import watch
-from deepgrid.client.display.exits import exit_status_of
+from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
-from deepgrid.customer.order import Order, read_order
-from deepgrid.customer.session import CustomerSession
+from deepgrid.client.job import AsyncJob
+from deepgrid.client.workflow import read_workflow
+from deepgrid.customer.order import parse_affinity, parse_use
 from deepgrid.errors import InputError
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
@@ -61,25 +64,32 @@ async def submit(
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei)
-
-    order = read_order(
-        file, locked_wei, name=job_name, uses=uses or (), affinities=affinities or (),
-        delegate_spending=delegate_spending,
-    )  # fmt: skip
-    for warning in order.warnings:
+    workflow = await read_workflow(file)
+    for condition in uses or ():
+        parse_use(condition)
+    for condition in affinities or ():
+        parse_affinity(condition)
+    for warning in workflow.validate():
         typer.echo(printable(warning), err=True)
-    async with as_customer(key, book) as session:
-        job_id = await _place(session, order, approve=not no_approve)
-        print(f"job {job_id} submitted", flush=True)
-        if delegate_spending and not await session.chain.allowance(session.address):
+    async with as_customer(key, book) as grid:
+        with _interruptions_explained():
+            job = await grid.submit(
+                workflow, credits_of(locked_wei), name=job_name, uses=uses or (), affinities=affinities or (),
+                delegate_spending=delegate_spending, approve=not no_approve,
+            )  # fmt: skip
+        print(f"job {job.id} submitted", flush=True)
+        if delegate_spending and not await grid.wallet.allowance:
             typer.echo(
                 "The allowance is 0, so the grid cannot top up the job: set one with `dps allowance set AMOUNT`.",
                 err=True,
             )
         if watch or exit_on_job_exit:
-            status = await _watch(session, job_id, order, Screen(timestamps=not no_timestamp))
+            screen = Screen(timestamps=not no_timestamp)
+            if not workflow.definition.enable_logging:
+                screen.remark("enableLogging is off: the job's output stays at the cluster")
+            await _watch(job, screen)
             if exit_on_job_exit:
-                raise typer.Exit(status)
+                raise typer.Exit(job.exit_status or 0)
 
 
 def _locked(credits: str | None, wei: str | None) -> int:
@@ -93,25 +103,27 @@ def _locked(credits: str | None, wei: str | None) -> int:
     )
 
 
-async def _place(session: CustomerSession, order: Order, *, approve: bool) -> int:
-    await session.check(order, approve=approve)
-    definition_hash = await session.store(order)
+@contextmanager
+def _interruptions_explained() -> Iterator[None]:
+    """Print what an interruption of the request leaves open. The SDK notes it on the error."""
     try:
-        return await session.request(order, definition_hash, approve=approve)
-    except asyncio.CancelledError:
-        typer.echo("dps: interrupted while the job was requested; `dps job list` shows whether it exists.", err=True)
+        yield
+    except asyncio.CancelledError as stop:
+        if getattr(stop, "__notes__", ()):
+            typer.echo(
+                "dps: interrupted while the job was requested; `dps job list` shows whether it exists.", err=True
+            )
         raise
 
 
-async def _watch(session: CustomerSession, job_id: int, order: Order, screen: Screen) -> int:
-    if not order.job.enable_logging:
-        screen.remark("enableLogging is off: the job's output stays at the cluster")
+async def _watch(job: AsyncJob, screen: Screen) -> None:
     try:
-        return exit_status_of(await watch(session, job_id, screen))
+        async for event in job.events():
+            show_event(screen, event)
     except asyncio.CancelledError:
         typer.echo(
-            f"\ndps: job {job_id} continues. See it with `dps job logs {job_id} --follow`, end it with"
-            f" `dps job cancel {job_id}`.",
+            f"\ndps: job {job.id} continues. See it with `dps job logs {job.id} --follow`, end it with"
+            f" `dps job cancel {job.id}`.",
             err=True,
         )
         raise

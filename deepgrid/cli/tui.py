@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.cli.extras import needs
+from deepgrid.billing.reconcile import needs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
 

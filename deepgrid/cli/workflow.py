@@ -11,11 +11,12 @@ import typer
 
 from deepgrid import modules, sbatch
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import amount
+from deepgrid.cli.grid import amount, as_reader
 from deepgrid.cli.options import BookFile
-from deepgrid.cli.quote import quoted
+from deepgrid.client.display.prices import price_sentences
 from deepgrid.client.display.text import printable
-from deepgrid.errors import InputError
+from deepgrid.client.workflow import Workflow, read_workflow
+from deepgrid.errors import ChainError, ConfigurationError, InputError
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition
 from deepgrid.workflow.schema import json_schema
@@ -59,13 +60,13 @@ async def validate(
 ) -> None:
     """Check a workflow file and its modules. Shows all faults at once, or the cost of the job."""
     locked_wei = None if credits is None else amount(credits, wei=False)
-    loaded = modules.load(file)
-    check_script(_script(loaded.model))
-    for warning in loaded.warnings:
+    workflow = await read_workflow(file)
+    check_script(workflow.render())
+    for warning in workflow.validate():
         print(printable(warning), file=sys.stderr)
     print("valid")
-    for line in await quoted(loaded.model, book, locked_wei):
-        print(line)
+    for line in await _prices(workflow, book, locked_wei):
+        print(printable(line))
 
 
 def render(
@@ -106,6 +107,22 @@ def init(
     if not described.exists():
         described.write_text(_schema_text())
     print(where)
+
+
+async def _prices(workflow: Workflow, book: Path | None, locked_wei: int | None) -> list[str]:
+    """The prices of the grid's clusters, or why no prices are known.
+
+    Raises ConfigurationError if `book` is given and wrong.
+    """
+    try:
+        async with as_reader(book) as grid:
+            return list(price_sentences(await grid.estimate(workflow), locked_wei))
+    except ConfigurationError as error:
+        if book is not None:
+            raise
+        return [f"No prices are known here: {error.message} --book FILE shows the price of the job."]
+    except ChainError as error:
+        return [f"No prices are known now: {error.message}"]
 
 
 def _script(job: Definition, storage: str = "") -> str:

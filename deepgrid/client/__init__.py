@@ -1,15 +1,15 @@
 """The Python client of a customer.
 
-`AsyncGrid` submits jobs, waits for them and reads their output; `Grid` is the same without `await`. Both stand on
+`Grid` submits jobs, waits for them and reads their output; `AsyncGrid` is the same with `await`. Both stand on
 `CustomerSession`, whose steps can be used one by one.
 
-    from deepgrid import AsyncGrid
+Example:
+    from deepgrid import Grid
 
-    async def submit() -> None:
-        async with AsyncGrid() as grid:
-            job = await grid.submit("job.yaml", credits=100)
-            await job.wait()
-            print(job.status.words, job.exit_code, job.bill.cost)
+    with Grid() as grid:
+        job = grid.submit("job.yaml", credits=100)
+        job.wait()
+        print(job.status.words, job.exit_code, job.bill.cost)
 
 Amounts are `Decimal` credits; inside, they are ints of wei (1 credit = 10**18 wei). Every error is a `GridError`. Its
 `transient` says whether a retry can help, its `next_step` what to do. Public names are imported when they are used.
@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.client.display.record import JobRecord as JobRecord
     from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
     from deepgrid.client.errors import JobCancelled as JobCancelled
     from deepgrid.client.errors import JobError as JobError
@@ -30,18 +31,29 @@ if TYPE_CHECKING:
     from deepgrid.client.errors import OutOfCredits as OutOfCredits
     from deepgrid.client.errors import QuoteExpired as QuoteExpired
     from deepgrid.client.errors import WaitTimeout as WaitTimeout
+    from deepgrid.client.events import JobEnd as JobEnd
+    from deepgrid.client.events import JobEvent as JobEvent
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
+    from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
     from deepgrid.client.settings import ClientSettings as ClientSettings
+    from deepgrid.client.sweep import Summary as Summary
+    from deepgrid.client.sweep import Unsubmitted as Unsubmitted
+    from deepgrid.client.sync.grid import Grid as Grid
+    from deepgrid.client.sync.job import Job as Job
+    from deepgrid.client.sync.job_set import JobSet as JobSet
+    from deepgrid.client.sync.wallet import Wallet as Wallet
     from deepgrid.client.values import Bill as Bill
     from deepgrid.client.values import Cluster as Cluster
     from deepgrid.client.values import Clusters as Clusters
+    from deepgrid.client.values import JobChange as JobChange
     from deepgrid.client.values import LogLine as LogLine
     from deepgrid.client.values import Misfit as Misfit
     from deepgrid.client.values import Offer as Offer
     from deepgrid.client.values import Quote as Quote
     from deepgrid.client.values import Remark as Remark
     from deepgrid.client.values import Step as Step
+    from deepgrid.client.values import ViewMessage as ViewMessage
     from deepgrid.client.wallet import AsyncWallet as AsyncWallet
     from deepgrid.client.workflow import Workflow as Workflow
     from deepgrid.customer.order import Order as Order
@@ -60,15 +72,24 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus as JobStatus
 
 _MODULES = {
+    "deepgrid.client.display.record": ("JobRecord",),
+    "deepgrid.client.events": ("JobEnd", "JobEvent"),
     "deepgrid.client.errors": (
         "IdempotencyConflict", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "NoOutput", "OutOfCredits",
         "QuoteExpired", "WaitTimeout",
     ),
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
+    "deepgrid.client.job_set": ("AsyncJobSet",),
     "deepgrid.client.settings": ("ClientSettings",),
+    "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
+    "deepgrid.client.sync.grid": ("Grid",),
+    "deepgrid.client.sync.job": ("Job",),
+    "deepgrid.client.sync.job_set": ("JobSet",),
+    "deepgrid.client.sync.wallet": ("Wallet",),
     "deepgrid.client.values": (
-        "Bill", "Cluster", "Clusters", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
+        "Bill", "Cluster", "Clusters", "JobChange", "LogLine", "Misfit", "Offer", "Quote", "Remark", "Step",
+        "ViewMessage",
     ),
     "deepgrid.client.wallet": ("AsyncWallet",),
     "deepgrid.client.workflow": ("Workflow",),
@@ -83,11 +104,12 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncWallet", "Bill", "ChainError", "ClientSettings", "Cluster",
-    "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "GridError",
-    "IdempotencyConflict", "InputError", "JobCancelled", "JobError", "JobFailed", "JobPanicked", "JobStatus",
-    "LogLine", "Misfit", "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark",
-    "ServiceError", "Step", "WaitTimeout", "Workflow", "customer_session", "read_order",
+    "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
+    "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid",
+    "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobEnd", "JobError",
+    "JobEvent", "JobFailed", "JobPanicked", "JobRecord", "JobSet", "JobStatus", "LogLine", "Misfit", "NoOutput",
+    "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step",
+    "Summary", "Unsubmitted", "ViewMessage", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 
 

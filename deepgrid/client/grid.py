@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import warnings
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.client import language
 from deepgrid.client.amounts import Credits, wei_of
-from deepgrid.client.engine.connection import Connection, open_connection
-from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
+from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.quoting import quoted
+from deepgrid.client.job_set import AsyncJobSet
+from deepgrid.client.reader import AsyncReader, FilePath
 from deepgrid.client.settings import DEFAULTS, ClientSettings
-from deepgrid.client.values import Cluster, Clusters, Quote
+from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
+from deepgrid.client.values import JobChange, Quote
 from deepgrid.client.wallet import AsyncWallet
 from deepgrid.client.workflow import Source, Workflow, read_workflow
-from deepgrid.customer.order import order_of
-from deepgrid.errors import InputError
 
 KEY_VARIABLE = "DPS_KEY_FILE"
 DEFAULT_KEY = "~/.dps/key"
 
-FilePath = str | os.PathLike[str]
 
-
-class AsyncGrid:
+class AsyncGrid(AsyncReader):
     """A customer's access to a grid. It connects when it is first used.
 
     Example:
@@ -72,109 +67,10 @@ class AsyncGrid:
         grid._setup(None, book, "", settings)
         return grid
 
-    def _setup(self, wallet: Wallet | None, book: FilePath | None, services_url: str, settings: ClientSettings) -> None:
-        self._wallet = wallet
-        self._book = None if book is None else Path(book)
-        self._services_url = services_url
-        self._settings = settings
-        self._connection: Connection | None = None
-        self._connecting = asyncio.Lock()
-        self._closed = False
-
-    # -- opening and closing -----------------------------------------------------------------
-
-    async def __aenter__(self) -> Self:
-        await self._connect()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections. Jobs continue."""
-        self._closed = True
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            await connection.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None:
-            warnings.warn(
-                f"{self!r} was not closed; use it with `with`, or call close().", ResourceWarning, stacklevel=2
-            )
-
-    async def _connect(self) -> Connection:
-        async with self._connecting:
-            if self._closed:
-                raise InputError("This grid was closed.", next_step="Open another one.")
-            if self._connection is None:
-                self._connection = await open_connection(self._wallet, self._book, self._services_url, self._settings)
-            return self._connection
-
-    # -- who and what ------------------------------------------------------------------------
-
-    @property
-    def address(self) -> str:
-        """Address of the customer. Raises InputError for a grid that was opened read-only."""
-        if self._wallet is None:
-            raise InputError("This grid was opened read-only, without a key.")
-        return self._wallet.address
-
     @property
     def wallet(self) -> AsyncWallet:
         """The customer's credits, allowance and gas."""
         return AsyncWallet(self._connect, self.address)
-
-    async def workflow(self, source: Source | Workflow) -> Workflow:
-        """Read and check a workflow, and fetch its modules.
-
-        Args:
-            source: A path, YAML text, or the content as a mapping.
-
-        Returns:
-            The workflow.
-
-        Raises:
-            InputError: It has faults, one line each.
-        """
-        return await read_workflow(source)
-
-    async def clusters(self) -> Clusters:
-        """The clusters of the grid, with hardware, prices and labels.
-
-        Returns:
-            All clusters, also those that are banned or wait for approval.
-
-        Raises:
-            ChainError: The node does not answer.
-        """
-        connection = await self._connect()
-        providers = await connection.patiently(connection.chain.providers)
-        return Clusters([Cluster(provider) for provider in providers])
-
-    async def estimate(
-        self, workflow: Source | Workflow, *, minutes: int = 60, uses: Sequence[str] = (),
-        affinities: Sequence[str] = (),
-    ) -> Quote:  # fmt: skip
-        """What each cluster would charge for a job. Nothing is sent.
-
-        Args:
-            workflow: A path, YAML text, a mapping, or a workflow.
-            minutes: Minutes that the job runs.
-            uses: Labels that the cluster must have, such as `os=linux`.
-            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
-
-        Returns:
-            The quote, cheapest offer first.
-
-        Raises:
-            InputError: The workflow or an argument is wrong.
-            ChainError: The node does not answer.
-        """
-        read = await read_workflow(workflow)
-        order = order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
-        connection = await self._connect()
-        return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
 
     # -- submitting --------------------------------------------------------------------------
 
@@ -208,12 +104,12 @@ class AsyncGrid:
             ChainError: The node does not answer.
         """
         read = await read_workflow(workflow)
-        order = order_of(
+        order = language.order_of(
             read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip
         connection = await self._connect()
-        job_id = await submit(connection, order, approve=approve, quote=quote)
+        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
         return await AsyncJob.read(connection, job_id)
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
@@ -234,48 +130,54 @@ class AsyncGrid:
         job = await self.submit(workflow, credits, **options)
         return await (await job.wait()).check()
 
-    # -- jobs --------------------------------------------------------------------------------
-
-    async def job(self, job_id: int) -> AsyncJob:
-        """A job of any customer.
+    async def map(
+        self, workflow: Source | Workflow, parameters: Iterable[Mapping[str, object]], credits: Credits, *,
+        at_once: int = 20, most: Credits | None = None, pack: int = 1, key: str | None = None, name: str | None = None,
+        uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
+    ) -> AsyncJobSet:  # fmt: skip
+        """Submit one job per parameter set, a limited number at a time. It returns at once, and goes on while open.
 
         Args:
-            job_id: Number of the job.
+            workflow: A path, YAML text, a mapping, or a workflow.
+            parameters: Parameter sets: values of environment variables of the job, by name.
+            credits: Credits to lock for each job.
+            at_once: Most jobs that wait or run at the same time.
+            most: Most credits that are locked for these jobs at the same time. None means no limit.
+            pack: Parameter sets per job, which runs them one after another; for runs of seconds.
+            key: Idempotency key. An interrupted call that is repeated with its key goes on where it was.
+            name: Name of all jobs, of at most 32 bytes. The default is the file's name.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            delegate_spending: Let the grid top up the jobs from the allowance.
 
         Returns:
-            The job.
+            The set of the jobs.
 
         Raises:
-            NotFound: There is no such job.
+            InputError: The workflow, a parameter set or an argument is wrong. Nothing was locked.
             ChainError: The node does not answer.
         """
-        return await AsyncJob.read(await self._connect(), job_id)
+        read = await read_workflow(workflow)
+        own_name = read.name if name is None else name
+        terms = OrderTerms(wei_of(credits), own_name, name is None, uses, affinities, delegate_spending)
+        limits = SweepLimits(at_once, None if most is None else wei_of(most))
+        sweep = await start_sweep(await self._connect(), read, parameters, terms, limits, pack=pack, key=key)
+        return AsyncJobSet(sweep, sweep.entries)
 
-    async def jobs(
-        self, status: States | None = None, since: datetime | None = None, *, customer: str | None = None,
-    ) -> AsyncIterator[AsyncJob]:  # fmt: skip
-        """The jobs of one customer, newest first. They are read in pages, as the caller asks for them.
+    async def watch(self, cursor: str | None = None) -> AsyncIterator[JobChange]:
+        """Changes of the own jobs: new jobs and new states. It never ends; outages of the node only delay it.
+
+        A program that starts again with the cursor of the last change that it handled gets each later change once. If
+        the chain replaces blocks, a change may vanish or come again: see `ClientSettings.confirmations`.
 
         Args:
-            status: Only jobs in this state, or one of these, such as `"running"`.
-            since: Only jobs that were submitted at this time or later. Needs a time zone.
-            customer: Address of the customer. The default is the own one.
+            cursor: The cursor of a change. None means from now on; `"start"` means all changes since the first job.
 
         Yields:
-            The jobs. What they wait for is known after `refresh`.
+            The changes, in the order of the chain.
 
         Raises:
-            InputError: A state or time is wrong.
-            ChainError: The node does not answer.
+            InputError: The text is not a cursor, or the grid was opened read-only.
         """
-        wanted, since_s = states_of(status), unix_s(since)
-        connection = await self._connect()
-        async for job, cluster in newest_first(connection, customer or self.address):
-            if job.submitted_at < since_s:
-                return
-            if wanted is None or job.status in wanted:
-                yield AsyncJob(connection, job, cluster=cluster)
-
-    def __repr__(self) -> str:
-        who = "read-only" if self._wallet is None else self._wallet.address
-        return f"{type(self).__name__}({who})"
+        async for change in job_changes(await self._connect(), self.address, cursor):
+            yield change

@@ -3,169 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
-from decimal import Decimal
+from dataclasses import replace
 from typing import Self
 
-from deepgrid.client.amounts import Credits, Duration, credits_of, seconds_of, wei_of
-from deepgrid.client.display.exits import exit_status_of, own_exit_status
-from deepgrid.client.display.story import outcome, tell, whereabouts
-from deepgrid.client.display.text import LogLines
-from deepgrid.client.engine.connection import Connection
-from deepgrid.client.engine.output import pieces
+from deepgrid.client.amounts import Credits, Duration, seconds_of, wei_of
+from deepgrid.client.display.screens import screen_here
+from deepgrid.client.display.story import cancel_words
+from deepgrid.client.engine.interruption import continues, noted
+from deepgrid.client.engine.output import last_lines
+from deepgrid.client.engine.watching import show_live
 from deepgrid.client.errors import WaitTimeout
-from deepgrid.client.outcome import bill_of, error_of
-from deepgrid.client.values import Bill, LogLine, Remark, Step, moment_of
-from deepgrid.errors import GridError, InputError
-from deepgrid.lifecycle.job import Job as ChainJob
+from deepgrid.client.html import job_html
+from deepgrid.client.job_end import error_of
+from deepgrid.client.job_reader import AsyncJobReader
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.states import JobStatus
 
-
-def _silent(_: str) -> None:
-    return None
+LAST_LINES = 20  # of a failed job's output, in its error
 
 
-class AsyncJob:
-    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again.
+class AsyncJob(AsyncJobReader):
+    """A job. Its attributes are what the client read last: `refresh`, `wait` and `watch` read it again."""
 
-    Attributes:
-        parameters: The parameters that `map` gave to the job; None for other jobs.
-    """
-
-    def __init__(
-        self, connection: Connection, job: ChainJob, *, cluster: str = "", remarks: tuple[Remark, ...] | None = None,
-        parameters: Mapping[str, object] | None = None,
-    ) -> None:  # fmt: skip
-        self._connection = connection
-        self._job = job
-        self._cluster = cluster
-        self._remarks = remarks
-        self.parameters = parameters
-
-    @classmethod
-    async def read(cls, connection: Connection, job_id: int) -> Self:
-        """Read a job from the chain. Raises NotFound."""
-        job = cls(connection, await connection.patiently(lambda: connection.chain.job(job_id)))
-        return await job._with_details()
-
-    # -- what was read last ------------------------------------------------------------------
+    _last_transaction = ""
 
     @property
-    def id(self) -> int:
-        """Number of the job."""
-        return self._job.id
+    def last_transaction(self) -> str:
+        """Hash of the last transaction that `cancel` or `top_up` sent; empty before."""
+        return self._last_transaction
 
-    @property
-    def name(self) -> str:
-        """Name of the job. Its customer chose it."""
-        return self._job.name
-
-    @property
-    def status(self) -> JobStatus:
-        """State of the job; `status.words` says it in words."""
-        return self._job.status
-
-    @property
-    def over(self) -> bool:
-        """Whether the job is over and its bill final."""
-        return self._job.status.cold
-
-    @property
-    def customer(self) -> str:
-        """Address of the customer."""
-        return self._job.customer
-
-    @property
-    def cluster(self) -> str:
-        """Name of the cluster; empty while none is assigned."""
-        return self._cluster
-
-    @property
-    def provider(self) -> str | None:
-        """Address of the cluster's provider; None while no cluster is assigned."""
-        return self._job.provider
-
-    @property
-    def waits_for(self) -> str:
-        """What the job waits for, and why; empty while it runs and when it is over."""
-        if self.over:
-            return ""
-        reason = self._remarks[-1] if self._remarks else None
-        if self.status is JobStatus.PENDING and reason is not None and reason.kind != "assigned":
-            return reason.text
-        return whereabouts(self._job, self._cluster)
-
-    @property
-    def remarks(self) -> tuple[Remark, ...] | None:
-        """Remarks of the grid on the job, oldest first; None if the services did not answer."""
-        return self._remarks
-
-    @property
-    def outcome(self) -> str:
-        """How the job ended, in words; empty until then."""
-        return outcome(self._job) if self.over else ""
-
-    @property
-    def exit_code(self) -> int | None:
-        """Exit status as a shell gives it: 3, or 137 for a job that signal 9 ended. None if it has none."""
-        if not self.over or (not self._job.exit_status and self.status is not JobStatus.FINISHED):
-            return None
-        return own_exit_status(self._job.exit_status)
-
-    @property
-    def exit_status(self) -> int | None:
-        """Exit status of `dps` for this job: the job's own, or one for its final state. None until it is over."""
-        return exit_status_of(self._job) if self.over else None
-
-    @property
-    def bill(self) -> Bill | None:
-        """The bill; None until the job is over."""
-        return bill_of(self._job) if self.over else None
-
-    @property
-    def locked(self) -> Decimal:
-        """Credits that are, or were, locked for the job."""
-        return credits_of(self._job.locked_wei)
-
-    @property
-    def rate(self) -> Decimal | None:
-        """Credits per minute; None while no cluster is assigned."""
-        return credits_of(self._job.rate_wei_per_minute) if self._job.provider else None
-
-    @property
-    def submitted(self) -> datetime | None:
-        """When the job was requested."""
-        return moment_of(self._job.submitted_at)
-
-    @property
-    def started(self) -> datetime | None:
-        """When its cluster reported that it runs; None if it never ran."""
-        return moment_of(self._job.started_at)
-
-    @property
-    def ended(self) -> datetime | None:
-        """When it was settled; None until then."""
-        return moment_of(self._job.ended_at)
-
-    @property
-    def on_chain(self) -> ChainJob:
-        """All values of the job on chain: amounts in wei, times in unix seconds, memory in MB."""
-        return self._job
-
-    # -- reading -----------------------------------------------------------------------------
-
-    async def refresh(self) -> Self:
-        """Read the job, its cluster and its remarks again.
-
-        Returns:
-            The job itself.
-
-        Raises:
-            ChainError: The node does not answer.
-        """
-        self._job = await self._connection.patiently(lambda: self._connection.chain.job(self.id))
-        return await self._with_details()
+    # -- waiting -----------------------------------------------------------------------------
 
     async def wait(self, timeout: Duration | None = None) -> Self:
         """Wait until the job is over. Outages of the node only delay it.
@@ -182,9 +49,10 @@ class AsyncJob:
         if self.over:
             return self
         try:
-            async with asyncio.timeout(seconds_of(timeout)):
-                async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
-                    self._job = job
+            with noted(continues(self.id)):
+                async with asyncio.timeout(seconds_of(timeout)):
+                    async for job in self._connection.poller.until([self.id], lambda job: job.status.cold):
+                        self._last = replace(self._last, job=job)
         except TimeoutError:
             raise WaitTimeout(f"Job {self.id} is not over after {timeout}.", self) from None
         return await self._with_details()
@@ -205,57 +73,22 @@ class AsyncJob:
         if not self.over:
             raise InputError(f"Job {self.id} is not over: it is {self.status.words}.", next_step="Wait for it first.")
         if self.status is not JobStatus.FINISHED:
-            last_lines = await self._last_lines() if self.status is JobStatus.FAILED else ()
-            raise error_of(self, self._job, last_lines)
+            raise error_of(self, self.on_chain, await self._last_lines())
         return self
 
-    async def logs(self, follow: bool = False, *, say: Callable[[str], None] = _silent) -> AsyncIterator[LogLine]:
-        """Lines of the job's output, from the first one on. Control sequences other than colours are removed.
+    async def watch(self) -> Self:
+        """Show the job and its output until it is over: one cell of a notebook is redrawn, elsewhere lines are printed.
 
-        Args:
-            follow: Go on until the output is complete. Outages of the services only delay it.
-            say: Gets a sentence about each outage, and when the job starts again on another cluster.
+        Outages only delay it. Interrupting it ends the view, not the job.
 
-        Yields:
-            The lines.
+        Returns:
+            The job itself.
 
         Raises:
-            AccessDenied: The job is another customer's.
-            ServiceError: Without `follow`, the services do not answer.
+            ConfigurationError: In a notebook, the extra `notebook` is missing.
         """
-        lines, claim = LogLines(), 1
-        async for piece in pieces(self._connection, self.id, follow=follow, say=say):
-            if piece.claim != claim:
-                lines, claim = LogLines(), piece.claim
-            arrived = datetime.now(UTC)
-            for text in lines.feed(piece.data, final=piece.final):
-                yield LogLine(arrived, text, claim)
-
-    async def output(self, follow: bool = False) -> AsyncIterator[bytes]:
-        """The job's output as it was written, in pieces of any size. When another cluster starts it, it begins anew.
-
-        Args:
-            follow: Go on until the output is complete.
-
-        Yields:
-            Pieces of the output.
-        """
-        async for piece in pieces(self._connection, self.id, follow=follow):
-            yield piece.data
-
-    @property
-    async def history(self) -> list[Step]:
-        """All changes of its state, oldest first."""
-        changes = await self._connection.patiently(lambda: self._connection.chain.history(self.id))
-        return [
-            Step(step.after, datetime.fromtimestamp(step.at, UTC), words, step.tx_hash)
-            for step, words in tell(changes, self._job, self._cluster)
-        ]
-
-    @property
-    async def transactions(self) -> list[str]:
-        """Hashes of the transactions that changed its state, oldest first."""
-        return [step.transaction for step in await self.history]
+        await show_live(self._connection, self, self.events(), screen_here())
+        return self
 
     # -- changing ----------------------------------------------------------------------------
 
@@ -269,8 +102,20 @@ class AsyncJob:
             ContractError: It is over, or is another customer's.
             ChainError: The node does not answer.
         """
-        await self._connection.session.writer.cancel_job(self.id)
+        receipt = await self._connection.session.writer.cancel_job(self.id)
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
+
+    async def after_cancel(self) -> str:
+        """What follows the cancellation of the job, in words.
+
+        Returns:
+            How many credits came back, or what the cluster does next and by when.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        return cancel_words(self.on_chain, await self._connection.patiently(self._connection.chain.constants))
 
     async def top_up(self, credits: Credits, *, approve: bool = True) -> Self:
         """Buy more time for a job that a cluster has claimed. What it does not use is returned.
@@ -288,27 +133,14 @@ class AsyncJob:
             ChainError: The node does not answer.
         """
         async with self._connection.spending:
-            await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+            receipt = await self._connection.session.top_up(self.id, wei_of(credits), approve=approve)
+        self._last_transaction = receipt.tx_hash
         return await self.refresh()
 
-    # -- parts -------------------------------------------------------------------------------
-
-    async def _with_details(self) -> Self:
-        """Read what the chain does not keep with the job: the cluster's name and, while it waits, remarks."""
-        self._cluster = await self._connection.patiently(lambda: self._connection.cluster_names.of(self._job.provider))
-        if self.status.hot and self.status is not JobStatus.RUNNING and self._connection.has_key:
-            self._remarks = await self._read_remarks()
-        return self
-
-    async def _read_remarks(self) -> tuple[Remark, ...] | None:
-        try:
-            notices = await self._connection.session.services.notices(self.id)
-        except GridError:
-            return None
-        return tuple(Remark(datetime.fromtimestamp(one.at, UTC), one.kind, one.text) for one in notices)
-
     async def _last_lines(self) -> tuple[str, ...]:
-        return ()
+        if self.status is not JobStatus.FAILED or not self._connection.has_key:
+            return ()
+        return await last_lines(self._connection, self.id, LAST_LINES, self._connection.settings.last_lines_s)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.id}, {self.name!r}, {self.status.words})"
+    def _repr_html_(self) -> str:
+        return job_html(self)

@@ -10,6 +10,7 @@ from typing import overload
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.client.amounts import credits_of
+from deepgrid.client.html import clusters_html, quote_html
 from deepgrid.lifecycle.job import JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
 
@@ -57,11 +58,51 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class JobChange:
+    """A change of one of the customer's jobs, as `watch` of the grid gives it.
+
+    Attributes:
+        job_id: Number of the job.
+        status: Its new state. A new job is pending.
+        at: Time of the block.
+        transaction: Hash of the transaction.
+        cursor: Place on the chain after this change. `watch(cursor)` goes on there.
+    """
+
+    job_id: int
+    status: JobStatus
+    at: datetime
+    transaction: str
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark of the meta-scheduler or of a cluster on a job. Strangers write its text."""
+    """A remark of the meta-scheduler or of a cluster on a job. Strangers write its text.
+
+    Attributes:
+        at: When it was published.
+        kind: A word, such as `waiting`, `assigned` or `refused`.
+        text: The remark, on one line.
+        author: Address that signed it.
+    """
 
     at: datetime
     kind: str
+    text: str
+    author: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMessage:
+    """A sentence of the client on a job that is watched: an outage, a request to cancel it, a new start of its output.
+
+    Attributes:
+        at: When it happened, or when the client learned it.
+        text: The sentence.
+    """
+
+    at: datetime
     text: str
 
 
@@ -179,6 +220,9 @@ class Clusters(Sequence[Cluster]):
     def __repr__(self) -> str:
         return f"Clusters({', '.join(cluster.name for cluster in self)})"
 
+    def _repr_html_(self) -> str:
+        return clusters_html(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -228,7 +272,15 @@ class Quote:
     block: int
     at: datetime
 
+    def _repr_html_(self) -> str:
+        return quote_html(self)
+
+
+def datetime_of(unix_s: int) -> datetime:
+    """A time of the chain as a datetime."""
+    return datetime.fromtimestamp(unix_s, UTC)
+
 
 def moment_of(unix_s: int) -> datetime | None:
     """A time of the chain as a datetime; None for 0, which means that it did not happen."""
-    return datetime.fromtimestamp(unix_s, UTC) if unix_s else None
+    return datetime_of(unix_s) if unix_s else None

@@ -9,6 +9,7 @@ from eth_utils.address import is_checksum_address
 
 from deepgrid.client.amounts import Credits, credits_of, wei_of
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.html import wallet_html
 from deepgrid.errors import InputError
 
 
@@ -73,16 +74,19 @@ class AsyncWallet:
             ContractError: There are too few credits.
             ChainError: The node does not answer.
         """
-        receiver = checked_address(to)
+        receiver, given_wei = checked_address(to), wei_of(amount)
         connection = await self._connect()
-        return (await connection.session.writer.transfer(receiver, wei_of(amount))).tx_hash
+        return (await connection.session.writer.transfer(receiver, given_wei)).tx_hash
+
+    def _repr_html_(self) -> str:
+        return wallet_html(self.address)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.address})"
 
 
 def checked_address(text: str) -> str:
-    """An address with its checksum, unchanged. Raises InputError for anything else."""
+    """`text`, if it is an address with its checksum. Raises InputError."""
     if not is_checksum_address(text):
         raise InputError(f"{text[:60]!r} is not an address with its checksum.", next_step="Copy the whole address.")
     return text

@@ -7,11 +7,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deepgrid import modules, sbatch, workflow
+from deepgrid.client import language
 from deepgrid.errors import InputError
-from deepgrid.workflow import Definition, EnvVar, LoadedWorkflow
+
+if TYPE_CHECKING:
+    from deepgrid.workflow import Definition, LoadedWorkflow
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """A path of a workflow file, its YAML text (with at least one line end), or its content as a mapping."""
@@ -38,7 +40,7 @@ class Workflow:
 
     def render(self) -> str:
         """The batch script that a cluster runs for it."""
-        return sbatch.render(self.definition, sbatch.StoragePaths())
+        return language.render(self.definition, language.StoragePaths())
 
     def env(self, variables: Mapping[str, object] | None = None, /, **more: object) -> Workflow:
         """A copy with these environment variables, which replace those of the same name.
@@ -53,12 +55,8 @@ class Workflow:
         Raises:
             InputError: A name or value is not allowed in a job.
         """
-        given = {**(variables or {}), **more}
-        kept = [variable for variable in self.definition.env if variable.key not in given]
-        added = [{"key": key, "value": str(value)} for key, value in given.items()]
-        fields = self.definition.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        fields["env"] = [*_as_json(kept), *added]
-        return Workflow(_checked(fields), self.name, self._warnings)
+        given = {key: str(value) for key, value in {**(variables or {}), **more}.items()}
+        return Workflow(language.with_variables(self.definition, given), self.name, self._warnings)
 
     def __repr__(self) -> str:
         return f"Workflow({self.name!r})"
@@ -84,11 +82,11 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
 
 def _load(source: Source) -> tuple[LoadedWorkflow, str]:
     if isinstance(source, Mapping):
-        return modules.resolve(workflow.parse(_as_text(source), UNNAMED)), UNNAMED
+        return language.resolve(language.parse(_as_text(source), UNNAMED)), UNNAMED
     if isinstance(source, str) and "\n" in source:
-        return modules.resolve(workflow.parse(source, UNNAMED)), UNNAMED
+        return language.resolve(language.parse(source, UNNAMED)), UNNAMED
     path = Path(source).expanduser()
-    return modules.load(path), path.stem
+    return language.load(path), path.stem
 
 
 def _as_text(content: Mapping[str, Any]) -> str:
@@ -96,11 +94,3 @@ def _as_text(content: Mapping[str, Any]) -> str:
         return json.dumps(content, ensure_ascii=False)  # JSON is YAML
     except (TypeError, ValueError):
         raise InputError("The workflow holds a value that YAML cannot express.") from None
-
-
-def _as_json(variables: list[EnvVar]) -> list[dict[str, Any]]:
-    return [variable.model_dump(mode="json", by_alias=True) for variable in variables]
-
-
-def _checked(fields: dict[str, Any]) -> Definition:
-    return workflow.parse(_as_text(fields), UNNAMED).model

@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from deepgrid import modules, workflow
 from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, coded_name
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
+
+if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
+    from deepgrid import workflow
 
 _AFFINITY = re.compile(r"([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)")
 _OPERATORS = {"=": "==", ":in:": "in"}
@@ -84,6 +87,8 @@ def read_order(
     Example:
         order = read_order(Path("job.yaml"), 100 * 10**18, uses=["os=linux"])
     """
+    from deepgrid import modules
+
     loaded = modules.load(file)
     return order_of(
         loaded.model, locked_wei, name=file.stem if name is None else name, cut_name=name is None, uses=uses,

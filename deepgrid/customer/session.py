@@ -8,20 +8,22 @@ request. A repeated request with the same hash finds the job that exists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from deepgrid.billing.credits import format_credits
+from deepgrid.chain.batches import Request
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.contract_errors import too_large
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Receipt
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
+from deepgrid.customer.purse import Purse
 from deepgrid.errors import ChainError, ContractError, InputError
 from deepgrid.lifecycle.states import JobStatus
 
@@ -29,9 +31,8 @@ if TYPE_CHECKING:
     from deepgrid.customer.order import Order
     from deepgrid.services.client import ServicesClient
 
-T = TypeVar("T")
-
-NOT_CLAIMED = "RunningScheduledStatusOnly"  # name of the contract's error
+NOT_CLAIMED = "RunningScheduledStatusOnly"  # names of the contract's errors
+TOO_MUCH_TEXT = "BlobTooLong"
 RECENT_JOBS = 50  # of one customer, among which `find` looks
 
 
@@ -57,6 +58,7 @@ class CustomerSession:
         address: The customer's address.
         chain: Reads jobs, providers and balances.
         writer: Sends transactions.
+        purse: What can be locked, and the allowance for it.
     """
 
     def __init__(self, chain: Chain, wallet: Wallet, services_url: str = "") -> None:
@@ -64,6 +66,7 @@ class CustomerSession:
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
+        self.purse = Purse(self.writer)
         self._wallet = wallet
         self._services_url = services_url
 
@@ -109,23 +112,25 @@ class CustomerSession:
             raise ContractError(
                 "The grid takes no new jobs at the moment.", name="NewJobRequestDisabled", next_step="Try again later."
             )
-        if order.locked_wei < constants.minimum_wei:
-            locked, minimum = format_credits(order.locked_wei), format_credits(constants.minimum_wei)
-            raise InputError(f"{locked} credits are too few.", next_step=f"Lock at least {minimum}.")
-        self._check_purse(order.locked_wei, balance, allowance if not approve else None)
+        self.purse.check_minimum(order.locked_wei, constants.minimum_wei)
+        self.purse.check(order.locked_wei, balance, allowance if not approve else None)
 
-    async def store(self, order: Order) -> str:
+    async def store(self, order: Order, salt: bytes | None = None) -> str:
         """Store the definition at the Job Definition service, which releases it only to the job's provider.
 
+        Args:
+            order: The order.
+            salt: 32 bytes that make the hash unpredictable. The default are random ones.
+
         Returns:
-            The definition's hash. It is new for every call.
+            The definition's hash. Without a salt it is new for every call.
 
         Raises:
             AccessDenied: The customer holds fewer credits than a job has to lock.
             InputError: The service refuses the definition.
             ServiceError: The service does not answer.
         """
-        return await self.services.upload(order.job)
+        return await self.services.upload(order.job, salt)
 
     async def allow(self, order: Order) -> None:
         """Set the allowance to exactly the order's credits, unless it suffices already."""
@@ -153,9 +158,45 @@ class CustomerSession:
         existing = await self.find(definition_hash)
         if existing is not None:
             return existing
-        return await self._locking(
+        return await self.purse.locking(
             order.locked_wei, lambda first: self._request(order, definition_hash, approve_first=first), approve=approve
         )
+
+    async def request_all(self, orders: Sequence[tuple[Order, str]], *, approve: bool = True) -> list[int]:
+        """Request many jobs and lock their credits: all or none, in one transaction.
+
+        Jobs that do not fit in one transaction are requested in halves. Then the first half may exist when the second
+        one is refused.
+
+        Args:
+            orders: Each order with the hash of its stored definition. None of them may have a job yet.
+            approve: Raise an allowance that is too low, to exactly the sum that is locked. It is restored if the
+                contract refuses the requests.
+
+        Returns:
+            The ids of the jobs, in the order of the orders.
+
+        Raises:
+            ContractError: The contract refuses the requests, for example for lack of credits.
+            ChainError: The node does not answer. The requests may have been sent.
+        """
+        if not orders:
+            return []
+        requests = [
+            Request(order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending)
+            for order, definition_hash in orders
+        ]
+        total_wei = sum(order.locked_wei for order, _ in orders)
+        try:
+            return await self.purse.locking(
+                total_wei, lambda first: self._request_all(requests, approve_first=first), approve=approve
+            )
+        except ContractError as error:
+            if len(orders) == 1 or not (too_large(error) or error.name == TOO_MUCH_TEXT):
+                raise
+        middle = len(orders) // 2
+        first_ids = await self.request_all(orders[:middle], approve=approve)
+        return first_ids + await self.request_all(orders[middle:], approve=approve)
 
     async def top_up(self, job_id: int, amount_wei: int, *, approve: bool = True) -> Receipt:
         """Lock more credits for a claimed job. The job may belong to another customer.
@@ -186,8 +227,8 @@ class CustomerSession:
                 f"Job {job_id} is {job.status.words}: no cluster has claimed it.", name=NOT_CLAIMED,
                 next_step="Wait until a cluster has claimed it, then top it up.",
             )  # fmt: skip
-        self._check_purse(amount_wei, balance, allowance if not approve else None)
-        return await self._locking(
+        self.purse.check(amount_wei, balance, allowance if not approve else None)
+        return await self.purse.locking(
             amount_wei, lambda first: self.writer.top_up(job_id, amount_wei, approve_first=first), approve=approve
         )
 
@@ -201,37 +242,10 @@ class CustomerSession:
         jobs = await self.chain.jobs(newest)
         return next((job.id for job in jobs if job.definition.definition_hash == definition_hash), None)
 
-    def _check_purse(self, amount_wei: int, balance: int, allowance: int | None) -> None:
-        """Raise InputError when `amount_wei` cannot be locked. An `allowance` of None is not checked."""
-        locked = format_credits(amount_wei)
-        if amount_wei > balance:
-            raise InputError(
-                f"{locked} credits cannot be locked; {self.address} has {format_credits(balance)}.",
-                next_step="Lock fewer, or get more credits.",
-            )
-        if allowance is not None and amount_wei > allowance:
-            raise InputError(
-                f"The allowance is {format_credits(allowance)} credits; {locked} are needed, and this call may not"
-                " change it.",
-                next_step=f"Run `dps allowance set {locked}`, or omit --no-approve.",
-            )
-
-    async def _locking(self, amount_wei: int, send: Callable[[int | None], Awaitable[T]], *, approve: bool) -> T:
-        """Send a transaction that locks `amount_wei`. `send` gets the allowance to set first, or None.
-
-        With `approve`, an allowance that is too low is set to exactly `amount_wei`. It is restored when the
-        contract refuses.
-        """
-        allowance = await self.chain.allowance(self.address)
-        short = approve and allowance < amount_wei
-        try:
-            return await send(amount_wei if short else None)
-        except ContractError as error:
-            if short:
-                await self.writer.approve(allowance)
-            elif approve and error.name == "ERC20InsufficientAllowance":  # another submission has used it up
-                return await send(amount_wei)
-            raise
+    async def _request_all(self, requests: Sequence[Request], *, approve_first: int | None) -> list[int]:
+        if approve_first is not None:  # mined first, so that the gas of the requests can be estimated
+            await self.writer.approve(approve_first)
+        return await self.writer.request_jobs(requests)
 
     async def _request(self, order: Order, definition_hash: str, *, approve_first: int | None) -> int:
         try:

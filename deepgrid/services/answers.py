@@ -16,6 +16,7 @@ from deepgrid.services.messages import Message
 from deepgrid.workflow import Definition, from_canonical, hash_definition
 
 LONGEST_PAUSE_S = 30.0
+LATER = "Try again later."
 
 M = TypeVar("M", bound=Message)
 
@@ -82,13 +83,13 @@ def error_of(answer: Answer) -> GridError:
     sentence = f"The grid's services refused: {refusal_of(answer).error[:500]}."
     match answer.status:
         case 401 | 403:
-            return AccessDenied(sentence)
+            return AccessDenied(sentence, next_step="Use the key of the party that may do this.")
         case 404:
-            return NotFound(sentence)
+            return NotFound(sentence, next_step="Check the number of the job.")
         case 409 | 413 | 422:
-            return InputError(sentence)
+            return InputError(sentence, next_step="Correct it.")
         case 408 | 425 | 429:
-            return ServiceError(sentence)
+            return ServiceError(sentence, next_step=LATER)
         case status if status >= 500:
-            return ServiceError(sentence.replace("refused", "failed", 1))
-    return ServiceError(sentence, transient=False)
+            return ServiceError(sentence.replace("refused", "failed", 1), next_step=LATER)
+    return ServiceError(sentence, transient=False, next_step="Check that this version fits the grid's services.")

@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, logs, messages, notices
+from deepgrid.services import definitions, logs, messages, notices, revocations
 from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
@@ -93,7 +93,7 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
-    for router in (definitions.router, logs.router, notices.router):
+    for router in (definitions.router, logs.router, notices.router, revocations.router):
         app.include_router(router)
     app.add_api_route("/v1/health", health)
     for kind, handler in HANDLERS.items():

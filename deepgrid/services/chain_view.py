@@ -24,6 +24,10 @@ class ChainView(Protocol):
         """Id of the last job; ids count from 1."""
         ...
 
+    async def has_jobs(self, customer: str) -> bool:
+        """Whether `customer` ever submitted a job."""
+        ...
+
     async def has_role(self, role: str, address: str) -> bool:
         """Whether `address` has the role at the MetaScheduler."""
         ...

@@ -1,4 +1,5 @@
-"""Deletes old data: definitions of jobs that are over, unused uploads, old logs, notices and nonces.
+"""Deletes old data: definitions of jobs that are over, unused uploads, old logs, notices, nonces and
+revocations.
 
 The chain says which jobs use a definition, not the requests: a job may wait for days before a provider
 requests its definition.
@@ -18,7 +19,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.context import Context
-from deepgrid.services.database import Cursor, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Use, UsedNonce
+from deepgrid.services.database import (
+    Cursor,
+    Definition,
+    Log,
+    LogChunk,
+    NoticeRecord,
+    ReleaseRecord,
+    RevokedSession,
+    Use,
+    UsedNonce,
+)
+from deepgrid.services.session_keys import CLOCK_SLACK_S
 
 PAGE = 200
 REORGANISATION = 200  # jobs that each round reads again, because a reorganisation may have changed them
@@ -73,6 +85,7 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
     horizon = now - retention.log_s
     async with context.database.write() as session:
         await session.execute(delete(UsedNonce).where(UsedNonce.expires_at < now))
+        await session.execute(delete(RevokedSession).where(RevokedSession.until < now - CLOCK_SLACK_S))
         await session.execute(delete(NoticeRecord).where(NoticeRecord.at < horizon))
         stale = select(Log.job_id, Log.claimed_at).where(Log.updated_at < horizon).limit(PAGE)
         claims = [(job_id, claimed_at) for job_id, claimed_at in await session.execute(stale)]

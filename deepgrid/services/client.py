@@ -27,7 +27,9 @@ from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages
 from deepgrid.services.answers import Answer, asked_pause_s, checked, error_of, nonsense, opened, parsed, refusal_of
 from deepgrid.services.messages import Message, Notice, Release
-from deepgrid.services.request_signing import Domain, sign
+from deepgrid.services.request_signing import Domain
+from deepgrid.services.session_keys import Session
+from deepgrid.services.signers import Signer, WalletSigner
 from deepgrid.workflow import Definition, canonical, hash_definition
 
 __all__ = ["LogChunk", "Notice", "Release", "ServicesClient"]
@@ -44,12 +46,13 @@ UPLOAD_PATIENCE_S = 300.0  # how long an upload is retried while the service ask
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Output of the claim made at `claimed_at`, up to `next_offset`. If `final`, the log is complete."""
+    """Output of the claim made at `claimed_at`, from `offset` up to `next_offset`. If `final`, the log is complete."""
 
     data: bytes = field(repr=False)
     next_offset: int
     final: bool
     claimed_at: int
+    offset: int = 0
 
 
 class ServicesClient:
@@ -58,16 +61,19 @@ class ServicesClient:
     def __init__(
         self,
         base_url: str,
-        account: LocalAccount,
+        account: LocalAccount | Signer,
         chain_id: int,
         verifying_contract: str,
         *,
         timeout_s: float = TIMEOUT_S,
         upload_patience_s: float = UPLOAD_PATIENCE_S,
     ) -> None:
-        """Raises ConfigurationError for a URL that would send secrets in clear text."""
+        """Requests are signed by the wallet `account`, or by another signer such as a `SessionKey`.
+
+        Raises ConfigurationError for a URL that would send secrets in clear text.
+        """
         self._base = base_url.rstrip("/")
-        self._account = account
+        self._signer: Signer = WalletSigner(account) if isinstance(account, LocalAccount) else account
         self._domain = Domain(chain_id, verifying_contract)
         if fault := fault_of(base_url):
             raise ConfigurationError(
@@ -84,7 +90,7 @@ class ServicesClient:
         self._ahead_s = 0.0  # how far the service's clock is ahead of ours
 
     @classmethod
-    def of(cls, book: AddressBook, account: LocalAccount, url: str = "") -> Self:
+    def of(cls, book: AddressBook, account: LocalAccount | Signer, url: str = "") -> Self:
         """The services of the grid of `book`. `url` overrides the address in the book."""
         return cls(url or book.definitions_url, account, book.chain_id, book.meta_scheduler)
 
@@ -110,12 +116,12 @@ class ServicesClient:
                 next_step="Correct the services' URL in the address book or the provider block.",
             )
 
-    async def upload(self, job: Definition) -> str:
-        """Store a definition; returns its hash. The salt, and so the hash, is new each time.
+    async def upload(self, job: Definition, salt: bytes | None = None) -> str:
+        """Store a definition; returns its hash, which is new each time unless a `salt` of 32 bytes is given.
 
         The upload is retried for some minutes while the service is busy with other uploads.
         """
-        salt, content = secrets.token_bytes(32), canonical(job)
+        salt, content = salt or secrets.token_bytes(32), canonical(job)
         definition_hash = hash_definition(salt, content)
         body = messages.Upload(salt=salt.hex(), definition=content.decode())
         async with self._uploads:
@@ -177,6 +183,8 @@ class ServicesClient:
     async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
         """Output of this account's job from `offset` on. Waits up to `wait_s` (at most 25) for new output.
 
+        A negative `offset` counts bytes from the present end of the log: -65536 reads the last 64 KiB. The chunk's own
+        `offset` is the position of its first byte. One chunk has at most 1 MiB; continue at `next_offset`.
         When another provider claims the job, `claimed_at` changes and the output begins anew at offset 0.
         """
         path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
@@ -184,7 +192,11 @@ class ServicesClient:
         data, headers = checked(answer), answer.headers
         try:
             return LogChunk(
-                data, int(headers["X-Next-Offset"]), headers["X-Final"] == "true", int(headers["X-Claimed-At"])
+                data,
+                int(headers["X-Next-Offset"]),
+                headers["X-Final"] == "true",
+                int(headers["X-Claimed-At"]),
+                int(headers["X-Offset"]),
             )
         except (KeyError, ValueError):
             raise nonsense() from None
@@ -200,6 +212,10 @@ class ServicesClient:
     async def notices(self, job_id: int) -> list[Notice]:
         """The remarks on a job's scheduling, oldest first."""
         return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
+
+    async def revoke(self, session: Session) -> None:
+        """End a session key of this wallet before its time. A session key may end itself."""
+        await self._call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))
 
     async def _call(self, method: str, path: str, body: Message | None = None) -> bytes:
         return checked(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
@@ -230,7 +246,7 @@ class ServicesClient:
 
     async def _exchange(self, method: str, path: str, body: bytes) -> Answer:
         """Send one request. The size of the answer is limited, because the service may be hostile."""
-        headers = sign(self._account, self._domain, method, path, body, int(time.time() + self._ahead_s))
+        headers = self._signer.headers(self._domain, method, path, body, int(time.time() + self._ahead_s))
         try:
             async with self._http.stream(method, self._base + path, content=body, headers=headers) as response:
                 content = bytearray()

@@ -38,6 +38,15 @@ class UsedNonce(Table):
     expires_at: Mapped[int] = mapped_column(index=True)
 
 
+class RevokedSession(Table):
+    """A revoked session key, kept until its session ends. `key_hash` names the key as a key of this wallet."""
+
+    __tablename__ = "grid_revoked_session"
+    key_hash: Mapped[str] = mapped_column(primary_key=True)
+    wallet: Mapped[str] = mapped_column(index=True)
+    until: Mapped[int] = mapped_column(index=True)
+
+
 class Definition(Table):
     """A job definition. `sealed` becomes null once its jobs are over. The uploader never changes."""
 

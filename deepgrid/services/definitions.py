@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.authentication import SignedEmpty, SignedSmall, SignedUpload
+from deepgrid.services.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.context import Context, JobId, Services, chain_is_silent
 from deepgrid.services.database import Definition, ReleaseRecord, Use
 from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
@@ -40,7 +40,7 @@ async def upload(definition_hash: HashInPath, request: SignedUpload, context: Se
         raise Refusal(422, "the hash in the path does not match the salt and the definition")
     request.look_up()
     await _require_credits(context, request.address)
-    request.trust()
+    await request.trust()
     verdict = await context.checks.check(request.address, content)
     async with context.database.write() as session:
         await request.accept(session)
@@ -60,7 +60,7 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
         row = await session.get(Definition, message.definition_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
-    request.trust()
+    await request.trust()
     answer = _sealed_for(message.public_key, _opened(context, message.definition_hash, row.sealed))
     async with context.database.write() as session:
         await request.accept(session)
@@ -70,7 +70,7 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
 
 
 @router.get("/v1/definitions/{name}/releases")
-async def releases(definition_hash: HashInPath, request: SignedEmpty, context: Services) -> Releases:
+async def releases(definition_hash: HashInPath, request: SignedReader, context: Services) -> Releases:
     """The releases of a definition, for its uploader."""
     async with context.database.read() as session:
         row = await session.get(Definition, definition_hash)

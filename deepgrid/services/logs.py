@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.authentication import SignedChunk, SignedEmpty
+from deepgrid.services.authentication import SignedChunk, SignedReader
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.database import Definition, Log, LogChunk
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES, MAX_WAIT_S, Appended
@@ -28,19 +28,22 @@ LATE_OUTPUT_S = 30  # a provider may send the rest of the output after it has re
 
 router = APIRouter()
 Offset = Annotated[int, Query(ge=0, lt=2**53)]
+OffsetOrTail = Annotated[int, Query(gt=-(2**53), lt=2**53)]
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Output for a reader: bytes from its offset on, and whether the log is complete."""
+    """Output for a reader: bytes from `offset` on, and whether the log is complete."""
 
     data: bytes
+    offset: int
     next_offset: int
     final: bool
     claimed_at: int
 
     def headers(self) -> dict[str, str]:
         return {
+            "X-Offset": str(self.offset),
             "X-Next-Offset": str(self.next_offset),
             "X-Final": "true" if self.final else "false",
             "X-Claimed-At": str(self.claimed_at),
@@ -66,18 +69,22 @@ async def append(
 @router.get("/v1/jobs/{job_id}/log")
 async def read(
     job_id: JobId,
-    request: SignedEmpty,
+    request: SignedReader,
     context: Services,
-    offset: Offset = 0,
+    offset: OffsetOrTail = 0,
     wait: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 0,
 ) -> Response:
-    """Output from `offset` on. If there is none yet, wait up to `wait` seconds for output or for the end."""
+    """Output from `offset` on; a negative one counts from the end of what is stored.
+
+    If there is no output yet, wait up to `wait` seconds for output or for the end.
+    """
     request.look_up()
     excerpt = await _look(context, job_id, request.address, offset)
     await request.accept()
     if wait and not (excerpt.data or excerpt.final):
         with _followers(context, request.source, job_id):
             excerpt = await _wait(context, job_id, request.address, offset, wait)
+        await request.require_session()  # it may have ended while the reader waited
     return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
 
 
@@ -141,10 +148,12 @@ async def _excerpt(context: Context, job: Job, offset: int) -> Excerpt:
     async with context.database.read() as session:
         log = await session.get(Log, (job.id, job.claimed_at))
         size = min(log.size, context.max_log_bytes) if log else 0
+        if offset < 0:
+            offset = max(0, size + offset)
         data = await _bytes(context, session, job, offset) if offset < size else b""
         reached = offset + len(data)
         final = reached >= size and await _is_over(context, session, job, log)
-    return Excerpt(data, reached, final, job.claimed_at)
+    return Excerpt(data, offset, reached, final, job.claimed_at)
 
 
 async def _bytes(context: Context, session: AsyncSession, job: Job, offset: int) -> bytes:

@@ -55,6 +55,12 @@ class Releases(Message):
     releases: list[Release]
 
 
+class Revocation(Message):
+    """The session key to end, as in the header `X-Grid-Session`."""
+
+    session: Annotated[str, StringConstraints(max_length=1024)]
+
+
 class NoticeText(Message):
     """A remark on a job's scheduling, on one line. `kind` is a word such as `waiting`, `assigned` or `refused`."""
 

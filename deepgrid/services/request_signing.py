@@ -2,7 +2,7 @@
 
 A request has an EIP-712 signature of its method, path with query, body hash, time and a nonce, in the domain of
 one grid (chain id and MetaScheduler). So it cannot be forged, changed, replayed, kept for later or sent to another
-grid. `docs/reference/protocol.md` defines the format.
+grid. A wallet signs it, or a session key of the wallet. `docs/reference/protocol.md` defines the format.
 """
 
 from __future__ import annotations
@@ -11,15 +11,23 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from eth_account import Account
-from eth_account.messages import SignableMessage, encode_typed_data
+from eth_account.messages import SignableMessage
 from eth_account.signers.local import LocalAccount
-from eth_keys.exceptions import BadSignature
 from eth_utils.address import is_address, to_checksum_address
 from eth_utils.crypto import keccak
-from eth_utils.exceptions import ValidationError
+
+from deepgrid.services.session_keys import SESSION_HEADER, Session
+from deepgrid.services.signatures import (
+    WALLET_SIGNATURE,
+    BadRequestSignature,
+    Domain,
+    digest,
+    require_canonical,
+    signer_of,
+)
+
+__all__ = ["BadRequestSignature", "Domain", "Verified", "sign", "verify"]
 
 WINDOW_S = 300  # most difference between a request's time and the service's clock
 
@@ -38,99 +46,104 @@ TYPES = {
     ]
 }
 
-_CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 _TIME = re.compile(r"[0-9]{1,12}")
 _NONCE = re.compile(r"0x[0-9a-fA-F]{64}")
-_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{130}")
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The grid for which a signature is valid."""
-
-    chain_id: int
-    verifying_contract: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": "deepgrid",
-            "version": "1",
-            "chainId": self.chain_id,
-            "verifyingContract": self.verifying_contract,
-        }
+_SESSION_SIGNATURE = re.compile(r"0x[0-9a-fA-F]{128}")
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The signer of a request. `nonce` must be unused by this signer until `expires_at` (unix seconds)."""
+    """The signer of a request: a wallet, or a session key of the wallet.
+
+    `nonce` must be unused by this signer until `expires_at` (unix seconds).
+    """
 
     address: str
     nonce: bytes
     expires_at: int
+    session: Session | None = None
 
-
-class BadRequestSignature(Exception):
-    """The request has no valid signature. The text tells the caller why."""
+    @property
+    def signer(self) -> str:
+        """Name of the key that signed."""
+        return self.address if self.session is None else f"{self.address}/{self.session.key_hash(self.address)}"
 
 
 def sign(account: LocalAccount, domain: Domain, method: str, path: str, body: bytes, now: int) -> dict[str, str]:
-    """Headers that sign a request at `now` (unix seconds), with a fresh nonce. `path` includes the query."""
+    """Headers by which a wallet signs a request at `now` (unix seconds), with a fresh nonce.
+
+    `path` includes the query.
+    """
     nonce = secrets.token_bytes(32)
-    signed = account.sign_message(_message(domain, method, path, body, now, nonce))
-    return {
-        ADDRESS_HEADER: account.address,
-        ISSUED_AT_HEADER: str(now),
-        NONCE_HEADER: "0x" + nonce.hex(),
-        SIGNATURE_HEADER: "0x" + bytes(signed.signature).hex(),
-    }
+    signed = account.sign_message(message_of(domain, method, path, body, now, nonce))
+    return headers_of(account.address, now, nonce, bytes(signed.signature))
 
 
 def require_form(headers: Mapping[str, str], now: int) -> None:
     """Raise BadRequestSignature if a header is missing, malformed or too old, whatever the body is."""
-    _parsed_headers(headers, now)
+    _parsed(headers, now)
 
 
 def verify(domain: Domain, method: str, path: str, body: bytes, headers: Mapping[str, str], now: int) -> Verified:
-    """The signer of this request. Raises BadRequestSignature. The caller checks the nonce."""
-    address, issued_at, nonce, signature = _parsed_headers(headers, now)
-    signer = _signer(_message(domain, method, path, body, issued_at, nonce), signature)
-    if signer != to_checksum_address(address):
+    """The signer of this request. Raises BadRequestSignature.
+
+    The caller checks the nonce, and what a session key may do.
+    """
+    found = _parsed(headers, now)
+    message = message_of(domain, method, path, body, found.issued_at, found.nonce)
+    if found.session is not None:
+        found.session.require_wallet(domain, found.address)
+        found.session.require_signed(digest(message), found.signature)
+    elif signer_of(message, found.signature) != found.address:
         raise BadRequestSignature("the signature is not that of the address, for this request, grid and chain")
-    return Verified(signer, nonce, issued_at + 2 * WINDOW_S)
+    return Verified(found.address, found.nonce, found.issued_at + 2 * WINDOW_S, found.session)
 
 
-def _parsed_headers(headers: Mapping[str, str], now: int) -> tuple[str, int, bytes, bytes]:
-    """Address, time, nonce and signature, checked as far as possible without the body."""
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """The headers, checked as far as possible without the body."""
+
+    address: str
+    issued_at: int
+    nonce: bytes
+    signature: bytes
+    session: Session | None
+
+
+def _parsed(headers: Mapping[str, str], now: int) -> _Parsed:
     address = _header(headers, ADDRESS_HEADER)
     issued_at = int(_header(headers, ISSUED_AT_HEADER, _TIME))
     nonce = bytes.fromhex(_header(headers, NONCE_HEADER, _NONCE)[2:])
-    signature = bytes.fromhex(_header(headers, SIGNATURE_HEADER, _SIGNATURE)[2:])
+    by_session = SESSION_HEADER in headers
+    form = _SESSION_SIGNATURE if by_session else WALLET_SIGNATURE
+    signature = bytes.fromhex(_header(headers, SIGNATURE_HEADER, form)[2:])
     if abs(now - issued_at) > WINDOW_S:
         raise BadRequestSignature(f"the request's time is {abs(now - issued_at)} s off the service's clock")
     if not is_address(address):
         raise BadRequestSignature(f"{ADDRESS_HEADER} is not an address")
-    _require_canonical(signature)
-    return address, issued_at, nonce, signature
+    session = None
+    if by_session:
+        session = Session.parse(headers[SESSION_HEADER])
+        session.require_current(now)
+    else:
+        require_canonical(signature)
+    return _Parsed(to_checksum_address(address), issued_at, nonce, signature, session)
 
 
-def _message(domain: Domain, method: str, path: str, body: bytes, issued_at: int, nonce: bytes) -> SignableMessage:
+def message_of(domain: Domain, method: str, path: str, body: bytes, issued_at: int, nonce: bytes) -> SignableMessage:
+    """The typed data of a request."""
     values = {"method": method, "path": path, "bodyHash": keccak(body), "issuedAt": issued_at, "nonce": nonce}
-    return encode_typed_data(domain.as_dict(), TYPES, values)
+    return domain.message(TYPES, values)
 
 
-def _signer(message: SignableMessage, signature: bytes) -> str:
-    """Address of the signer."""
-    try:
-        return str(Account.recover_message(message, signature=signature))
-    except (BadSignature, ValidationError, ValueError):
-        raise BadRequestSignature("the signature is malformed") from None
-
-
-def _require_canonical(signature: bytes) -> None:
-    """Refuse malleable signatures: the twin of a signature, with the other s, was not made by the signer."""
-    r, s, v = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big"), signature[64]
-    if not (0 < r < _CURVE_ORDER and 0 < s <= _CURVE_ORDER // 2 and v in (27, 28)):
-        raise BadRequestSignature("the signature is malformed")
+def headers_of(address: str, now: int, nonce: bytes, signature: bytes) -> dict[str, str]:
+    """The headers that every signed request has."""
+    return {
+        ADDRESS_HEADER: address,
+        ISSUED_AT_HEADER: str(now),
+        NONCE_HEADER: "0x" + nonce.hex(),
+        SIGNATURE_HEADER: "0x" + signature.hex(),
+    }
 
 
 def _header(headers: Mapping[str, str], name: str, form: re.Pattern[str] | None = None) -> str:

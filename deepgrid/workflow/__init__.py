@@ -4,6 +4,7 @@ from deepgrid.workflow.agreement import verify_resources
 from deepgrid.workflow.canonical import canonical, from_canonical, hash_definition
 from deepgrid.workflow.loading import LoadedWorkflow, load, parse
 from deepgrid.workflow.models import Definition, EnvVar, JobResources, Step, StepRun, StepRunResources
+from deepgrid.workflow.parameters import pack, with_variables, without_values
 
 __all__ = [
     "Definition",
@@ -17,6 +18,9 @@ __all__ = [
     "from_canonical",
     "hash_definition",
     "load",
+    "pack",
     "parse",
     "verify_resources",
+    "with_variables",
+    "without_values",
 ]

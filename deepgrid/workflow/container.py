@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import EMPTY_LIST, AbsolutePath, Flag, Hostname, Image, Text
+from deepgrid.workflow.fields import EMPTY_LIST, SECRET, AbsolutePath, Flag, Hostname, Image, Text
 
 
 class Mount(Model):
@@ -33,7 +33,7 @@ class ContainerRun(Model):
     """Host name of the registry; Docker Hub by default."""
     username: Text | None = Field(default=None, repr=False)
     """Account at the registry; used with registry and password."""
-    password: Text | None = Field(default=None, repr=False)
+    password: Annotated[Text | None, SECRET] = Field(default=None, repr=False)
     """Password of that account."""
     apptainer: Flag = False
     """Use Apptainer."""

@@ -194,3 +194,6 @@ Hostname = Annotated[Text, AfterValidator(_hostname), _shown("^[A-Za-z][A-Za-z0-
 HostPort = Annotated[Text, AfterValidator(_host_port), _shown("^.+:[0-9]+$")]
 WireguardKey = Annotated[Text, AfterValidator(_wireguard_key), _shown("^[A-Za-z0-9+/]{43}=$")]
 IpOrDomain = Annotated[Text, AfterValidator(_ip_or_domain)]
+
+SECRET = Field(json_schema_extra={"x-secret": True})
+"""Marks a field whose value is a secret. Editors and web pages then hide the value and do not send it anywhere."""

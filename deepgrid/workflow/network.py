@@ -8,7 +8,17 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import EMPTY_LIST, Cidr, CountOrNone, HostPort, IpOrDomain, Port, Text, WireguardKey
+from deepgrid.workflow.fields import (
+    EMPTY_LIST,
+    SECRET,
+    Cidr,
+    CountOrNone,
+    HostPort,
+    IpOrDomain,
+    Port,
+    Text,
+    WireguardKey,
+)
 
 
 class VirtualNetwork(Model):
@@ -25,7 +35,7 @@ class WireguardPeer(Model):
 
     public_key: WireguardKey
     """Its public key."""
-    pre_shared_key: WireguardKey | None = Field(default=None, repr=False)
+    pre_shared_key: Annotated[WireguardKey | None, SECRET] = Field(default=None, repr=False)
     """A secret that both ends know, on top of the keys."""
     allowed_ips: Annotated[tuple[Cidr, ...], EMPTY_LIST] = Field(default=(), alias="allowedIPs")
     """Address ranges that are routed to this peer."""
@@ -38,7 +48,7 @@ class WireguardPeer(Model):
 class Wireguard(Model):
     """A WireGuard interface; needs mapUid 0."""
 
-    private_key: WireguardKey = Field(repr=False)
+    private_key: Annotated[WireguardKey, SECRET] = Field(repr=False)
     """Private key of this end."""
     address: Annotated[tuple[Cidr, ...], EMPTY_LIST] = ()
     """Addresses of the interface."""
@@ -64,7 +74,7 @@ class Bore(Model):
     """host:port of the bore server; its port is 7835."""
     target_port: Port
     """Port of the step to which the tunnel leads."""
-    secret: Text | None = Field(default=None, repr=False)
+    secret: Annotated[Text | None, SECRET] = Field(default=None, repr=False)
     """Secret of the bore server."""
     address: IpOrDomain | None = None
     """Old form: host of the bore server."""

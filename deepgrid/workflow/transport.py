@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Model
-from deepgrid.workflow.fields import AbsolutePath, Bucket, Flag, Text, WebAddress
+from deepgrid.workflow.fields import SECRET, AbsolutePath, Bucket, Flag, Text, WebAddress
 
 
 class HTTPData(Model):
@@ -27,7 +29,7 @@ class S3Data(Model):
     """Folder or prefix in the bucket. As input, everything with this prefix is copied."""
     access_key_id: Text = Field(repr=False)
     """Credentials: the key's id."""
-    secret_access_key: Text = Field(repr=False)
+    secret_access_key: Annotated[Text, SECRET] = Field(repr=False)
     """Credentials: the secret."""
     endpoint_url: WebAddress
     """Address of the S3 service."""

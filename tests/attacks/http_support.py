@@ -15,11 +15,20 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from sqlalchemy import func, select
 
-from deepgrid.services.database import Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, Table, UsedNonce
-from deepgrid.services.messages import Upload
+from deepgrid.services.database import (
+    Definition,
+    Log,
+    LogChunk,
+    NoticeRecord,
+    ReleaseRecord,
+    RevokedSession,
+    Table,
+    UsedNonce,
+)
+from deepgrid.services.messages import Revocation, Upload
 from deepgrid.services.request_signing import sign
 from deepgrid.workflow import canonical, hash_definition
-from tests.services.support import DOMAIN, Grid, a_job
+from tests.services.support import DOMAIN, Grid, a_job, session_key
 
 HALF_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX-Half"
 WHOLE_HEAD = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n"
@@ -35,6 +44,7 @@ RELEASE_BODY = b'{"location_hash":"%s","public_key":"%s"}' % (
     PrivateKey().public_key.format().hex().encode(),
 )
 NOTICE_BODY = b'{"kind":"test","text":"hello"}'
+SESSION = session_key().session
 REQUESTS = {  # every request that a signer may send, for the job of another customer
     "upload": ("PUT", UPLOAD, UPLOAD_BODY),
     "release": ("POST", "/v1/jobs/1/definition", RELEASE_BODY),
@@ -42,8 +52,9 @@ REQUESTS = {  # every request that a signer may send, for the job of another cus
     "push": ("POST", "/v1/jobs/1/log?offset=0", b"forged"),
     "read": ("GET", "/v1/jobs/1/log?offset=0&wait=20", b""),
     "notice": ("POST", "/v1/jobs/1/notices", NOTICE_BODY),
+    "revoke": ("POST", "/v1/sessions/revoke", Revocation(session=SESSION.header()).model_dump_json().encode()),
 }
-STORED = (UsedNonce, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord)
+STORED = (UsedNonce, Definition, Log, LogChunk, NoticeRecord, ReleaseRecord, RevokedSession)
 
 
 @dataclass

@@ -54,7 +54,7 @@ async def test_no_request_is_accepted_twice(grid: Grid, request_name: str) -> No
         first, second = [(await one).status_code for one in asked]
     assert first in (200, 204)
     assert second == 401
-    assert await rows(grid, UsedNonce) == (1 if request_name in ("upload", "push", "notice", "read") else 2)
+    assert await rows(grid, UsedNonce) == (1 if request_name in ("upload", "push", "notice", "read", "revoke") else 2)
 
 
 async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
@@ -64,7 +64,7 @@ async def _authorised(grid: Grid, request_name: str) -> LocalAccount:
         async with person("127.0.0.1") as client:
             answer = await ask(client, grid, ACCOUNTS["customer"], "PUT", UPLOAD, UPLOAD_BODY)
             assert answer.status_code == 204
-    return ACCOUNTS["customer" if request_name in ("upload", "releases", "read") else "provider"]
+    return ACCOUNTS["customer" if request_name in ("upload", "releases", "read", "revoke") else "provider"]
 
 
 @pytest.mark.parametrize("request_name", list(REQUESTS))

@@ -17,13 +17,14 @@ import pytest
 from deepgrid.chain.history import Transition
 from deepgrid.cli.border import complaint
 from deepgrid.cli.checkup import show_findings
-from deepgrid.cli.record import Record, record_as_json, show_jobs, show_record
+from deepgrid.cli.job_screen import show_jobs, show_record
 from deepgrid.cli.screen import Screen
+from deepgrid.client.display.record import JobRecord, record_as_json
 from deepgrid.client.display.text import LogLines
+from deepgrid.client.values import Remark, datetime_of
 from deepgrid.errors import GridError, SlurmError
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.messages import Notice
 from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer
@@ -62,7 +63,7 @@ def shown(screen: Screen) -> str:
     return screen.console.file.getvalue()
 
 
-def hostile_record() -> Record:
+def hostile_record() -> JobRecord:
     definition = replace(
         SMALL_JOB, uses=(Label(HOSTILE, HOSTILE),), affinity=(Affinity(HOSTILE, "==", HOSTILE),)
     )  # fmt: skip
@@ -71,9 +72,9 @@ def hostile_record() -> Record:
     job = replace(
         claimed, status=JobStatus.FAILED, name=HOSTILE, last_error=HOSTILE, provider="0x2", definition=definition
     )  # fmt: skip
-    notice = Notice.model_construct(kind="waiting", text=HOSTILE, author="0x2", at=1)  # from a service without checks
-    history = [Transition(None, JobStatus.PENDING, 1, 1, HOSTILE)]
-    return Record(job, HOSTILE, history, None, [notice], 2)
+    remark = Remark(datetime_of(1), "waiting", HOSTILE, "0x2")  # from a service without checks
+    history = (Transition(None, JobStatus.PENDING, 1, 1, HOSTILE),)
+    return JobRecord(job, HOSTILE, history, None, (remark,), 2)
 
 
 @pytest.mark.attack(
@@ -83,7 +84,7 @@ def hostile_record() -> Record:
 def test_texts_of_a_job_are_harmless(screen: Screen) -> None:
     record = hostile_record()
     show_record(screen, record)
-    show_jobs(screen, [record.job], [HOSTILE])
+    show_jobs(screen, [(record.job, HOSTILE)])
     assert harmless(shown(screen))
     assert "harmless" in shown(screen)
 

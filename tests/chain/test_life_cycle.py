@@ -149,6 +149,8 @@ async def test_requests_with_and_without_allowance(people: People) -> None:
     job = await people.chain.job(job_id)
     assert (job.name, job.delegate_spending) == ("n" * 32, True)
     assert await people.chain.jobs_by_customer(people.customer.address) == [job_id]
+    assert await people.chain.has_jobs(people.customer.address)
+    assert not await people.chain.has_jobs(people.provider.address)
     assert job_id <= await people.chain.job_count()
     assert await people.chain.accepts_requests()
 

@@ -108,3 +108,13 @@ def test_typed_signature_recovers_to_the_signer(tmp_path: Path) -> None:
     assert len(signature) == 132
     signed = encode_typed_data(domain, types, message)
     assert Account.recover_message(signed, signature=signature) == ADDRESS
+
+
+def test_secrets_depend_on_the_key_and_the_purpose_only_and_do_not_show_the_key(tmp_path: Path) -> None:
+    wallet, same = Wallet.load(_file(tmp_path, KEY)), Wallet(bytes.fromhex(KEY))
+    secret = wallet.secret_for(b"a")
+    assert secret == same.secret_for(b"a") == wallet.secret_for(b"a")
+    others = [wallet.secret_for(b"b"), wallet.secret_for(b""), Wallet(bytes(31) + b"1").secret_for(b"a")]
+    assert len({secret, *others}) == 4
+    assert len(secret) == 32
+    assert bytes.fromhex(KEY) not in (secret, wallet.secret_for(b""))

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +119,14 @@ def party(chain: Chain, wallet: Wallet) -> Party:
 
 
 class Wire:
-    """A proxy to a server that can be cut and restored. `url` leads through it."""
+    """A proxy to a server that can be cut and restored. `url` leads through it.
+
+    `cut_after` names bytes of a request: the proxy is cut as soon as it has forwarded them, so no answer comes.
+    """
 
     def __init__(self, url: str) -> None:
         self._target = urlsplit(url)
+        self.cut_after: bytes | None = None
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self._port = 0
@@ -143,6 +147,10 @@ class Wire:
         self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
+    def lead_to(self, url: str) -> None:
+        """Forward new connections to another server."""
+        self._target = urlsplit(url)
+
     async def cut(self) -> None:
         """Drop every connection and refuse new ones."""
         assert self._server is not None
@@ -151,20 +159,33 @@ class Wire:
             writer.transport.abort()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        far_reader, far_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        try:
+            far_reader, far_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        except OSError:  # the server is away
+            writer.transport.abort()
+            return
         both = {writer, far_writer}
         self._open |= both
         try:
-            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+            await asyncio.gather(_copy(reader, far_writer, self._look), _copy(far_reader, writer))
         finally:
             self._open -= both
 
+    async def _look(self, request: bytes) -> None:
+        if self.cut_after is not None and self.cut_after in request:
+            self.cut_after = None
+            await self.cut()
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, look: Callable[[bytes], Awaitable[None]] | None = None
+) -> None:
     try:
         while data := await reader.read(65536):
             writer.write(data)
             await writer.drain()
+            if look is not None:
+                await look(data)
     except OSError:
         pass
     finally:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, AsyncJob
 from tests.cli.conftest import chain as chain
 from tests.cli.conftest import live as live
 from tests.cli.conftest import operator as operator
 from tests.cli.conftest import provider as provider
 from tests.cli.live import CREDIT, Live, Party
+from tests.client.support import SimulatedCluster, simulated_cluster
 
 _number = itertools.count()
 
@@ -58,3 +60,11 @@ class Stage:
 @pytest.fixture
 def stage(operator: Party, provider: Party) -> Stage:
     return Stage(operator, provider)
+
+
+@pytest.fixture
+def cluster(live: Live, customer: Customer) -> Iterator[SimulatedCluster]:
+    """A cluster that runs all jobs of the customer."""
+    simulated = SimulatedCluster(live, Wallet.load(customer.key).address, f"simulated-{next(_number)}")
+    with simulated_cluster(simulated):
+        yield simulated

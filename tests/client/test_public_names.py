@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import deepgrid
 from deepgrid import client
+from tests.cli.live import EXAMPLE
+from tests.client.conftest import Customer
+from tests.client.support import SimulatedCluster, run_program
+
+
+def _docstring(name: str) -> str:
+    """The docstring of a public name; that of the package for the empty name."""
+    return (getattr(client, name) if name else client).__doc__ or ""
 
 
 def test_the_public_names_are_those_of_the_client() -> None:
@@ -29,12 +37,17 @@ def test_importing_deepgrid_imports_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_the_examples_of_the_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copy(Path(__file__).parents[2] / "examples" / "hello-world.yaml", tmp_path / "job.yaml")
+@pytest.mark.parametrize("name", ["", *(name for name in client.__all__ if "Example:" in str(_docstring(name)))])
+def test_the_examples_of_the_docstrings_run(
+    name: str, customer: Customer, cluster: SimulatedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("job.yaml", "train.yaml"):
+        shutil.copy(EXAMPLE, tmp_path / file)
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    exec(textwrap.dedent((client.__doc__ or "").split("its job:\n")[1].split("\nEvery error")[0]), names)  # noqa: S102 - our own examples
-    exec(textwrap.dedent((client.read_order.__doc__ or "").split("Example:\n")[1]), names)  # noqa: S102 - our own examples
-    assert names["order"].locked_wei == 100 * 10**18
-    assert [(label.key, label.value) for label in names["order"].uses] == [("os", "linux")]
-    assert inspect.iscoroutinefunction(names["submit"])
+    run_program(_example(name), customer, {"Path": Path} | {one: getattr(client, one) for one in client.__all__})
+
+
+def _example(name: str) -> str:
+    """The indented lines behind "Example:"."""
+    lines = inspect.cleandoc(_docstring(name)).partition("Example:\n")[2].splitlines()
+    return textwrap.dedent("\n".join(itertools.takewhile(lambda line: not line or line.startswith(" "), lines)))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 from eth_account import Account
@@ -23,6 +24,8 @@ from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening
+from deepgrid.services.session_keys import Rights
+from deepgrid.services.signers import SessionKey, Signer
 from deepgrid.workflow import Definition, parse
 
 DOMAIN = Domain(31337, "0x5FbDB2315678afecb367f032d93F642f64180aa3")
@@ -61,6 +64,10 @@ class MemoryChain:
     async def job_count(self) -> int:
         self._up()
         return max(self.jobs_by_id, default=0)
+
+    async def has_jobs(self, customer: str) -> bool:
+        self._up()
+        return any(job.customer == customer for job in self.jobs_by_id.values())
 
     async def has_role(self, role: str, address: str) -> bool:
         self._up()
@@ -150,8 +157,13 @@ def rich_chain() -> MemoryChain:
     return chain
 
 
-def client_of(url: str, account: LocalAccount, **settings: float) -> ServicesClient:
+def client_of(url: str, account: LocalAccount | Signer, **settings: float) -> ServicesClient:
     return ServicesClient(url, account, DOMAIN.chain_id, DOMAIN.verifying_contract, **settings)
+
+
+def session_key(name: str = "customer", rights: Rights = "read,store", **terms: Any) -> SessionKey:
+    """A session key of one of the wallets."""
+    return SessionKey.create(ACCOUNTS[name], DOMAIN, rights, **terms)
 
 
 def a_job(command: str = "echo s3cret", *, enable_logging: bool = True) -> Definition:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from deepgrid.errors import AccessDenied, NotFound
+from deepgrid.errors import AccessDenied, InputError, NotFound
 from deepgrid.lifecycle.states import JobStatus
 from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, waits
 
@@ -84,6 +84,76 @@ async def test_a_log_is_kept_up_to_a_bound(start: Start) -> None:
     assert await grid.provider.push_log(1, 14, b"ghi", final=True) == 17
     chunk = await grid.customer.read_log(1)
     assert (chunk.data, chunk.final) == (b"12345678ab", True)
+
+
+@pytest.mark.parametrize(
+    ("offset", "first", "found"), [(-4, 11, b"last"), (-15, 0, b"first page last"), (-16, 0, b"first page last"),
+                                   (-(2**53) + 1, 0, b"first page last"), (-1, 14, b"t"), (15, 15, b""), (99, 99, b"")]
+)  # fmt: skip
+async def test_a_log_is_read_from_its_end(grid: Grid, offset: int, first: int, found: bytes) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"first page ")
+    await grid.provider.push_log(1, 11, b"last")
+    chunk = await grid.customer.read_log(1, offset)
+    assert (chunk.data, chunk.offset, chunk.next_offset) == (found, first, first + len(found))
+    await grid.provider.push_log(1, 15, b"!", final=True)
+    if offset < 0:
+        after = await grid.customer.read_log(1, chunk.next_offset)
+        assert (after.data, after.offset, after.final) == (b"!", 15, True), "a reader goes on from there"
+
+
+async def test_a_tail_beyond_one_answer_goes_on(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    text = b"0123456789" * 250_000
+    await grid.provider.push_log(1, 0, text, final=True)
+    first = await grid.customer.read_log(1, -2_000_000)
+    assert (first.offset, first.next_offset, first.final) == (500_000, 500_000 + 1024 * 1024, False)
+    second = await grid.customer.read_log(1, first.next_offset)
+    assert (first.data + second.data, second.final) == (text[500_000:], True)
+
+
+async def test_the_end_of_a_capped_log_is_that_of_what_is_kept(start: Start) -> None:
+    grid = await start(max_log_bytes=10)
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"12345678")
+    await grid.provider.push_log(1, 8, b"abcdefgh", final=True)
+    chunk = await grid.customer.read_log(1, -3)
+    assert (chunk.data, chunk.offset, chunk.next_offset, chunk.final) == (b"8ab", 7, 10, True)
+
+
+async def test_a_reader_waits_at_the_end_of_an_empty_log(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    empty = await grid.customer.read_log(1, -100)
+    assert (empty.data, empty.offset, empty.next_offset, empty.final) == (b"", 0, 0, False)
+    reading = asyncio.create_task(grid.customer.read_log(1, -4, wait_s=20))
+    await eventually(lambda: waits(grid, 1))
+    await grid.provider.push_log(1, 0, b"good news")
+    chunk = await reading
+    assert (chunk.data, chunk.offset) == (b"news", 5)
+
+
+async def test_the_end_of_a_log_is_that_of_the_present_claim(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    await grid.provider.push_log(1, 0, b"a long output of the first claim", final=True)
+    grid.chain.put(1, NAME, provider=ACCOUNTS["other_provider"].address, claimed_at=9)
+    chunk = await grid.customer.read_log(1, -5)
+    assert (chunk.data, chunk.offset, chunk.claimed_at) == (b"", 0, 9)
+    await grid.other_provider.push_log(1, 0, b"second")
+    chunk = await grid.customer.read_log(1, -5)
+    assert (chunk.data, chunk.offset, chunk.claimed_at) == (b"econd", 1, 9)
+
+
+@pytest.mark.parametrize("offset", [-(2**53), 2**53, -(10**30)])
+async def test_an_offset_beyond_all_sizes_is_refused(grid: Grid, offset: int) -> None:
+    grid.chain.put(1, NAME)
+    with pytest.raises(InputError):
+        await grid.customer.read_log(1, offset)
+
+
+async def test_a_provider_writes_at_an_offset_from_the_start(grid: Grid) -> None:
+    grid.chain.put(1, NAME)
+    with pytest.raises(InputError):
+        await grid.provider.push_log(1, -1, b"x")
 
 
 async def test_a_waiting_reader_wakes_when_output_comes(grid: Grid) -> None:

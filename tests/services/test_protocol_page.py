@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from Crypto.PublicKey import ECC
+
 from deepgrid.services import definitions, messages, request_signing
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
+from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
+from deepgrid.services.signatures import digest
+from deepgrid.services.signers import SessionKey
 from deepgrid.workflow import hash_definition, models
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 from tests.services.support import ACCOUNTS, DOMAIN
@@ -18,7 +23,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_t
 
 
 def test_the_signed_example_verifies() -> None:
-    headers = dict(re.findall(r"^    (X-Grid-[A-Za-z-]+): (\S+)$", PAGE, re.M))
+    headers = example(0)
     path, body = "/v1/jobs/1/log?offset=0&final=false", b"hello\n"
     verified = request_signing.verify(DOMAIN, "POST", path, body, headers, 1700000000)
     assert verified.address == ACCOUNTS["customer"].address
@@ -26,6 +31,23 @@ def test_the_signed_example_verifies() -> None:
     assert bytes(ACCOUNTS["customer"].key) == b"\x01" * 32
     assert f"`POST {path}`" in PAGE
     assert DOMAIN.verifying_contract in PAGE
+
+
+def test_the_example_of_a_session_key_is_what_the_code_makes() -> None:
+    wallet, key = ACCOUNTS["customer"], ECC.construct(curve="P-256", d=int.from_bytes(b"\x02" * 32, "big"))
+    public_key = bytes(key.public_key().export_key(format="raw"))
+    session = Session.signed_by(wallet, DOMAIN, public_key, 1700040000, "read,store", "https://grid.example")
+    path, nonce = "/v1/jobs/1/log?offset=-65536", bytes(range(32))
+    message = request_signing.message_of(DOMAIN, "GET", path, b"", 1700000000, nonce)
+    signature = SessionKey(wallet.address, session, key).sign(digest(message))
+    headers = request_signing.headers_of(wallet.address, 1700000000, nonce, signature)
+    assert example(1) == {**headers, SESSION_HEADER: session.header()}
+    verified = request_signing.verify(DOMAIN, "GET", path, b"", example(1), 1700000000)
+    assert (verified.address, verified.session) == (wallet.address, session)
+    assert f"`GET {path}`" in PAGE
+    assert f"at most {MAX_LIFETIME_S // 3600} hours, and {CLOCK_SLACK_S} s for a wrong clock" in PAGE
+    fields = ", ".join(f"{field['type']} {field['name']}" for field in TYPES["Session"])
+    assert f"    Session({fields})" in PAGE
 
 
 def test_the_named_example_has_its_name() -> None:
@@ -43,6 +65,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"| {Limits().definitions_per_customer:,} |" in PAGE
     assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {Limits().notices_per_job} |" in PAGE
     assert f"| {definitions.MOST_RELEASES_OF_JOB}; {definitions.MOST_RELEASES:,} |" in PAGE
+    assert f"| revoked session keys kept per wallet | {Limits().revocations_per_wallet} |" in PAGE
     assert f"({messages.MAX_WAIT_S:.0f} at most)" in PAGE
     kept = Retention()
     assert f"deleted {kept.cold_s // 60} minutes after" in PAGE
@@ -69,6 +92,12 @@ def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
     assert f"| {CheckLimits().processor_s} s of processor time, {CheckLimits().within_s:.0f} s in all |" in PAGE
     assert f"| {checks.MAX_GENERATED_BYTES // 1024} KiB: about" in PAGE
     assert f"has {limits.head_within_s:.0f} s from its first byte and {limits.head_bytes // 1024} KiB" in PAGE
+
+
+def example(number: int) -> dict[str, str]:
+    """The headers of one example of the page."""
+    blocks = re.findall(r"(?:^    X-Grid-[A-Za-z-]+: \S+\n)+", PAGE, re.M)
+    return dict(re.findall(r"^    (\S+): (\S+)$", blocks[number], re.M))
 
 
 def told(rate: Rate) -> str:

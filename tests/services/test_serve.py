@@ -13,11 +13,13 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
-from deepgrid.errors import ConfigurationError, GridError
+from deepgrid.errors import AccessDenied, ConfigurationError, GridError
 from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
+from deepgrid.services.request_signing import Domain
 from deepgrid.services.serve import listening, serve
+from deepgrid.services.signers import SessionKey
 from deepgrid.workflow import verify_resources
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, build, gather_people
@@ -93,6 +95,18 @@ async def life_of_a_job(real: Grid, chain: Chain, url: str) -> None:
         chunk = await customer.read_log(job_id)
         assert (chunk.data, chunk.final) == (b"hello", True)
         assert [n.text for n in await customer.notices(job_id)] == ["cheapest"]
+    await a_session_reads_it(real, url, job_id)
+
+
+async def a_session_reads_it(real: Grid, url: str, job_id: int) -> None:
+    """A session key reads the log of its wallet's job, until it is revoked."""
+    wallet = Wallet.load(real.keys / "services-c").account
+    key = SessionKey.create(wallet, Domain(real.book.chain_id, real.book.meta_scheduler), "read")
+    async with ServicesClient(url, key, real.book.chain_id, real.book.meta_scheduler) as session:
+        assert (await session.read_log(job_id, -3)).data == b"llo"
+        await session.revoke(key.session)
+        with pytest.raises(AccessDenied, match="revoked"):
+            await session.read_log(job_id)
 
 
 async def test_a_port_in_use_and_a_missing_book_are_clear_errors(real: Grid, tmp_path: Path) -> None:

@@ -10,15 +10,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from sqlalchemy import select
 
-from deepgrid.errors import ConfigurationError, NotFound
+from deepgrid.errors import AccessDenied, ConfigurationError, NotFound
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.database import Database
+from deepgrid.services.database import Database, RevokedSession
 from deepgrid.services.request_signing import sign
 from deepgrid.services.vault import Vault
-from tests.services.support import ACCOUNTS, DOMAIN, PATH, Start, a_job, eventually, push, waits
+from tests.services.support import ACCOUNTS, DOMAIN, PATH, Start, a_job, client_of, eventually, push, session_key, waits
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +80,32 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
     one.chain.put(1, definition_hash)
     with pytest.raises(NotFound):
         await one.provider.fetch_definition(1, definition_hash)
+
+
+async def test_two_services_on_one_postgresql_share_nonces_and_revocations_of_session_keys(
+    start: Start, postgres: str
+) -> None:
+    one = await start(database_url=postgres)
+    other = await start(one.chain, database_url=postgres)
+    for job_id in (1, 2):
+        one.chain.put(job_id, "0" * 64)
+    path = "/v1/jobs/2/log?offset=0"
+    key = session_key()
+    headers = key.headers(DOMAIN, "GET", path, b"", int(one.clock()))
+    async with httpx.AsyncClient() as client:
+        answers = await asyncio.gather(*(client.get(grid.url + path, headers=headers) for grid in (one, other, one)))
+    assert sorted(answer.status_code for answer in answers) == [200, 401, 401]
+
+    async with client_of(one.url, key) as here, client_of(other.url, key) as there:
+        await there.read_log(2)
+        await here.revoke(key.session)
+        for client in (here, there):
+            with pytest.raises(AccessDenied, match="revoked"):
+                await client.read_log(2)
+    other.clock.ahead_s = 13 * 3600
+    await clean_up(other.context, Retention())
+    async with one.context.database.read() as session:
+        assert (await session.scalars(select(RevokedSession))).all() == []
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://x/y", "sqlite://", "sqlite:///:memory:"])

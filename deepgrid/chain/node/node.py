@@ -61,6 +61,15 @@ class Node:
         with making_sense("a balance"):
             return int(answer, 16)
 
+    async def transaction_counts(self, address: str) -> tuple[int, int]:
+        """Number of transactions of `address` that are mined, and that the node knows in all."""
+        answers = await self.rpc.batch(
+            [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
+        )
+        with making_sense("a nonce"):
+            mined, pending = (int(answer, 16) for answer in answers)
+        return mined, pending
+
     async def gas_price(self) -> int:
         """The node's estimate of the current price per unit of gas, in wei."""
         answer = await self.rpc.call("eth_gasPrice")

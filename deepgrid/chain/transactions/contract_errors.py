@@ -43,21 +43,27 @@ SOLIDITY_ERRORS: tuple[dict[str, Any], ...] = (
 
 # Error name -> (sentence, next step). The format `credits` is for wei, `status` for a state, `role` for a role's hash.
 SENTENCES: dict[str, tuple[str, str]] = {
-    "SameStatusError": ("The job already has that state.", ""),
-    "InvalidTransition": ("A job that is {from:status} cannot become {to:status}.", ""),
+    "SameStatusError": ("The job already has that state.", "Look at it with `dps job get`."),
+    "InvalidTransition": (
+        "A job that is {from:status} cannot become {to:status}.",
+        "Look at it with `dps job get`.",
+    ),
     "JobHotStatusOnly": ("The job is over: it is {current:status}.", ""),
     "MetaScheduledScheduledStatusOnly": (
         "The job is {current:status}; only an assigned job that has not started can be refused.",
         "",
     ),
-    "RunningScheduledStatusOnly": ("The job is {current:status}; only a claimed job can be topped up.", ""),
+    "RunningScheduledStatusOnly": (
+        "The job is {current:status}; only a claimed job can be topped up.",
+        "Wait until a cluster has claimed it; submit a job that is over again.",
+    ),
     "RunningColdStatusOnly": ("A provider reports that a job runs or is over, not that it is {current:status}.", ""),
     "TimeoutTooEarly": ("The provider still has time, until unix second {notBefore}.", "Try again then."),
     "CustomerOnly": ("Only the job's customer {expected} may do this; {current} asked.", "Use the customer's key."),
     "JobProviderOnly": ("Only the job's provider {expected} may do this; {current} asked.", ""),
     "CustomerMetaSchedulerProviderOnly": (
         "Only the job's customer, its provider or the meta-scheduler may do this.",
-        "",
+        "Use the customer's key.",
     ),
     "NewJobRequestDisabled": ("The grid takes no new jobs at the moment.", "Try again later."),
     "InsufficientFunds": (
@@ -75,7 +81,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Check that the contracts are of this version.",
     ),
     "AddressEmptyCode": ("There is no contract at {target}.", "Check the addresses in the address book."),
-    "InvalidJob": ("There is no such job.", ""),
+    "InvalidJob": ("There is no such job.", "Look at `dps job list`."),
     "ProviderNotJoined": ("The provider is not approved, or is banned.", ""),
     "InsufficientHardware": ("The nodes of {provider} together are too small for the job.", ""),
     "NoSpendingAuthority": ("The customer gave no authority to top the job up.", ""),
@@ -120,7 +126,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "The grid may spend {allowance:credits} credits of yours; {needed:credits} are needed.",
         "Raise the allowance with `dps allowance set`.",
     ),
-    "ERC20InvalidReceiver": ("Credits cannot be sent to {receiver}.", ""),
+    "ERC20InvalidReceiver": ("Credits cannot be sent to {receiver}.", "Give another address."),
     "ERC20InvalidSpender": ("{spender} cannot be allowed to spend credits.", ""),
     "ERC20InvalidSender": ("{sender} cannot give credits away.", ""),
     "ERC20InvalidApprover": ("{approver} cannot allow others to spend credits.", ""),

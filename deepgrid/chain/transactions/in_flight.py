@@ -98,14 +98,7 @@ class InFlight:
         return any(nonce >= mined for nonce in self._settled)
 
     async def _nonces(self) -> tuple[int, int]:
-        """Number of the key's transactions that are mined, and that the node knows in all."""
-        address = self._wallet.address
-        answers = await self._rpc.batch(
-            [("eth_getTransactionCount", [address, "latest"]), ("eth_getTransactionCount", [address, "pending"])]
-        )
-        with making_sense("a nonce"):
-            mined, pending = (int(answer, 16) for answer in answers)
-        return mined, pending
+        return await self._chain.transaction_counts(self._wallet.address)
 
     # -- sending -----------------------------------------------------------------------------
 

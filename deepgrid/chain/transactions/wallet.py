@@ -6,6 +6,8 @@ Keys are files that only their owner can read: 64 hex digits, or an encrypted ke
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import re
 import stat
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 PASSWORD_VARIABLE = "DEEPGRID_KEY_PASSWORD"
 LARGEST_KEY_FILE_BYTES = 64 * 1024
+
+_SECRETS_DOMAIN = b"deepgrid secrets of a wallet v1"
 
 _RAW_KEY = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64})")
 
@@ -101,6 +105,14 @@ class Wallet:
         """EIP-712 signature, 0x and 130 hex digits; `types` without `EIP712Domain`."""
         signed = self.account.sign_typed_data(dict(domain), dict(types), dict(message))
         return f"0x{bytes(signed.signature).hex()}"
+
+    def secret_for(self, purpose: bytes) -> bytes:
+        """A secret of 32 bytes that only this key yields, the same for the same purpose on every machine.
+
+        It says nothing about the key, nor about the secrets for other purposes.
+        """
+        derived = hmac.digest(self._secret.key, _SECRETS_DOMAIN, hashlib.sha256)
+        return hmac.digest(derived, purpose, hashlib.sha256)
 
     def __repr__(self) -> str:
         return f"Wallet({self.address})"

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.chain.client import Chain
+from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.exits import exit_words
 from deepgrid.client.display.text import plural
+from deepgrid.client.values import Remark, Step, datetime_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
 from deepgrid.lifecycle.states import JobStatus
@@ -50,6 +52,11 @@ def tell(history: Sequence[Transition], job: Job, cluster: str) -> list[tuple[Tr
     return [(step, _told(step, job, cluster if at >= present else "")) for at, step in enumerate(history)]
 
 
+def steps_of(history: Sequence[Transition], job: Job, cluster: str) -> list[Step]:
+    """The changes of a job's state with their descriptions, as `tell` gives them."""
+    return [Step(step.after, datetime_of(step.at), words, step.tx_hash) for step, words in tell(history, job, cluster)]
+
+
 def _told(step: Transition, job: Job, cluster: str) -> str:
     match step.after:
         case JobStatus.PENDING if step.before is not None:
@@ -73,7 +80,9 @@ def outcome(job: Job) -> str:
 
 
 def whereabouts(job: Job, cluster: str) -> str:
-    """What a job waits for; empty while it runs."""
+    """What a job waits for; empty while it runs and when it is over."""
+    if job.status.cold:
+        return ""
     if job.has_cancel_request:
         return f"to be cancelled: {cluster} has been asked to stop it"
     match job.status:
@@ -85,6 +94,30 @@ def whereabouts(job: Job, cluster: str) -> str:
             return f"{cluster} has not started it yet"
         case _:
             return ""
+
+
+def waiting_words(job: Job, cluster: str, remarks: Sequence[Remark] | None) -> str:
+    """What a job waits for, and why: the latest remark on a pending job, else a general sentence.
+
+    Empty while it runs and when it is over.
+    """
+    reason = remarks[-1] if remarks else None
+    if job.status is JobStatus.PENDING and reason is not None and reason.kind != "assigned":
+        return reason.text
+    return whereabouts(job, cluster)
+
+
+def cancel_words(job: Job, constants: Constants) -> str:
+    """What follows the cancellation of a job: how much came back, or what its cluster does next and by when."""
+    if job.status.cold:
+        back = format_credits(job.locked_wei - job.final_cost_wei)
+        return f"job {job.id} is {job.status.words}; {back} credits came back."
+    fee = plural(constants.cancellation_fee_minutes, "minute")
+    return (
+        f"job {job.id} is {job.status.words}: its cluster has been asked to stop it, and settles what it ran"
+        f" (at least {fee} if it ran). If it is not settled in"
+        f" {plural(constants.claim_timeout_minutes, 'minute')}, cancel it again: then all credits come back."
+    )
 
 
 def resources_words(job: Job) -> str:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 
+from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.patience import patiently
+from deepgrid.client.values import LogLine
+from deepgrid.errors import GridError
+
+FIRST_REACH_BYTES = 64 * 1024  # the last lines are looked for in this much of the end, then in 16 times as much, ...
+LONGEST_REACH_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +25,19 @@ class Piece:
 
     Attributes:
         data: The bytes.
-        final: Whether the output of this claim is complete.
+        final: Whether this is the last piece.
         claim: 1 for the first claim that was read, 2 for the next one, which starts anew.
+        complete: Whether the output of this claim ends with this piece.
+        end: Offset behind the last byte.
+        claimed_at: Time of the claim in unix seconds.
     """
 
     data: bytes = field(repr=False)
     final: bool
     claim: int
+    complete: bool
+    end: int
+    claimed_at: int
 
 
 def _silent(_: str) -> None:
@@ -30,8 +45,9 @@ def _silent(_: str) -> None:
 
 
 async def pieces(
-    connection: Connection, job_id: int, *, follow: bool, start: int = 0, say: Callable[[str], None] = _silent
-) -> AsyncIterator[Piece]:
+    connection: Connection, job_id: int, *, follow: bool, start: int = 0, claimed_at: int = 0,
+    say: Callable[[str], None] = _silent,
+) -> AsyncIterator[Piece]:  # fmt: skip
     """The job's output, from the offset `start` on; a negative one counts from the end.
 
     With `follow` it goes on until the log is complete, and outages of the service only delay it. Without, it ends with
@@ -42,6 +58,7 @@ async def pieces(
         job_id: Id of the job.
         follow: Whether to wait for more output.
         start: Offset of the first byte.
+        claimed_at: Time of the claim that `start` belongs to; 0 for the present one.
         say: Gets a sentence about each outage and each new claim.
 
     Raises:
@@ -49,14 +66,15 @@ async def pieces(
         ServiceError: Without `follow`, the service does not answer.
     """
     services, settings = connection.session.services, connection.settings
-    offset, claim, claimed_at = start, 1, 0
+    offset, claim = start, 1
     while True:
-        page = await patiently(
-            partial(services.read_log, job_id, offset, wait_s=settings.log_wait_s if follow else 0.0),
-            None if follow else settings.patience_s,
-            settings.longest_pause_s,
-            lambda error: say(f"The job's output cannot be read at the moment: {error.message}"),
-        )
+        with noted(continues(job_id)):
+            page = await patiently(
+                partial(services.read_log, job_id, offset, wait_s=settings.log_wait_s if follow else 0.0),
+                None if follow else settings.patience_s,
+                settings.longest_pause_s,
+                lambda error: say(f"The job's output cannot be read at the moment: {error.message}"),
+            )
         if claimed_at and page.claimed_at != claimed_at:  # another cluster runs it now; its output starts again
             offset, claim, claimed_at = 0, claim + 1, page.claimed_at
             say("The job starts again on another cluster; its previous output is void.")
@@ -66,6 +84,73 @@ async def pieces(
         offset = page.next_offset
         ended = page.final or not (follow or page.data)
         if page.data or ended:
-            yield Piece(page.data, ended, claim)
+            yield Piece(page.data, ended, claim, page.final, offset, page.claimed_at)
         if ended:
             return
+
+
+async def lines_of(
+    connection: Connection, job_id: int, *, follow: bool, tail: int | None = None,
+    say: Callable[[str], None] = _silent,
+) -> AsyncIterator[list[LogLine]]:  # fmt: skip
+    """The job's output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on.
+
+    Raises as `pieces` does.
+    """
+    lines, claim, start, claimed_at = LogLines(), 1, 0, 0
+    if tail is not None:
+        end = await _end_of(connection, job_id, tail, follow=follow)
+        yield _arrived(end.lines[-tail:] if tail else [], claim)
+        if end.last.complete or not follow:
+            return
+        lines, start, claimed_at = end.decoder, end.last.end, end.last.claimed_at
+    async for piece in pieces(connection, job_id, follow=follow, start=start, claimed_at=claimed_at, say=say):
+        if piece.claim != claim:
+            lines, claim = LogLines(), piece.claim
+        yield _arrived(lines.feed(piece.data, final=piece.final), claim)
+
+
+async def last_lines(connection: Connection, job_id: int, count: int, patience_s: float) -> tuple[str, ...]:
+    """The last lines of a job that is over; fewer or none if they cannot be read within `patience_s`."""
+    lines, found, begin = LogLines(), list[str](), None
+    try:
+        async with asyncio.timeout(patience_s):
+            async for piece in pieces(connection, job_id, follow=True, start=-FIRST_REACH_BYTES):
+                begin = piece.end - len(piece.data) if begin is None else begin
+                found += lines.feed(piece.data, final=piece.final)
+    except (GridError, TimeoutError):
+        pass  # the job's own error matters more than that its output cannot be read
+    return tuple(found[1:][-count:] if begin and len(found) > 1 else found[-count:])
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a log: its lines, the decoder with the unfinished line, and the last piece."""
+
+    lines: list[str]
+    decoder: LogLines
+    last: Piece
+
+
+async def _end_of(connection: Connection, job_id: int, count: int, *, follow: bool) -> _End:
+    """The end of the stored output, with at least `count` whole lines if the last 16 MiB hold so many.
+
+    With `follow`, an unfinished last line stays in the decoder.
+    """
+    reach = FIRST_REACH_BYTES
+    while True:
+        decoder, found, first, piece = LogLines(), list[str](), None, None
+        async for piece in pieces(connection, job_id, follow=False, start=-reach):
+            if first is None or first.claim != piece.claim:
+                decoder, found, first = LogLines(), [], piece
+            found += decoder.feed(piece.data, final=piece.complete or (piece.final and not follow))
+        assert first is not None and piece is not None  # the last piece is given also if it is empty
+        is_whole = first.end == len(first.data)
+        if is_whole or len(found) > count or reach >= LONGEST_REACH_BYTES:  # more than count: the first may be cut
+            return _End(found, decoder, piece)
+        reach *= 16
+
+
+def _arrived(texts: list[str], claim: int) -> list[LogLine]:
+    now = datetime.now(UTC)
+    return [LogLine(now, text, claim) for text in texts]

@@ -14,7 +14,7 @@ from deepgrid.chain.client import JOBS_PER_CALL, Chain
 from deepgrid.chain.history import job_of_event
 from deepgrid.client.engine.patience import pauses_s
 from deepgrid.client.settings import ClientSettings
-from deepgrid.errors import GridError, NotFound
+from deepgrid.errors import GridError, InputError, NotFound
 from deepgrid.lifecycle.job import Job
 
 logger = logging.getLogger("deepgrid.client")
@@ -26,8 +26,10 @@ LOOKS_PER_HEAD = 30  # looks between two reads of the newest block, which bounds
 class Watch:
     """The jobs that one wait is about, and the newest that was read of each and not taken yet."""
 
-    def __init__(self, job_ids: Iterable[int]) -> None:
+    def __init__(self, job_ids: Iterable[int], say_outage: Callable[[GridError], None] = lambda _: None) -> None:
         self.left = set(job_ids)
+        self.knows_outage = False
+        self.say_outage = say_outage
         self._news: dict[int, Job | GridError] = {}
         self._any = asyncio.Event()
 
@@ -75,9 +77,14 @@ class JobPoller:
         finally:
             self._remove(watch)
 
-    async def versions(self, job_id: int) -> AsyncIterator[Job]:
-        """The job as it is, and again after each change, until it is over."""
-        watch = self._add(Watch([job_id]))
+    async def versions(
+        self, job_id: int, say_outage: Callable[[GridError], None] = lambda _: None
+    ) -> AsyncIterator[Job]:
+        """The job as it is, and again after each change, until it is over.
+
+        Outages of the node only delay it. `say_outage` gets the first error of each. Raises NotFound.
+        """
+        watch = self._add(Watch([job_id], say_outage))
         last: Job | None = None
         try:
             while last is None or last.status.hot:
@@ -89,10 +96,11 @@ class JobPoller:
             self._remove(watch)
 
     async def close(self) -> None:
-        """Stop polling."""
+        """Stop polling. Waits that go on in other tasks end with an error."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._fail(InputError("This grid was closed while jobs were waited for.", next_step="Open another one."))
 
     # -- watches -----------------------------------------------------------------------------
 
@@ -121,6 +129,13 @@ class JobPoller:
                 if job.id in watch.left:
                     watch.put(job.id, job)
 
+    def _tell_outage(self, error: GridError | None) -> None:
+        """Tell each watch once about an outage; None ends the outage."""
+        for watch in self._watches:
+            if error is not None and not watch.knows_outage:
+                watch.say_outage(error)
+            watch.knows_outage = error is not None
+
     # -- reading -----------------------------------------------------------------------------
 
     async def _run(self) -> None:
@@ -131,12 +146,14 @@ class JobPoller:
             try:
                 many = await self._look()
                 failures = 0
+                self._tell_outage(None)
             except GridError as error:
                 if not error.transient:
                     self._fail(error)
                     return
                 if failures == 0:
                     logger.warning("cannot read jobs, trying again: %s", error)
+                self._tell_outage(error)
                 failures += 1
                 await asyncio.sleep(pause_s(failures))
                 continue
@@ -156,17 +173,19 @@ class JobPoller:
             self._first_block = None
             await self._read(sorted(wanted))
             return False
-        changed = await self._changed() & wanted
+        head_read = self._first_block is None or self._looks % LOOKS_PER_HEAD == 0
+        changed = await self._changed(head_read) & wanted
         self._turn = [job_id for job_id in self._turn if job_id in wanted] or sorted(wanted)
         unread = [job_id for job_id in self._turn if job_id not in self._last]
-        page = unread or self._turn[:JOBS_PER_CALL]
+        page = unread or ([] if head_read else self._turn[:JOBS_PER_CALL])  # at most two requests per look
         self._turn = [job_id for job_id in self._turn if job_id not in set(page)]
-        await self._read(sorted(changed | set(page)))
+        if changed or page:
+            await self._read(sorted(changed | set(page)))
         return True
 
-    async def _changed(self) -> set[int]:
-        """Jobs of the grid with a transition since the last look."""
-        if self._first_block is None or self._looks % LOOKS_PER_HEAD == 0:
+    async def _changed(self, head_read: bool) -> set[int]:
+        """Jobs of the grid with a transition since the last look. With `head_read`, the newest block is read too."""
+        if self._first_block is None or head_read:
             head = (await self._chain.head()).number
             self._first_block = head if self._first_block is None else min(head, self._first_block)
             newest = head

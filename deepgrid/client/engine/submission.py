@@ -1,23 +1,78 @@
-"""The steps of a submission: check, store, allow, request."""
+"""The steps of a submission: look for an earlier one with the same key, check, store, allow, request."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from deepgrid.client import language
 from deepgrid.client.engine.connection import Connection
-from deepgrid.client.quoting import confirm
+from deepgrid.client.engine.interruption import noted
+from deepgrid.client.errors import IdempotencyConflict
+from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
+from deepgrid.client.idempotency.journal import Use
+from deepgrid.client.quotes import confirm
 from deepgrid.client.values import Quote
-from deepgrid.customer.order import Order
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
+
+SUBMIT = "submit"
 
 
-async def submit(connection: Connection, order: Order, *, approve: bool, quote: Quote | None) -> int:
+async def submit(connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None) -> int:
     """Submit an order; returns the id of its job.
 
+    Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
+    if key is None:
+        return await _submit(connection, order, approve=approve, quote=quote, salt=None)
+    named = connection.idempotency_key(SUBMIT, key)
+    content, salt = language.canonical(order.job), named.salt()
+    definition_hash = language.hash_definition(salt, content)
+    async with KeyLock(named.folder, named.id, connection.settings.key_wait_s):
+        await connection.refresh_requested()
+        existing = connection.requested.find(definition_hash)
+        if existing is not None:
+            connection.outputs[existing] = order.job.output
+            return existing
+        record_use(connection, named, Use(named.fingerprint(content), definition_hash))
+        return await _submit(connection, order, approve=approve, quote=quote, salt=salt)
+
+
+def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
+    """Remember what the key stands for.
+
+    Raises:
+        IdempotencyConflict: There is a job under this key with another definition.
+    """
+    journal = Journal(key.folder)
+    earlier = journal.find(key.id)
+    if earlier == use:
+        return
+    job_id = None if earlier is None else connection.requested.find(earlier.first_hash)
+    if earlier is None or job_id is None:  # the earlier use requested nothing
+        journal.record(key.id, use)
+    elif earlier.fingerprint != use.fingerprint:
+        raise IdempotencyConflict(
+            f"The idempotency key was used with another workflow before, for job {job_id}.",
+            next_step="Use another key for this workflow.",
+        )
+
+
+async def _submit(
+    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, salt: bytes | None
+) -> int:
     session = connection.session
     if quote is not None:
         await confirm(connection.chain, order, quote, connection.settings.quote_age_s)
     await connection.patiently(lambda: session.check(order, approve=approve))
     async with connection.uploads:
-        definition_hash = await session.store(order)
+        definition_hash = await session.store(order, salt)
     async with connection.spending:
-        return await session.request(order, definition_hash, approve=approve)
+        with noted(
+            "The job may have been requested; look at `grid.jobs()` or `dps job list` before you submit it again."
+        ):
+            job_id = await session.request(order, definition_hash, approve=approve)
+    connection.outputs[job_id] = order.job.output
+    return job_id

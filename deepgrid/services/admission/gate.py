@@ -48,7 +48,7 @@ class Admission:
         """
         if not self._signers.take(verified.address):
             raise too_many(self._signers.wait_s(verified.address))
-        key = (verified.address, verified.nonce)
+        key = (verified.signer, verified.nonce)
         if key in self._nonces:
             raise Refusal(401, "the request was received before: its nonce is used up")
         self._nonces[key] = None

@@ -45,6 +45,7 @@ class Limits:
     Storage:
         definitions_per_customer: definitions of jobs that are not over.
         notices_per_job: above it the oldest are deleted.
+        revocations_per_wallet: revoked session keys whose session has not ended.
     Checks of scripts:
         check_slots: checks at the same time. One slot is reserved for small definitions.
         checks_waiting_per_uploader, check_wait_s: waiting checks, and their time, before the client must retry.
@@ -75,6 +76,7 @@ class Limits:
     check_wait_s: float = 8.0
     definitions_per_customer: int = 5000
     notices_per_job: int = 100
+    revocations_per_wallet: int = 100
 
 
 def source_of(host: str | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from deepgrid.chain.history import Transition
-from deepgrid.cli.bill import running_cost
+from deepgrid.client.display.bill import running_cost
 from deepgrid.client.display.story import conditions, outcome, resources_words, tell, whereabouts
 from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
 from deepgrid.lifecycle.states import JobStatus

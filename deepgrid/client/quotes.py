@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
 from deepgrid.chain.client import Chain
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.errors import QuoteExpired
 from deepgrid.client.values import Misfit, Offer, Quote
-from deepgrid.customer.order import Order
 from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Provider
 from deepgrid.scheduling.fit import unmet
 from deepgrid.scheduling.quote import quote
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
 
 
 async def quoted(chain: Chain, order: Order, minutes: int) -> Quote:
     """The quote for an order that runs `minutes`.
 
     Raises:
-        InputError: The minutes are not between 1 and a year.
+        InputError: The minutes are below 1, or more than one year has.
         ChainError: The node does not answer.
     """
     if not 1 <= minutes <= MAX_LIMIT_MINUTES:

@@ -1,15 +1,14 @@
-"""Shows the bill of a job, as text and as JSON: rate, minutes, cost, its division, transactions."""
+"""The bill of a job as pairs of words, and as JSON: rate, minutes, cost, its division, transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from deepgrid.billing.credits import format_credits
 from deepgrid.billing.entries import Settlement
 from deepgrid.billing.formulas import bill
 from deepgrid.chain.history import Transition
-from deepgrid.cli.screen import Screen
 from deepgrid.client.display.text import plural
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.minutes import started_minutes
@@ -24,12 +23,12 @@ DEEDS = {
 }
 
 
-def show_bill(screen: Screen, job: Job, settlement: Settlement, history: Sequence[Transition]) -> None:
-    """Print the division of the locked credits, and the job's transactions."""
+def bill_rows(job: Job, settlement: Settlement) -> list[tuple[str, str]]:
+    """The division of the locked credits, as names and amounts."""
     cost_wei = settlement.paid_wei + settlement.cut_wei
     provider_share = f"to provider ({100 - job.cut_percent} %)" if cost_wei else "to provider"
     platform_share = f"platform cut ({job.cut_percent} %)" if cost_wei else "platform cut"
-    rows = [
+    return [
         ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else "-"),
         ("minutes", str(settlement.billed_minutes)),
         ("cost", format_credits(cost_wei)),
@@ -38,15 +37,11 @@ def show_bill(screen: Screen, job: Job, settlement: Settlement, history: Sequenc
         ("refund", format_credits(settlement.refunded_wei)),
         ("locked", format_credits(job.locked_wei)),
     ]
-    screen.heading("Bill (credits)")
-    screen.pairs(rows)
-    show_transactions(screen, history)
 
 
-def show_transactions(screen: Screen, history: Sequence[Transition]) -> None:
-    """Print the hash of the transaction behind each state."""
-    screen.heading("Transactions")
-    screen.pairs((_deed(transition), transition.tx_hash) for transition in history)
+def transaction_rows(history: Iterable[Transition]) -> list[tuple[str, str]]:
+    """What led to each state, and the hash of its transaction."""
+    return [(_deed(transition), transition.tx_hash) for transition in history]
 
 
 def _deed(transition: Transition) -> str:

@@ -1,0 +1,141 @@
+"""All known facts of a job, as pairs of words, as its life in order, as a row of a list, and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.entries import Settlement
+from deepgrid.chain.history import Transition
+from deepgrid.client.display.bill import bill_as_json, running_cost
+from deepgrid.client.display.exits import exit_status_of
+from deepgrid.client.display.story import conditions, outcome, resources_words, steps_of, waiting_words
+from deepgrid.client.display.text import moment
+from deepgrid.client.values import Remark, Step, ViewMessage, datetime_of
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+
+JOB_COLUMNS = (">ID", "STATE", "NAME", "CLUSTER", "SUBMITTED", ">COST", ">LOCKED")  # ">" aligns right
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job with all that is known about it.
+
+    Attributes:
+        job: The job on chain.
+        cluster: Name of its cluster; empty while none is assigned.
+        history: Changes of its state, oldest first.
+        settlement: The division of its deposit; None until it is over.
+        remarks: Remarks of the grid, oldest first; None if the services did not answer.
+        now: Time of the newest block in unix seconds.
+    """
+
+    job: Job
+    cluster: str
+    history: tuple[Transition, ...]
+    settlement: Settlement | None
+    remarks: tuple[Remark, ...] | None
+    now: int
+
+
+def facts(record: JobRecord) -> list[tuple[str, str]]:
+    """Names and values. A value is empty if there is none."""
+    job = record.job
+    running = job.status is JobStatus.RUNNING
+    return [
+        ("why it waits", why_it_waits(record)),
+        ("outcome", outcome(job) if job.status.cold else ""),
+        ("cluster", f"{record.cluster} ({job.provider})" if job.provider else ""),
+        ("customer", job.customer),
+        ("submitted", moment(job.submitted_at)),
+        ("started", moment(job.started_at) if job.started_at else ""),
+        ("ended", moment(job.ended_at) if job.ended_at else ""),
+        ("resources", resources_words(job)),
+        ("conditions", ", ".join(conditions(job))),
+        ("locked", f"{format_credits(job.locked_wei)} credits"),
+        ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else ""),
+        ("cost so far", running_cost(job, record.now) if running else ""),
+        ("top-ups", "by the grid, from your allowance" if job.delegate_spending else ""),
+    ]
+
+
+def why_it_waits(record: JobRecord) -> str:
+    """Why a job waits: the latest remark on its state if there is one, else a general sentence."""
+    words = waiting_words(record.job, record.cluster, record.remarks)
+    if words and record.remarks is None:
+        return f"{words} (the services may know more, but do not answer)"
+    return words
+
+
+def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
+    """States and remarks, sorted by time."""
+    told: list[Step | Remark | ViewMessage] = [*steps_of(record.history, record.job, record.cluster)]
+    told += record.remarks or ()
+    if record.job.has_cancel_request:
+        told.append(cancel_requested(record.job))
+    return sorted(told, key=lambda entry: entry.at)
+
+
+def cancel_requested(job: Job) -> ViewMessage:
+    """Says when the cancellation of a job was requested."""
+    return ViewMessage(datetime_of(job.cancel_requested_at), "cancellation was requested")
+
+
+def job_row(job: Job, cluster: str) -> list[str]:
+    """The job in a table with the columns JOB_COLUMNS."""
+    return [
+        str(job.id), job.status.words, job.name, cluster or "-", moment(job.submitted_at),
+        format_credits(job.final_cost_wei) if job.status.cold else "-", format_credits(job.locked_wei),
+    ]  # fmt: skip
+
+
+def record_as_json(record: JobRecord) -> dict[str, Any]:
+    """The record as JSON values. Amounts are texts of wei, times are unix seconds."""
+    return {
+        **job_as_json(record.job, record.cluster),
+        "why_it_waits": why_it_waits(record) or None,
+        "history": [
+            {"status": step.after.name.lower(), "at": step.at, "tx_hash": step.tx_hash} for step in record.history
+        ],
+        "notices": None if record.remarks is None else [_remark_as_json(remark) for remark in record.remarks],
+        "bill": bill_as_json(record.settlement),
+    }  # fmt: skip
+
+
+def _remark_as_json(remark: Remark) -> dict[str, Any]:
+    at = int(remark.at.timestamp())
+    return {"kind": remark.kind, "text": remark.text, "author": remark.author, "at": at}
+
+
+def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
+    """The job's values on chain. Missing values are null."""
+    wanted = job.definition
+    return {
+        "id": job.id,
+        "name": job.name,
+        "status": job.status.name.lower(),
+        "exit_status": exit_status_of(job) if job.status.cold else None,
+        "wait_status": job.exit_status if job.status.cold else None,
+        "last_error": job.last_error or None,
+        "customer": job.customer,
+        "provider": job.provider,
+        "cluster": cluster or None,
+        "resources": {
+            "tasks": wanted.ntasks, "cpus_per_task": wanted.cpus_per_task,
+            "mem_per_cpu_mb": wanted.mem_per_cpu_mb, "gpus": wanted.gpus,
+        },
+        "conditions": conditions(job),
+        "location_hash": wanted.definition_hash,
+        "locked_wei": str(job.locked_wei),
+        "cost_wei": str(job.final_cost_wei) if job.status.cold else None,
+        "rate_wei_per_minute": str(job.rate_wei_per_minute) if job.rate_wei_per_minute else None,
+        "granted_minutes": job.granted_minutes or None,
+        "submitted_at": job.submitted_at,
+        "claimed_at": job.claimed_at or None,
+        "started_at": job.started_at or None,
+        "ended_at": job.ended_at or None,
+        "cancel_requested": job.has_cancel_request,
+        "delegate_spending": job.delegate_spending,
+    }  # fmt: skip

@@ -1,0 +1,97 @@
+"""Where a job is watched: one cell of a notebook, which is drawn again, or lines of a terminal or file."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from datetime import datetime
+from typing import Any, Protocol
+
+from deepgrid.client.display.text import clock, printable
+from deepgrid.client.html import watch_html
+from deepgrid.client.shown import ShownJob
+from deepgrid.extras import needs
+
+LINES_IN_CELL = 20
+REDRAW_S = 0.3  # shortest time between two drawings of a cell
+
+
+class Screen(Protocol):
+    """Shows a job and its output as they change."""
+
+    def show_job(self, job: ShownJob) -> None:
+        """The job has changed."""
+
+    def show_change(self, at: datetime, text: str) -> None:
+        """What has changed, in words. Strangers may have written them."""
+
+    def show_line(self, text: str) -> None:
+        """A line of its output, or a sentence about it."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+def screen_here() -> Screen:
+    """The screen for where this program runs."""
+    return CellScreen() if _is_in_notebook() else LineScreen()
+
+
+def _is_in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")  # a notebook's kernel has imported it
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
+class LineScreen:
+    """Prints a line for each change, and the output as it is."""
+
+    def show_job(self, job: ShownJob) -> None:
+        pass
+
+    def show_change(self, at: datetime, text: str) -> None:
+        print(f"{clock(at.timestamp())} {printable(text)}", flush=True)
+
+    def show_line(self, text: str) -> None:
+        print(text, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+class CellScreen:
+    """Draws one cell again and again, a few times per second at most."""
+
+    def __init__(self) -> None:
+        with needs("notebook"):
+            from IPython.display import HTML, display
+        self._html: Any = HTML
+        self._cell: Any = display(HTML(""), display_id=True)  # type: ignore[no-untyped-call]
+        self._lines: deque[str] = deque(maxlen=LINES_IN_CELL)
+        self._job: ShownJob | None = None
+        self._due: asyncio.TimerHandle | None = None
+
+    def show_job(self, job: ShownJob) -> None:
+        self._job = job
+        self._soon()
+
+    def show_change(self, at: datetime, text: str) -> None:
+        pass
+
+    def show_line(self, text: str) -> None:
+        self._lines.append(text)
+        self._soon()
+
+    def close(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+        self._draw()
+
+    def _soon(self) -> None:
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(REDRAW_S, self._draw)
+
+    def _draw(self) -> None:
+        self._due = None
+        if self._job is not None and self._cell is not None:
+            self._cell.update(self._html(watch_html(self._job, self._lines)))

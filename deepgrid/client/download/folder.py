@@ -1,0 +1,120 @@
+"""Places of downloaded files: names that a stranger chose become paths that stay in one folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from deepgrid.errors import InputError
+from deepgrid.plain_text import is_steering
+
+LONGEST_STEM_BYTES = 200
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+def safe_name(name: str) -> PurePosixPath:
+    """The name as a relative path. Parts that would lead elsewhere, and characters that steer a terminal, are encoded.
+
+    `/a//../b` becomes `a/%2E%2E/b`, and a line end becomes `%0A`.
+    """
+    parts = [_safe_part(part) for part in name.split("/") if part]
+    return PurePosixPath(*parts) if parts else PurePosixPath("%2F")
+
+
+def _safe_part(part: str) -> str:
+    if part in (".", ".."):
+        return part.replace(".", "%2E")
+    return "".join(_encoded(c) if is_steering(c) or c == "\\" else c for c in part)
+
+
+def _encoded(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+class Folder:
+    """The target of a download. It is created if it is missing."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        with writing(root):
+            root.mkdir(parents=True, exist_ok=True)
+
+    def places(self, names: Iterable[str]) -> dict[str, Path]:
+        """A path in this folder for each name.
+
+        Raises:
+            InputError: Two files would have the same path, or one would be the folder of another.
+        """
+        found: dict[PurePosixPath, str] = {}
+        for name in names:
+            place = safe_name(name)
+            if place in found:
+                raise _clash(place)
+            found[place] = name
+        for place in found:
+            for folder in place.parents:
+                if folder in found:
+                    raise _clash(folder)
+        return {name: self._root / place for place, name in found.items()}
+
+    def make_room(self, place: Path) -> None:
+        """Create the folders above a place. Raises InputError if one is a link, which may lead out of this folder."""
+        above = self._root
+        for part in place.relative_to(self._root).parts[:-1]:
+            above /= part
+            with writing(above):
+                above.mkdir(exist_ok=True)
+                if not stat.S_ISDIR(above.lstat().st_mode):
+                    raise InputError(f"{above} is not a folder.", next_step="Download to another folder.")
+
+    def check_space(self, size: int) -> None:
+        """Raise InputError if `size` bytes do not fit on the disk."""
+        with writing(self._root):
+            free = shutil.disk_usage(self._root).free
+        if size > free:
+            raise InputError(f"The output needs {size} bytes, and {self._root} has {free} bytes free.")
+
+
+def part_of(place: Path, version: str) -> Path:
+    """Where the incomplete file is. Another `version` of it has another place."""
+    stem = place.name.encode()[:LONGEST_STEM_BYTES].decode(errors="ignore")
+    return place.with_name(f"{stem}.{version}.part")
+
+
+def open_part(part: Path, at: int) -> IO[bytes]:
+    """Open an incomplete file, to write from the offset `at` on. It does not follow a link."""
+    with writing(part):
+        file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | NO_FOLLOW, 0o666), "r+b")
+        file.seek(at)
+        file.truncate()
+        return file
+
+
+def size_of(path: Path) -> int:
+    """Size of a file in bytes; 0 if there is no such file, and for a link."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise InputError for a file system that refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or type(error).__name__}.") from None
+
+
+def _clash(place: PurePosixPath) -> InputError:
+    return InputError(
+        f"Two files of the output would both be {str(place)[:120]!r}.",
+        next_step="Choose some of the files with `only`.",
+    )

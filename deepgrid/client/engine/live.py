@@ -1,0 +1,179 @@
+"""The live view of a job: its states, remarks, output and outages as events, and at the end the bill."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from deepgrid.chain.history import Transition
+from deepgrid.client.display.record import cancel_requested
+from deepgrid.client.display.story import steps_of
+from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.output import lines_of
+from deepgrid.client.engine.patience import patiently
+from deepgrid.client.engine.records import read_record, read_remarks
+from deepgrid.client.events import JobEnd, JobEvent
+from deepgrid.client.values import ViewMessage
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.job import Job
+
+T = TypeVar("T")
+
+SAY_LATE_AFTER_S = 3.0  # a message says that output is late for longer
+
+
+async def live_events(connection: Connection, job_id: int) -> AsyncGenerator[JobEvent, None]:
+    """What happens to the job, from its request until it is over. The last event is a JobEnd.
+
+    Outages of the node and of the services only delay events. Without a key, remarks and output are left out.
+    """
+    view = LiveView(connection, job_id)
+    work = asyncio.create_task(view.run(), name=f"live view of job {job_id}")
+    try:
+        while True:
+            event = await view.take()
+            yield event
+            if isinstance(event, JobEnd):
+                return
+            view.taken()
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+class LiveView:
+    """Collects the news of one job. It remembers what it told already."""
+
+    def __init__(self, connection: Connection, job_id: int) -> None:
+        self._connection = connection
+        self._chain = connection.chain
+        self._job_id = job_id
+        self._news: asyncio.Queue[JobEvent | Exception] = asyncio.Queue()
+        self._telling = asyncio.Lock()
+        self._steps_told = 0
+        self._remarks_told = 0
+        self._lines_told = 0
+
+    async def take(self) -> JobEvent:
+        """The next event. Raises the error that ended the view."""
+        event = await self._news.get()
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    def taken(self) -> None:
+        """Say that the last event was used. Output is read only as fast as events are used."""
+        self._news.task_done()
+
+    async def run(self) -> None:
+        """Follow the job to its end."""
+        try:
+            await self._follow()
+        except Exception as error:  # the reader gets it
+            self._news.put_nowait(error)
+
+    async def _follow(self) -> None:
+        tasks = []
+        if self._connection.has_key:
+            tasks = [asyncio.create_task(self._tell_output()), asyncio.create_task(self._tell_remarks())]
+        try:
+            job = await self._tell_states()
+            if tasks:
+                await self._rest_of(tasks[0])
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tell_end(job)
+
+    # -- states ------------------------------------------------------------------------------
+
+    async def _tell_states(self) -> Job:
+        """Tell each state until the job is over; returns the job. `_tell_end` tells the final state."""
+        seen: Job | None = None
+        async for job in self._connection.poller.versions(self._job_id, self._say_outage):
+            if seen is None or (seen.status, seen.assigned_at) != (job.status, job.assigned_at):
+                await self._tell_new_states(job)
+            if job.has_cancel_request and job.status.hot and not (seen and seen.has_cancel_request):
+                self._put(cancel_requested(job))
+            seen = job
+        assert seen is not None
+        return seen
+
+    async def _tell_new_states(self, job: Job) -> None:
+        async with self._telling:
+            history = await self._connection.patiently(lambda: self._chain.history(self._job_id), forever=True)
+            await self._tell_steps([step for step in history if step.after.hot], job)
+
+    async def _tell_steps(self, history: list[Transition], job: Job) -> None:
+        names = self._connection.cluster_names
+        cluster = await self._connection.patiently(lambda: names.of(job.provider), forever=True)
+        for step in steps_of(history, job, cluster)[self._steps_told :]:
+            self._put(step)
+        self._steps_told = max(self._steps_told, len(history))
+
+    async def _tell_end(self, job: Job) -> None:
+        """Tell the last remarks, the final state and the bill."""
+        if self._connection.has_key:
+            await self._tell_new_remarks()
+        record = await self._answered(lambda: read_record(self._connection, self._job_id))
+        await self._tell_steps(list(record.history), job)
+        self._put(JobEnd(record))
+
+    # -- remarks -----------------------------------------------------------------------------
+
+    async def _tell_remarks(self) -> None:
+        while True:
+            await self._tell_new_remarks()
+            await asyncio.sleep(self._connection.settings.remarks_poll_s)
+
+    async def _tell_new_remarks(self) -> None:
+        remarks = await read_remarks(self._connection, self._job_id)
+        if remarks is None:
+            return  # `_tell_output` tells that the services do not answer
+        if len(remarks) > self._remarks_told:  # the state comes before its remarks
+            job = await self._connection.patiently(lambda: self._chain.job(self._job_id), forever=True)
+            await self._tell_new_states(job)
+        for remark in remarks[self._remarks_told :]:
+            self._put(remark)
+        self._remarks_told = len(remarks)
+
+    # -- output ------------------------------------------------------------------------------
+
+    async def _tell_output(self) -> None:
+        try:
+            async for lines in lines_of(self._connection, self._job_id, follow=True, say=self._say):
+                for line in lines:
+                    self._put(line)
+                self._lines_told += len(lines)
+                await self._news.join()
+        except GridError as error:
+            self._say(f"The job's output cannot be shown: {error}")
+
+    async def _rest_of(self, output: asyncio.Task[None]) -> None:
+        """Wait for the rest of the output of a job that is over, as long as more of it comes."""
+        if not (await asyncio.wait({output}, timeout=SAY_LATE_AFTER_S))[0]:
+            self._say("The job is over; waiting for the rest of its output.")
+        told = -1
+        while not output.done() and told != self._lines_told:
+            told = self._lines_told
+            await asyncio.wait({output}, timeout=self._connection.settings.late_output_s)
+        if output.done():
+            output.result()
+
+    # -- telling -----------------------------------------------------------------------------
+
+    def _put(self, event: JobEvent) -> None:
+        self._news.put_nowait(event)
+
+    def _say(self, text: str) -> None:
+        self._put(ViewMessage(datetime.now(UTC), text))
+
+    def _say_outage(self, error: GridError) -> None:
+        self._say(f"waiting for the chain: {error.message}")
+
+    async def _answered(self, read: Callable[[], Awaitable[T]]) -> T:
+        """A read after the last look of the poller, which told of outages until then."""
+        return await patiently(read, None, self._connection.settings.longest_pause_s, self._say_outage)

@@ -1,0 +1,188 @@
+"""The jobs of a parameter sweep, as `AsyncGrid.map` returns them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Self
+
+from deepgrid.client.amounts import Duration, seconds_of
+from deepgrid.client.engine.interruption import noted
+from deepgrid.client.errors import WaitTimeout
+from deepgrid.client.html import jobs_html
+from deepgrid.client.job import AsyncJob
+from deepgrid.client.sweep import Entry, Summary, Sweep, Unsubmitted, summary_of
+from deepgrid.errors import ContractError, InputError
+from deepgrid.lifecycle.states import JobStatus
+
+AGAIN = "Call `map` again with the same key to go on, or look at `dps job list`."
+
+
+class AsyncJobSet:
+    """Jobs with parameters, some of which may not be requested yet. `AsyncGrid.map` makes it.
+
+    The jobs are requested in the background, while the grid is open. Iterating over the set gives the jobs that were
+    requested so far, in the order of their parameters; `len` counts all.
+    """
+
+    def __init__(self, sweep: Sweep, entries: Sequence[Entry]) -> None:
+        self._sweep = sweep
+        self._entries = entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[AsyncJob]:
+        return iter([entry.job for entry in self._entries if entry.job is not None])
+
+    @property
+    def ids(self) -> list[int]:
+        """Numbers of the jobs that were requested so far, in the order of their parameters."""
+        return [job.id for job in self]
+
+    # -- waiting -----------------------------------------------------------------------------
+
+    async def as_completed(self) -> AsyncIterator[AsyncJob | Unsubmitted]:
+        """The jobs, each once it is over. A job that failed is one of them, not an error.
+
+        Yields:
+            The jobs in the order in which they end. `Unsubmitted` stands for a parameter set whose definition was
+            refused.
+
+        Raises:
+            GridError: No more jobs can be requested, for example for lack of credits. All others were yielded before.
+        """
+        wanted, seen, left = set(self._entries), 0, len(self._entries)
+        sweep = self._sweep
+        while left:
+            change = sweep.change
+            while seen < len(sweep.ended):
+                entry, seen = sweep.ended[seen], seen + 1
+                if entry in wanted:
+                    left -= 1
+                    yield entry.result
+            if left and change is sweep.change:
+                if sweep.stuck is not None:
+                    raise sweep.stuck
+                with noted(f"{left} jobs are not over; those that were requested continue. {AGAIN}"):
+                    await change.wait()
+
+    async def results(self) -> list[AsyncJob | Unsubmitted]:
+        """Wait until all jobs are over.
+
+        Returns:
+            The jobs in the order of their parameters, as `as_completed` yields them.
+
+        Raises:
+            GridError: No more jobs can be requested. The others are over.
+        """
+        async for _ in self.as_completed():
+            pass
+        return [entry.result for entry in self._entries]
+
+    async def wait(self, timeout: Duration | None = None) -> Self:
+        """Wait until all jobs are over.
+
+        Args:
+            timeout: Longest wait, in seconds or as a text such as `2h`. None means without a limit.
+
+        Returns:
+            The set itself.
+
+        Raises:
+            WaitTimeout: The time limit is over. The jobs continue.
+            GridError: No more jobs can be requested. The others are over.
+        """
+        try:
+            async with asyncio.timeout(seconds_of(timeout)):
+                await self.results()
+        except TimeoutError:
+            left = sum(not entry.over for entry in self._entries)
+            raise WaitTimeout(f"{left} of {len(self)} jobs are not over after {timeout}.", self) from None
+        return self
+
+    # -- parts of the set --------------------------------------------------------------------
+
+    async def finished(self) -> Self:
+        """The part of the set that finished successfully so far.
+
+        Returns:
+            A set of these jobs.
+        """
+        return self._part(JobStatus.FINISHED)
+
+    async def failed(self) -> Self:
+        """The part of the set that is over so far and did not finish, however it ended.
+
+        Returns:
+            A set of these jobs.
+        """
+        return self._part(*(status for status in JobStatus if status.cold and status is not JobStatus.FINISHED))
+
+    def _part(self, *statuses: JobStatus) -> Self:
+        return type(self)(
+            self._sweep, [entry for entry in self._entries if entry.over and entry.result.status in statuses]
+        )
+
+    # -- changing ----------------------------------------------------------------------------
+
+    async def retry(self) -> Self:
+        """Run the parameter sets of this set again, with the same limits. `failed().retry()` repeats what failed.
+
+        Under a key it finds the jobs of an earlier call of the same retry.
+
+        Returns:
+            The set of the new jobs.
+
+        Raises:
+            InputError: Some jobs of this set are not over.
+        """
+        left = sum(not entry.over for entry in self._entries)
+        if left:
+            raise InputError(f"{left} of {len(self)} jobs are not over.", next_step="Wait for them, or cancel them.")
+        old = self._sweep
+        entries = [old.plan.again(entry) for entry in self._entries]
+        sweep = Sweep(old.connection, old.plan, entries, old.limits)
+        sweep.start()
+        return type(self)(sweep, entries)
+
+    async def cancel(self) -> Self:
+        """Cancel all jobs of the set that are not over, and request no more.
+
+        Returns:
+            The set itself. Claimed jobs end a little later.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        await self._sweep.drop(self._entries)
+        hot = [job for job in self if not job.over]
+        writer = self._sweep.connection.session.writer
+        answers = await asyncio.gather(*(writer.cancel_job(job.id) for job in hot), return_exceptions=True)
+        errors = [error for error in answers if isinstance(error, BaseException)]
+        for error in errors:
+            if not isinstance(error, ContractError):  # which says that the job has ended meanwhile
+                raise error
+        return self
+
+    async def summary(self) -> Summary:
+        """Count the jobs by their states now, and their credits.
+
+        Returns:
+            The summary. `print` shows it as a table.
+
+        Raises:
+            ChainError: The node does not answer.
+        """
+        hot = {job.id: job for job in self if not job.over}
+        connection = self._sweep.connection
+        now = await connection.patiently(lambda: connection.chain.jobs(list(hot))) if hot else []
+        newest = {job.id: AsyncJob(connection, job) for job in now}
+        return summary_of(None if entry.job is None else newest.get(entry.job.id, entry.job) for entry in self._entries)
+
+    def _repr_html_(self) -> str:
+        return jobs_html(list(self), f"{len(self)} jobs")
+
+    def __repr__(self) -> str:
+        over = sum(entry.over for entry in self._entries)
+        return f"{type(self).__name__}({len(self)} jobs, {len(self.ids)} requested, {over} over)"

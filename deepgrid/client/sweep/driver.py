@@ -1,0 +1,233 @@
+"""Requests the jobs of a sweep as places become free, and follows them to their ends.
+
+Never more than `at_once` of its jobs are hot, and never more credits than the budget are locked for them: a place is
+free only when the chain says that a job is over. Under a key that the caller chose, what exists is looked up on chain
+before every request. So a sweep that was interrupted, or that runs twice at the same time, requests nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.patience import pauses_s
+from deepgrid.client.engine.submission import record_use
+from deepgrid.client.idempotency import KeyLock
+from deepgrid.client.idempotency.journal import Use
+from deepgrid.client.job import AsyncJob
+from deepgrid.client.sweep.places import Places
+from deepgrid.client.sweep.plan import Entry, Plan
+from deepgrid.client.sweep.summary import Unsubmitted
+from deepgrid.errors import AccessDenied, ChainError, ContractError, GridError, InputError, ServiceError
+from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
+
+logger = logging.getLogger("deepgrid.client")
+
+MOST_FAILURES = 3  # failed requests in a row, after each of which the chain was read again
+TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLimits:
+    """Limits of a sweep: jobs that are hot at the same time, and wei of credits that are locked (None: no limit)."""
+
+    at_once: int
+    most_wei: int | None = None
+
+
+class Sweep:
+    """The jobs of one plan. `start` begins.
+
+    Attributes:
+        plan: The plan.
+        limits: Its limits.
+        entries: All jobs of the sweep, in order.
+        ended: Those that are over, in the order in which this was seen.
+        error: Why no more jobs are requested; None while all is well.
+    """
+
+    def __init__(self, connection: Connection, plan: Plan, entries: Sequence[Entry], limits: SweepLimits) -> None:
+        self.connection = connection
+        self.plan = plan
+        self.limits = limits
+        self.entries = entries
+        self.ended: list[Entry] = []
+        self.error: GridError | None = None
+        self._missing = {entry.definition_hash: entry for entry in entries}
+        self._hot: dict[int, Entry] = {}
+        self._look_up = plan.named
+        self._places = Places(connection, plan.credits_wei, limits.at_once, limits.most_wei)
+        self._requesting = asyncio.Lock()
+        self._change = asyncio.Event()
+        self._over = False
+        self._followers: asyncio.TaskGroup
+
+    def start(self) -> None:
+        """Begin to request jobs, until all were requested or the connection is closed."""
+        task = asyncio.create_task(self._run(), name="sweep")
+        self.connection.background.add(task)
+        task.add_done_callback(self.connection.background.discard)
+
+    @property
+    def stuck(self) -> GridError | None:
+        """The error because of which the entries that are not over never will be; None while some may end."""
+        return self.error if self._over or not self._hot else None
+
+    @property
+    def change(self) -> asyncio.Event:
+        """Is set at the next change of `ended` or `error`."""
+        return self._change
+
+    async def drop(self, entries: Iterable[Entry]) -> None:
+        """Request no jobs for these entries any more."""
+        async with self._requesting:
+            for entry in entries:
+                if entry.definition_hash in self._missing:
+                    self._give_up(entry, InputError("It was cancelled before it was requested."), JobStatus.CANCELLED)
+
+    # -- requesting --------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as self._followers:
+                await self._request_all()
+        except BaseExceptionGroup as errors:
+            known, others = errors.split(GridError)
+            if others is not None:
+                raise
+            assert known is not None
+            self._stop(_first(known))
+        finally:
+            if len(self.ended) < len(self.entries):
+                self.error = self.error or GridError("The sweep was stopped.", next_step="Continue it with its key.")
+            self._over = True
+            self._changed()
+
+    def _stop(self, error: GridError) -> None:
+        logger.warning("the sweep requests no more jobs: %s", error)
+        self.error = error
+        self._changed()
+
+    async def _request_all(self) -> None:
+        failures = 0
+        pause_s = pauses_s(self.connection.settings.longest_pause_s)
+        try:
+            if self._look_up:
+                await self._adopt_earlier()
+            while self._missing:
+                count = await self._places.wait(len(self._missing), self._hot, lambda: self._change)
+                try:
+                    await self._request(count)
+                    failures = 0
+                except ChainError as error:
+                    failures += 1
+                    if failures == MOST_FAILURES:
+                        raise
+                    logger.warning("a request of jobs failed, looking for them on chain: %s", error)
+                    self._look_up = True
+                    await asyncio.sleep(pause_s(failures))
+        except GridError as error:  # the jobs that were requested are followed on
+            self._stop(error)
+
+    async def _request(self, count: int) -> None:
+        key, wanted = self.plan.key, self.plan.named
+        async with self._requesting, KeyLock(key.folder if wanted else None, key.id, None):
+            if self._look_up and await self._adopt_earlier():
+                return  # another process requested some: count the places again
+            self._look_up = self.plan.named
+            batch = await self._store(list(self._missing.values())[:count])
+            if not batch:
+                return
+            if wanted:
+                record_use(self.connection, key, Use(self.plan.fingerprint, batch[0].definition_hash))
+            orders = [(self.plan.order(entry), entry.definition_hash) for entry in batch]
+            try:
+                async with self.connection.spending:
+                    job_ids = await self.connection.session.request_all(orders)
+            except ContractError as error:
+                if error.name == TOO_FEW_CREDITS:
+                    return  # something else has locked them: wait for a place again
+                raise
+            await self._adopt(batch, await self._read(job_ids))
+
+    async def _store(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Store the definitions. Returns the entries whose definitions are stored."""
+        stored = await asyncio.gather(*(self._store_one(entry) for entry in entries))
+        return [entry for entry, there in zip(entries, stored, strict=True) if there]
+
+    async def _store_one(self, entry: Entry) -> bool:
+        session, order = self.connection.session, self.plan.order(entry)
+        async with self.connection.uploads:
+            try:
+                await self.connection.patiently(lambda: session.store(order, entry.salt), forever=True)
+                return True
+            except (InputError, ServiceError) as error:
+                if not isinstance(error, AccessDenied) or await self._places.affordable():
+                    self._give_up(entry, error, JobStatus.FAILED)
+                return False  # else the service waits for credits, as the sweep does
+
+    def _give_up(self, entry: Entry, error: GridError, status: JobStatus) -> None:
+        del self._missing[entry.definition_hash]
+        entry.unsubmitted = Unsubmitted(entry.parameters, error, status)
+        self.ended.append(entry)
+        self._changed()
+
+    # -- jobs that exist ---------------------------------------------------------------------
+
+    async def _adopt_earlier(self) -> bool:
+        """Take over the jobs that exist on chain. Returns whether there were any."""
+        requested = self.connection.requested
+        await self.connection.refresh_requested(forever=True)
+        found = {name: job_id for name in self._missing if (job_id := requested.find(name)) is not None}
+        jobs = await self._read(list(found.values()))
+        if any(job.definition.definition_hash != name for name, job in zip(found, jobs, strict=True)):
+            requested.forget()
+            return await self._adopt_earlier()
+        await self._adopt([self._missing[name] for name in found], jobs)
+        return bool(found)
+
+    async def _read(self, job_ids: Sequence[int]) -> list[Job]:
+        chain = self.connection.chain
+        return await self.connection.patiently(lambda: chain.jobs(job_ids), forever=True) if job_ids else []
+
+    async def _adopt(self, entries: Sequence[Entry], jobs: Sequence[Job]) -> None:
+        for entry, job in zip(entries, jobs, strict=True):
+            del self._missing[entry.definition_hash]
+            entry.job = AsyncJob(self.connection, job, parameters=entry.parameters)
+            self.connection.outputs[job.id] = entry.definition.output
+            self._hot[job.id] = entry
+        hot = [job.id for job in jobs if job.status.hot]
+        for job in jobs:
+            if job.status.cold:
+                await self._end(job)
+        if hot:
+            self._followers.create_task(self._follow(hot))
+
+    async def _follow(self, job_ids: Sequence[int]) -> None:
+        async for job in self.connection.poller.until(job_ids, lambda job: job.status.cold):
+            await self._end(job)
+
+    async def _end(self, job: Job) -> None:
+        names = self.connection.cluster_names
+        cluster = await self.connection.patiently(lambda: names.of(job.provider), forever=True)
+        entry = self._hot.pop(job.id)
+        assert entry.job is not None
+        entry.job._update(job, cluster)
+        self.ended.append(entry)
+        self._changed()
+
+    def _changed(self) -> None:
+        change, self._change = self._change, asyncio.Event()
+        change.set()
+
+
+def _first(errors: BaseExceptionGroup[GridError]) -> GridError:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, GridError)
+    return error

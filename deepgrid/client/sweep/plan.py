@@ -1,0 +1,148 @@
+"""The plan of a sweep: its parameter sets, checked, as orders with hashes that follow from the sweep's key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from deepgrid.client import language
+from deepgrid.client.idempotency import IdempotencyKey
+from deepgrid.client.job import AsyncJob
+from deepgrid.client.sweep.summary import Unsubmitted
+from deepgrid.client.workflow import Workflow
+from deepgrid.errors import InputError
+
+if TYPE_CHECKING:
+    from deepgrid.customer.order import Order
+    from deepgrid.workflow import Definition
+
+MOST_SETS = 100_000
+
+Parameters = Mapping[str, object] | tuple[Mapping[str, object], ...]
+"""The parameters of one job: one set, or with `pack` a tuple of sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderTerms:
+    """What all orders of a sweep have in common."""
+
+    locked_wei: int
+    name: str
+    cut_name: bool
+    uses: Sequence[str]
+    affinities: Sequence[str]
+    delegate_spending: bool
+
+
+@dataclass(eq=False)
+class Entry:
+    """One job of a sweep, from its plan to its end.
+
+    Attributes:
+        parameters: Its parameters.
+        definition: Its definition.
+        salt: Salt of the definition's hash.
+        definition_hash: The hash, which finds the job on chain.
+        occurrence: Number of earlier entries with an equal definition.
+        attempt: Number of earlier attempts.
+        job: The job, once it was requested.
+        unsubmitted: Why there will be no job.
+    """
+
+    parameters: Parameters
+    definition: Definition
+    salt: bytes
+    definition_hash: str
+    occurrence: int
+    attempt: int
+    job: AsyncJob | None = None
+    unsubmitted: Unsubmitted | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.unsubmitted is not None or (self.job is not None and self.job.over)
+
+    @property
+    def result(self) -> AsyncJob | Unsubmitted:
+        """What became of it. It must be over."""
+        result = self.unsubmitted or self.job
+        assert result is not None
+        return result
+
+
+class Plan:
+    """The workflow, the terms and the key of a sweep.
+
+    Attributes:
+        key: The key.
+        named: Whether the caller chose the key. Then jobs may exist already.
+        fingerprint: Stands for the workflow in the journal.
+    """
+
+    def __init__(self, workflow: Workflow, terms: OrderTerms, pack_size: int, key: IdempotencyKey, *, named: bool):
+        """Raises InputError for wrong terms."""
+        self._definition = workflow.definition
+        self._pack_size = pack_size
+        self._order = language.order_of(
+            workflow.definition, terms.locked_wei, name=terms.name, cut_name=terms.cut_name, uses=terms.uses,
+            affinities=terms.affinities, delegate_spending=terms.delegate_spending, warnings=workflow.validate(),
+        )  # fmt: skip
+        self.key = key
+        self.named = named
+        self.fingerprint = key.fingerprint(language.canonical(workflow.definition) + b"\0%d" % pack_size)
+
+    @property
+    def credits_wei(self) -> int:
+        """Wei of credits to lock for each job."""
+        return self._order.locked_wei
+
+    def entries(self, parameters: Iterable[Mapping[str, object]]) -> list[Entry]:
+        """One entry per job. Every definition is checked. Raises InputError that names a faulty parameter set."""
+        sets = list(islice(parameters, MOST_SETS + 1))
+        if len(sets) > MOST_SETS:
+            raise InputError(f"There are more than {MOST_SETS:,} parameter sets.", next_step="Split them.")
+        if not sets:
+            raise InputError("There are no parameter sets.")
+        texts = [_texts(number, one) for number, one in enumerate(sets, 1)]
+        size = self._pack_size
+        seen: Counter[bytes] = Counter()
+        return [self._entry(sets[at : at + size], texts[at : at + size], at, seen) for at in range(0, len(sets), size)]
+
+    def again(self, entry: Entry) -> Entry:
+        """The next attempt of an entry; the same attempt of one that has no job."""
+        attempt = entry.attempt + (entry.job is not None)
+        salt = self.key.salt(entry.occurrence, attempt)
+        definition_hash = language.hash_definition(salt, language.canonical(entry.definition))
+        return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
+
+    def order(self, entry: Entry) -> Order:
+        """The order of an entry."""
+        return replace(self._order, job=entry.definition)
+
+    def _entry(
+        self, sets: Sequence[Mapping[str, object]], texts: Sequence[Mapping[str, str]], first: int, seen: Counter[bytes]
+    ) -> Entry:
+        try:
+            packed = self._pack_size > 1
+            definition = (
+                language.pack(self._definition, texts)
+                if packed
+                else language.with_variables(self._definition, texts[0])
+            )
+            content = language.canonical(definition)
+        except InputError as error:
+            raise InputError(f"Parameter set {first + 1}: {error.message}", next_step=error.next_step) from None
+        salt = self.key.salt(occurrence := seen[content])
+        seen[content] += 1
+        parameters = tuple(sets) if packed else sets[0]
+        return Entry(parameters, definition, salt, language.hash_definition(salt, content), occurrence, 0)
+
+
+def _texts(number: int, parameters: object) -> dict[str, str]:
+    """The parameters as values of environment variables."""
+    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+        raise InputError(f"Parameter set {number} is not a mapping of names to values.")
+    return {name: str(value) for name, value in parameters.items()}

@@ -1,0 +1,105 @@
+"""What became of the jobs of a sweep, as values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from deepgrid.client.amounts import credits_of
+from deepgrid.client.html import summary_html
+from deepgrid.client.job import AsyncJob
+from deepgrid.client.values import Bill
+from deepgrid.errors import GridError
+from deepgrid.lifecycle.states import JobStatus
+
+NOT_REQUESTED = "not requested"
+
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubmitted:
+    """A parameter set that has no job, because its definition was refused or the set was cancelled. It costs nothing.
+
+    It has the attributes of a job that programs read from results.
+
+    Attributes:
+        parameters: The parameters.
+        error: Why there is no job.
+        status: `FAILED`, or `CANCELLED`.
+    """
+
+    parameters: Mapping[str, object] | tuple[Mapping[str, object], ...]
+    error: GridError
+    status: JobStatus = JobStatus.FAILED
+
+    @property
+    def id(self) -> int:
+        """0, which no job has."""
+        return 0
+
+    @property
+    def over(self) -> bool:
+        """True: there will be no job."""
+        return True
+
+    @property
+    def exit_code(self) -> None:
+        """None: nothing ran."""
+
+    @property
+    def outcome(self) -> str:
+        """Why there is no job, in words."""
+        return str(self.error)
+
+    @property
+    def bill(self) -> Bill:
+        """A bill of 0."""
+        return Bill(_ZERO, None, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The jobs of a set, counted. `str` gives a table.
+
+    Attributes:
+        jobs: Number of jobs.
+        states: Number of jobs by the words of their state; `not requested` for those without a job.
+        cost: Credits that the jobs cost which are over.
+        refunds: Credits that came back from them.
+        locked: Credits that are locked for the others now.
+    """
+
+    jobs: int
+    states: Mapping[str, int]
+    cost: Decimal
+    refunds: Decimal
+    locked: Decimal
+
+    def _repr_html_(self) -> str:
+        return summary_html(self.jobs, self.states, self.cost, self.refunds, self.locked)
+
+    def __str__(self) -> str:
+        rows = [("jobs", f"{self.jobs:,}"), *((words, f"{count:,}") for words, count in self.states.items())]
+        money = (("cost", self.cost), ("refunded", self.refunds), ("locked", self.locked))
+        rows += [(name, f"{amount:,f} credits") for name, amount in money]
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def summary_of(jobs: Iterable[AsyncJob | None]) -> Summary:
+    """The summary of these jobs; None stands for one that was not requested."""
+    counts: Counter[str] = Counter()
+    cost = refunds = locked = 0
+    for job in jobs:
+        counts[NOT_REQUESTED if job is None else job.status.words] += 1
+        if job is not None and job.over:
+            cost += job.on_chain.final_cost_wei
+            refunds += job.on_chain.locked_wei - job.on_chain.final_cost_wei
+        elif job is not None:
+            locked += job.on_chain.locked_wei
+    order = [*(status.words for status in JobStatus), NOT_REQUESTED]
+    states = {words: counts[words] for words in order if counts[words]}
+    return Summary(counts.total(), states, credits_of(cost), credits_of(refunds), credits_of(locked))

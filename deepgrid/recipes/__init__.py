@@ -1,0 +1,1 @@
+"""Ways to use the client that need more than its own dependencies. Experimental: they may change in any release."""

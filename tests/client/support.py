@@ -1,0 +1,136 @@
+"""A simulated cluster of the live grid, which takes and ends all jobs of one customer by itself."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from unittest import mock
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.lifecycle.job import Job, Label
+from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import approve_waiting
+from tests.cli.live import HARDWARE, PRICES, Live, Party, party
+
+WITHIN_S = 60
+LOOK_S = 0.05
+FIXTURE_S = 120
+
+
+@dataclass(frozen=True)
+class End:
+    """How the cluster ends a job: the output, the final state, Slurm's wait status (768 for exit code 3)."""
+
+    output: bytes = b"one\ntwo\n"
+    status: JobStatus = JobStatus.FINISHED
+    wait_status: int = 0
+
+
+@dataclass
+class SimulatedCluster:
+    """Assigns, claims, runs and settles jobs in a thread of its own, while tests block theirs.
+
+    Attributes:
+        ends: Tells how a job ends. None keeps it running; it is asked again at the next look.
+        began: Ids of the jobs that the cluster has started.
+    """
+
+    live: Live
+    customer: str
+    name: str
+    ends: Callable[[Job], End | None] = lambda _: End()
+    began: list[int] = field(default_factory=list)
+
+    async def _serve(self, ready: threading.Event, stop: threading.Event) -> None:
+        book = self.live.address_book()
+        async with AsyncExitStack() as stack:
+            chain = await stack.enter_async_context(await Chain.connect(book))
+            operator = party(chain, Wallet.load(self.live.grid.operator_key))
+            provider = party(chain, self.live.grid.new_key(f"cluster-{self.name}"))
+            stack.push_async_callback(operator.close)
+            stack.push_async_callback(provider.close)
+            await provider.writer.register(HARDWARE, PRICES, (Label("name", self.name), Label("os", "linux")))
+            await approve_waiting(operator.writer, provider.address)
+            ready.set()
+            while not stop.is_set():
+                await self._look(chain, operator, provider)
+                await asyncio.sleep(LOOK_S)
+
+    async def _look(self, chain: Chain, operator: Party, provider: Party) -> None:
+        jobs = await chain.jobs(await chain.jobs_by_customer(self.customer))
+        pending = [job.id for job in jobs if job.status is JobStatus.PENDING]
+        await asyncio.gather(*(operator.writer.meta_schedule(job_id, provider.address) for job_id in pending))
+        while await chain.next_claimable(provider.address) and (claimed := await provider.writer.claim_next()):
+            await provider.writer.set_running(claimed.job_id, 0)
+            self.began.append(claimed.job_id)
+        running = [job for job in jobs if job.status is JobStatus.RUNNING and job.provider == provider.address]
+        await asyncio.gather(*(self._end(provider, job) for job in running))
+
+    async def _end(self, provider: Party, job: Job) -> None:
+        end = self.ends(job)
+        if end is not None:
+            await provider.services.push_log(job.id, 0, end.output, final=True)
+            await provider.writer.settle(job.id, end.status, 1, "", end.wait_status)
+
+
+@contextmanager
+def simulated_cluster(cluster: SimulatedCluster) -> Iterator[SimulatedCluster]:
+    """The cluster at work. An error in it fails the test."""
+    ready, stop = threading.Event(), threading.Event()
+    errors: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            asyncio.run(cluster._serve(ready, stop))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=serve, name="simulated cluster")
+    thread.start()
+    try:
+        assert ready.wait(FIXTURE_S)
+        yield cluster
+    finally:
+        stop.set()
+        thread.join(FIXTURE_S)
+    if errors:
+        raise errors[0]
+
+
+def until(condition: Callable[[], object], within_s: float = WITHIN_S) -> None:
+    """Wait until the condition is true."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+class Access(Protocol):
+    """What a program needs: a key file and an address book."""
+
+    @property
+    def key(self) -> Path: ...
+
+    @property
+    def book(self) -> Path: ...
+
+
+def run_program(text: str, customer: Access, names: dict[str, Any] | None = None) -> None:
+    """Run a program with the customer's environment, in this process. It may await at its top, as in a notebook."""
+    code = compile(text, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    with mock.patch.dict(os.environ, DPS_KEY_FILE=str(customer.key), DEEPGRID_BOOK=str(customer.book)):
+        ended = eval(code, dict(names or {}))  # noqa: S307 - our own examples
+        if inspect.iscoroutine(ended):
+            asyncio.run(ended)

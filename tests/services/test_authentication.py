@@ -1,0 +1,172 @@
+"""A session key does what its rights and its origin allow, for its own wallet, each request once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from deepgrid.errors import AccessDenied
+from deepgrid.services.admission import Limits, Rate
+from deepgrid.services.client import ServicesClient
+from deepgrid.services.database import UsedNonce
+from deepgrid.services.session_keys import MAX_LIFETIME_S, SESSION_HEADER, Rights
+from deepgrid.services.signers import SessionKey
+from tests.services.support import DOMAIN, Grid, Headers, Start, a_job, client_of, session_key
+
+READ = "/v1/jobs/1/log?offset=0"
+
+
+async def ask(grid: Grid, key: SessionKey, method: str = "GET", path: str = READ, body: bytes = b"",
+              change: Callable[[Headers], object] = lambda _: None, **further: str) -> httpx.Response:  # fmt: skip
+    """A request that a session key signs. `change` alters its headers afterwards."""
+    headers = key.headers(DOMAIN, method, path, body, int(grid.clock()))
+    change(headers)
+    async with httpx.AsyncClient() as client:
+        return await client.request(method, grid.url + path, content=body, headers=headers | further)
+
+
+async def test_with_a_session_key_a_customer_stores_definitions_and_reads_logs(grid: Grid) -> None:
+    async with client_of(grid.url, session_key()) as customer:
+        definition_hash = await customer.upload(a_job())
+        grid.chain.put(1, definition_hash)
+        assert await grid.provider.fetch_definition(1, definition_hash) == a_job()
+        await grid.provider.push_log(1, 0, b"hello")
+        assert (await customer.read_log(1)).data == b"hello"
+        assert [release.job_id for release in await customer.releases(definition_hash)] == [1]
+        assert await customer.notices(1) == []
+
+
+READS: dict[str, Callable[[ServicesClient], object]] = {
+    "log": lambda client: client.read_log(1), "releases": lambda client: client.releases("0" * 64),
+}  # fmt: skip
+WALLET_ONLY: dict[str, Callable[[ServicesClient], object]] = {
+    "push": lambda client: client.push_log(1, 0, b"x"),
+    "fetch": lambda client: client.fetch_definition(1, "0" * 64),
+    "notice": lambda client: client.post_notice(1, "waiting", "text"),
+}
+
+
+@pytest.mark.parametrize("call", READS.values(), ids=READS)
+async def test_a_key_that_may_store_does_not_read(grid: Grid, call: Callable[[ServicesClient], asyncio.Future]) -> None:
+    grid.chain.put(1, "0" * 64)
+    async with client_of(grid.url, session_key(rights="store")) as customer:
+        with pytest.raises(AccessDenied, match="no right to read"):
+            await call(customer)
+        await customer.upload(a_job())
+
+
+async def test_a_key_that_may_read_does_not_store(grid: Grid) -> None:
+    async with client_of(grid.url, session_key(rights="read")) as customer:
+        with pytest.raises(AccessDenied, match="no right to store"):
+            await customer.upload(a_job())
+
+
+@pytest.mark.parametrize("call", WALLET_ONLY.values(), ids=WALLET_ONLY)
+@pytest.mark.parametrize("name", ["customer", "provider", "operator"])
+async def test_a_session_key_does_nothing_else(
+    grid: Grid, name: str, call: Callable[[ServicesClient], asyncio.Future]
+) -> None:
+    grid.chain.put(1, "0" * 64)
+    async with client_of(grid.url, session_key(name)) as client:
+        with pytest.raises(AccessDenied, match="the wallet itself must sign"):
+            await call(client)
+
+
+async def test_a_session_of_one_wallet_does_not_read_the_log_of_another(grid: Grid) -> None:
+    grid.chain.put(1, "0" * 64)
+    async with client_of(grid.url, session_key("rival")) as rival:
+        with pytest.raises(AccessDenied, match="only its customer"):
+            await rival.read_log(1)
+
+
+@pytest.mark.parametrize(
+    ("of_session", "of_request", "status"),
+    [
+        ("https://grid.example", "https://grid.example", 200), ("https://grid.example", None, 200), ("", None, 200),
+        ("https://grid.example", "https://evil.example", 403), ("https://grid.example", "http://grid.example", 403),
+        ("https://grid.example", "https://grid.example:8443", 403), ("https://grid.example", "null", 403),
+        ("", "https://grid.example", 403), ("", "null", 403), ("https://grid.example", "", 403),
+    ],
+)  # fmt: skip
+async def test_pages_of_other_origins_are_refused(
+    grid: Grid, of_session: str, of_request: str | None, status: int
+) -> None:
+    grid.chain.put(1, "0" * 64)
+    further = {} if of_request is None else {"Origin": of_request}
+    answer = await ask(grid, session_key(origin=of_session), **further)
+    assert answer.status_code == status, answer.text
+    if status != 200:
+        assert answer.json() == {"error": "the session is for another origin"}
+
+
+async def test_a_request_is_accepted_once(grid: Grid) -> None:
+    grid.chain.put(1, "0" * 64)
+    headers = session_key().headers(DOMAIN, "GET", READ, b"", int(grid.clock()))
+    async with httpx.AsyncClient() as client:
+        answers = [await client.get(grid.url + READ, headers=headers) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 401, 401]
+    assert "used up" in answers[1].text
+
+
+async def test_a_nonce_stays_used_after_a_restart(start: Start) -> None:
+    first = await start()
+    first.chain.put(1, "0" * 64)
+    key = session_key()
+    headers = key.headers(DOMAIN, "GET", READ, b"", int(first.clock()))
+    second = await start(first.chain)
+    async with httpx.AsyncClient() as client:
+        assert (await client.get(first.url + READ, headers=headers)).status_code == 200
+        assert (await client.get(second.url + READ, headers=headers)).status_code == 401
+    async with first.context.database.read() as session:
+        signers = (await session.scalars(select(UsedNonce.signer))).all()
+    assert len(signers) == 1
+    assert signers[0].startswith(key.address + "/")
+
+
+async def test_the_limits_of_a_wallet_hold_for_all_its_keys(start: Start) -> None:
+    grid = await start(limits=Limits(requests_per_signer=Rate(0.01, 6)))
+    grid.chain.put(1, "0" * 64)
+    answers = [await ask(grid, session_key()) for _ in range(8)]
+    assert [answer.status_code for answer in answers] == [200] * 6 + [429] * 2
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda h: h.update({SESSION_HEADER: ""}),
+        lambda h: h.update({SESSION_HEADER: "x" * 20_000}),
+        lambda h: h.update({SESSION_HEADER: h[SESSION_HEADER].replace(";read,store;", ";read;")}),
+        lambda h: h.update({SESSION_HEADER: session_key().session.header()}),
+        lambda h: h.update({SESSION_HEADER: session_key("rival").session.header()}),
+        lambda h: h.update({SESSION_HEADER: session_key(lifetime_s=-60).session.header()}),
+        lambda h: h.update({SESSION_HEADER: session_key(lifetime_s=MAX_LIFETIME_S + 4000).session.header()}),
+        lambda h: h.pop(SESSION_HEADER),
+        lambda h: h.update({"X-Grid-Signature": "0x" + "11" * 64}),
+    ],
+)
+async def test_what_is_not_properly_signed_is_answered_with_401(grid: Grid, spoil: Callable[[Headers], object]) -> None:
+    grid.chain.put(1, "0" * 64)
+    answer = await ask(grid, session_key(), change=spoil)
+    assert answer.status_code == 401
+    assert set(answer.json()) == {"error"}
+
+
+async def test_a_session_ends_by_the_clock_of_the_service(grid: Grid) -> None:
+    grid.chain.put(1, "0" * 64)
+    key = session_key(lifetime_s=600)
+    assert (await ask(grid, key)).status_code == 200
+    grid.clock.ahead_s = 700
+    answer = await ask(grid, key)
+    assert (answer.status_code, "the session ended" in answer.text) == (401, True)
+
+
+@pytest.mark.parametrize("rights", ["read", "read,store"])
+async def test_a_machine_with_a_wrong_clock_uses_the_services_time(grid: Grid, rights: Rights) -> None:
+    grid.chain.put(1, "0" * 64)
+    grid.clock.ahead_s = 3600
+    async with client_of(grid.url, session_key(rights=rights)) as customer:
+        assert (await customer.read_log(1)).data == b""

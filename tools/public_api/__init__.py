@@ -1,0 +1,1 @@
+"""The public API of the last release, and what of it the working tree breaks."""

@@ -1,0 +1,1 @@
+"""Generates the sync classes of the Python client from the async ones."""
