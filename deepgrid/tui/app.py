@@ -39,7 +39,7 @@ class GridApp(App[None], inherit_bindings=False):
         files: Workflow files of the jobs that were submitted in this run, by job id.
     """
 
-    CSS_PATH = "style.tcss"
+    CSS_PATH = Path(__file__).with_name("style.tcss")
     ENABLE_COMMAND_PALETTE = True
     TITLE = "dps"
     BINDINGS: ClassVar[list[BindingType]] = [
