@@ -23,3 +23,7 @@ InWei = Annotated[bool, typer.Option("--wei", help="Amounts are wei, not credits
 NoTimestamp = Annotated[bool, typer.Option("--no-timestamp", "--no-ts", help="Print the job's lines without the time.")]
 NoApprove = Annotated[bool, typer.Option("--no-approve", help="Fail instead of changing the allowance of the grid.")]
 ClusterName = Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")]
+IgnoreUnknownFields = Annotated[
+    bool,
+    typer.Option("--ignore-unknown-fields", help="Warn of fields that workflow files do not have, and ignore them."),
+]

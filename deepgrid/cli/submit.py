@@ -13,7 +13,7 @@ import typer
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount, as_customer
 from deepgrid.cli.job_screen import show_event
-from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, IgnoreUnknownFields, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
@@ -59,12 +59,13 @@ async def submit(
     no_timestamp: NoTimestamp = False,
     no_approve: NoApprove = False,
     delegate_spending: DelegateSpending = False,
+    ignore_unknown_fields: IgnoreUnknownFields = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei)
-    workflow = await read_workflow(file)
+    workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     for condition in uses or ():
         parse_use(condition)
     for condition in affinities or ():

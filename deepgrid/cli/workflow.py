@@ -12,13 +12,13 @@ import typer
 from deepgrid import modules, sbatch
 from deepgrid.cli.border import runs
 from deepgrid.cli.grid import amount, as_reader
-from deepgrid.cli.options import BookFile
+from deepgrid.cli.options import BookFile, IgnoreUnknownFields
 from deepgrid.client.display.prices import price_sentences
 from deepgrid.client.display.text import printable
 from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.errors import ChainError, ConfigurationError, InputError
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Definition
+from deepgrid.workflow import Definition, LoadedWorkflow
 from deepgrid.workflow.schema import json_schema
 
 FILE_NAME = "job.yaml"
@@ -56,11 +56,12 @@ async def validate(
     credits: Annotated[
         str | None, typer.Option("--credits", metavar="AMOUNT", help="Show how long these credits would last.")
     ] = None,
+    ignore_unknown_fields: IgnoreUnknownFields = False,
     book: BookFile = None,
 ) -> None:
     """Check a workflow file and its modules. Shows all faults at once, or the cost of the job."""
     locked_wei = None if credits is None else amount(credits, wei=False)
-    workflow = await read_workflow(file)
+    workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
     check_script(workflow.render())
     for warning in workflow.validate():
         print(printable(warning), file=sys.stderr)
@@ -77,10 +78,14 @@ def render(
             metavar="FOLDER", help="Folder of all storage volumes; by default the standard paths of a provider."
         ),
     ] = "",
+    ignore_unknown_fields: IgnoreUnknownFields = False,
 ) -> None:
     """Print the batch script of a workflow file."""
-    script = _script(modules.load(file).model, storage)
+    loaded = modules.load(file, ignore_unknown_fields=ignore_unknown_fields)
+    script = _script(loaded.model, storage)
     check_script(script)
+    if ignore_unknown_fields:
+        _show_warnings(loaded)
     print(script, end="")
 
 
@@ -123,6 +128,11 @@ async def _prices(workflow: Workflow, book: Path | None, locked_wei: int | None)
         return [f"No prices are known here: {error.message} --book FILE shows the price of the job."]
     except ChainError as error:
         return [f"No prices are known now: {error.message}"]
+
+
+def _show_warnings(loaded: LoadedWorkflow) -> None:
+    for warning in loaded.warnings:
+        print(printable(warning), file=sys.stderr)
 
 
 def _script(job: Definition, storage: str = "") -> str:

@@ -78,11 +78,12 @@ class AsyncReader:
             raise InputError("This grid was opened read-only, without a key.")
         return self._wallet.address
 
-    async def workflow(self, source: Source | Workflow) -> Workflow:
+    async def workflow(self, source: Source | Workflow, *, ignore_unknown_fields: bool = False) -> Workflow:
         """Read and check a workflow, and fetch its modules.
 
         Args:
             source: A path, YAML text, or the content as a mapping.
+            ignore_unknown_fields: Leave out fields that are not of the language, with a warning.
 
         Returns:
             The workflow.
@@ -90,7 +91,7 @@ class AsyncReader:
         Raises:
             InputError: It has faults, one line each.
         """
-        return await read_workflow(source)
+        return await read_workflow(source, ignore_unknown_fields=ignore_unknown_fields)
 
     async def clusters(self) -> Clusters:
         """The clusters of the grid, with hardware, prices and labels.

@@ -62,11 +62,12 @@ class Workflow:
         return f"Workflow({self.name!r})"
 
 
-async def read_workflow(source: Source | Workflow) -> Workflow:
+async def read_workflow(source: Source | Workflow, *, ignore_unknown_fields: bool = False) -> Workflow:
     """Read and check a workflow, and fetch its modules.
 
     Args:
         source: A path, YAML text, a mapping, or a workflow that was read already.
+        ignore_unknown_fields: Leave out fields that are not of the language, with a warning, as the original does.
 
     Returns:
         The workflow.
@@ -76,17 +77,22 @@ async def read_workflow(source: Source | Workflow) -> Workflow:
     """
     if isinstance(source, Workflow):
         return source
-    loaded, name = await asyncio.to_thread(_load, source)  # modules may come from the network
+    loaded, name = await asyncio.to_thread(_load, source, ignore_unknown_fields)  # modules may come from the network
     return Workflow(loaded.model, name, loaded.warnings)
 
 
-def _load(source: Source) -> tuple[LoadedWorkflow, str]:
+def _load(source: Source, ignore: bool) -> tuple[LoadedWorkflow, str]:
     if isinstance(source, Mapping):
-        return language.resolve(language.parse(_as_text(source), UNNAMED)), UNNAMED
+        return _parsed(_as_text(source), ignore), UNNAMED
     if isinstance(source, str) and "\n" in source:
-        return language.resolve(language.parse(source, UNNAMED)), UNNAMED
+        return _parsed(source, ignore), UNNAMED
     path = Path(source).expanduser()
-    return language.load(path), path.stem
+    return language.load(path, ignore_unknown_fields=ignore), path.stem
+
+
+def _parsed(text: str, ignore: bool) -> LoadedWorkflow:
+    loaded = language.parse(text, UNNAMED, ignore_unknown_fields=ignore)
+    return language.resolve(loaded, ignore_unknown_fields=ignore)
 
 
 def _as_text(content: Mapping[str, Any]) -> str:

@@ -67,6 +67,7 @@ def read_order(
     uses: Sequence[str] = (),
     affinities: Sequence[str] = (),
     delegate_spending: bool = False,
+    ignore_unknown_fields: bool = False,
 ) -> Order:
     """Read a workflow file and fetch its modules.
 
@@ -77,6 +78,7 @@ def read_order(
         uses: Labels that the cluster must have, such as `os=linux`.
         affinities: Conditions on labels of the cluster, such as `mem>=4000`.
         delegate_spending: Let the grid top up the job from the customer's allowance.
+        ignore_unknown_fields: Warn of fields that workflow files do not have, instead of refusing them.
 
     Returns:
         The order, for `CustomerSession.check`, `store` and `request`.
@@ -89,7 +91,7 @@ def read_order(
     """
     from deepgrid import modules
 
-    loaded = modules.load(file)
+    loaded = modules.load(file, ignore_unknown_fields=ignore_unknown_fields)
     return order_of(
         loaded.model, locked_wei, name=file.stem if name is None else name, cut_name=name is None, uses=uses,
         affinities=affinities, delegate_spending=delegate_spending, warnings=loaded.warnings,

@@ -11,15 +11,19 @@ import os
 import re
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from deepgrid.modules.children import OutOfTime, run
+from deepgrid.modules.mirrors import Mirrors
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
+_SHORT_COMMIT = re.compile(r"[0-9a-f]{7,63}\Z")
+_EVERYTHING = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*")  # names that no commit id can match
 _OPTIONS = (
     "protocol.version=2", "core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
     "fetch.recurseSubmodules=false", "gc.auto=0", "maintenance.auto=false",
@@ -50,20 +54,29 @@ class Repositories:
         self._cache = cache
         self._until = until
         self._limits = limits
+        self._mirrors = Mirrors.from_environment()
 
     def pinned(self, source: Repository) -> Repository:
-        """The source with its tag, or the newest state, replaced by the commit. Raises Unavailable."""
+        """The source with its tag, the first digits of a commit, or the newest state replaced by the commit.
+
+        As for git itself, a tag comes before a commit that begins with the same digits. Raises Unavailable.
+        """
         if _COMMIT.match(source.ref):
             return source
         wanted = ["HEAD"]
         if source.ref:
             tags = [f"refs/tags/{source.path}/{source.ref}"] if source.path else []
             wanted = [f"{tag}{peeled}" for tag in [*tags, f"refs/tags/{source.ref}"] for peeled in ("^{}", "")]
-        lines = [line.partition("\t") for line in self._git("ls-remote", "--", source.url, *wanted).splitlines()]
+        lines = [
+            line.partition("\t")
+            for line in self._git("ls-remote", "--", self._mirrors.address(source.url), *wanted).splitlines()
+        ]
         found = {name: commit for commit, _, name in lines}
         commit = next((found[name] for name in wanted if name in found), None)
+        if commit is None and _SHORT_COMMIT.match(source.ref):
+            commit = self._completed(source)
         if commit is None or not _COMMIT.match(commit):
-            missing = f"no tag {source.ref}, and that is not a full commit id" if source.ref else "no commit yet"
+            missing = f"no tag {source.ref}, and that is no commit id" if source.ref else "no commit yet"
             raise Unavailable(f"{source.url} has {missing}")
         return replace(source, ref=commit)
 
@@ -80,17 +93,32 @@ class Repositories:
             os.replace(file.name, self._cache / key)
         return content
 
-    def _fetched(self, source: Repository) -> bytes:
-        with tempfile.TemporaryDirectory(prefix="deepgrid-module-") as folder:
-            at = f"--git-dir={folder}"
-            self._git("init", "--quiet", "--bare", "--template=", "--", folder)
-            fetch = [at, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
+    def _completed(self, source: Repository) -> str:
+        """The whole id of the commit that begins with the digits of `source.ref`. Raises Unavailable."""
+        with self._empty() as at:
+            self._git(*_fetch(at), "--", self._mirrors.address(source.url), *_EVERYTHING)
             try:
-                self._git(*fetch, "--depth=1", "--", source.url, source.ref)
+                return self._git(at, "rev-parse", "--verify", "--quiet", f"{source.ref}^{{commit}}").strip()
+            except Unavailable:
+                what = f"no tag {source.ref}, and not exactly one commit that begins so"
+                raise Unavailable(f"{source.url} has {what}") from None
+
+    @contextmanager
+    def _empty(self) -> Iterator[str]:
+        """An empty repository, deleted afterwards: git's option that names it."""
+        with tempfile.TemporaryDirectory(prefix="deepgrid-module-") as folder:
+            self._git("init", "--quiet", "--bare", "--template=", "--", folder)
+            yield f"--git-dir={folder}"
+
+    def _fetched(self, source: Repository) -> bytes:
+        address = self._mirrors.address(source.url)
+        with self._empty() as at:
+            try:
+                self._git(*_fetch(at), "--depth=1", "--", address, source.ref)
             except Unavailable as error:
                 if error.transient:  # else the server refuses single commits: fetch everything
                     raise
-                self._git(*fetch, "--", source.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+                self._git(*_fetch(at), "--", address, *_EVERYTHING)
             blob = f"{source.ref}:{source.file}"
             try:
                 size = int(self._git(at, "cat-file", "-s", blob))
@@ -114,6 +142,10 @@ class Repositories:
                 raise _explained(done.returncode, done.stderr.decode(errors="replace"))
             out.seek(0)
             return out.read().decode("utf-8", "surrogateescape")
+
+
+def _fetch(at: str) -> list[str]:
+    return [at, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
 
 
 def _environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os.path
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -16,9 +16,10 @@ from pathlib import Path as FilePath
 from pydantic import ValidationError
 
 from deepgrid.errors import InputError
-from deepgrid.modules.calling import arguments, faults_of_arguments, faults_of_call, values_for
+from deepgrid.modules.calling import Call, WrongArguments, faults_of_call
+from deepgrid.modules.conditions import faulty_conditions
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
-from deepgrid.modules.reading import ModuleFaults, declared_inputs, read_module
+from deepgrid.modules.reading import ModuleFaults, read_module
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Folder, Source, parse_source
 from deepgrid.workflow import Definition, LoadedWorkflow, Step, canonical, yaml_nodes
@@ -34,25 +35,47 @@ from deepgrid.workflow.yaml_nodes import Path
 DEFAULT_LIMITS = ModuleLimits()
 
 
-def load(path: str | FilePath, cache: FilePath | None = None, limits: ModuleLimits = DEFAULT_LIMITS) -> LoadedWorkflow:
-    """Read and check a workflow file and all its modules. `cache` is the folder for files of repositories.
+def load(
+    path: str | FilePath,
+    cache: FilePath | None = None,
+    limits: ModuleLimits = DEFAULT_LIMITS,
+    *,
+    ignore_unknown_fields: bool = False,
+) -> LoadedWorkflow:
+    """Read and check a workflow file and all its modules.
 
-    Raises InputError with one line per fault. It is transient if the only faults are repositories that did not answer.
+    Args:
+        path: The workflow file.
+        cache: Folder for files of repositories.
+        limits: Bounds on the modules.
+        ignore_unknown_fields: Warn of fields that the language does not have, instead of refusing them. This is for
+            files that were written for other tools.
+
+    Raises:
+        InputError: One line per fault. It is transient if the only faults are repositories that did not answer.
     """
-    return resolve(load_file(path), os.path.dirname(path), cache, limits)
+    loaded = load_file(path, ignore_unknown_fields=ignore_unknown_fields)
+    return resolve(loaded, os.path.dirname(path), cache, limits, ignore_unknown_fields=ignore_unknown_fields)
 
 
 def resolve(
-    loaded: LoadedWorkflow, folder: str = "", cache: FilePath | None = None, limits: ModuleLimits = DEFAULT_LIMITS
+    loaded: LoadedWorkflow,
+    folder: str = "",
+    cache: FilePath | None = None,
+    limits: ModuleLimits = DEFAULT_LIMITS,
+    *,
+    ignore_unknown_fields: bool = False,
 ) -> LoadedWorkflow:
     """The same for a workflow that was read already. Relative sources start at `folder`."""
     job = loaded.model
+    until = time.monotonic() + limits.within_s
+    resolution = _Resolution(
+        job, ModuleFiles(cache or default_cache(), until, limits), until, limits, ignore_unknown_fields
+    )
+    steps = resolution.steps_of_file(job.steps, _File(loaded.name, loaded.document, Folder(folder)))
+    resolution.raise_faults()
     if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
         return loaded
-    until = time.monotonic() + limits.within_s
-    resolution = _Resolution(job, ModuleFiles(cache or default_cache(), until, limits), until, limits)
-    steps = resolution.steps(job.steps, ("steps",), _File(loaded.name, loaded.document, Folder(folder)))
-    resolution.raise_faults()
     fields = {name: getattr(job, name) for name in Definition.model_fields} | {"steps": steps}
     try:
         resolved = Definition.model_validate(fields, by_alias=False, by_name=True)
@@ -87,7 +110,9 @@ class _File:
 
 
 class _Resolution:
-    def __init__(self, job: Definition, files: ModuleFiles, until: float, limits: ModuleLimits) -> None:
+    def __init__(
+        self, job: Definition, files: ModuleFiles, until: float, limits: ModuleLimits, ignore_unknown: bool
+    ) -> None:
         self.warnings: list[str] = []
         self._until = until
         self._limits = limits
@@ -96,6 +121,7 @@ class _Resolution:
         self._faults: list[str] = []
         self._transient = True
         self._uses = 0
+        self._ignore_unknown = ignore_unknown
 
     def raise_faults(self) -> None:
         more = len(self._faults) - MOST_SHOWN
@@ -103,6 +129,12 @@ class _Resolution:
             self._faults[MOST_SHOWN:] = [f"and {more} more faults"]
         if self._faults:
             raise InputError("\n".join(self._faults), transient=self._transient)
+
+    def steps_of_file(self, steps: Sequence[Step], file: _File) -> tuple[Step, ...]:
+        """The steps at the root of a file, with their modules. Their conditions are checked too."""
+        for where, what in faulty_conditions(steps, ("steps",)):
+            self._fault(file, where, what)
+        return self.steps(steps, ("steps",), file)
 
     def steps(self, steps: Iterable[Step], path: Path, file: _File) -> tuple[Step, ...]:
         """The steps with their modules. The result is only valid if no fault was found."""
@@ -129,34 +161,38 @@ class _Resolution:
         inside = _File(
             found.name, yaml_nodes.Document(), found.source, used, file.levels + level(place), file.modules + 1
         )
+        handed = self.steps(use.steps, (*place, "steps"), file)
+        call = Call(self._job, step, use, handed, self._ignore_unknown)
         try:
-            declared = declared_inputs(found.text)
-            wrong = list(faults_of_arguments(use, declared))
-            for where, what in wrong:
+            read = read_module(found.text, call, partial(self._between, file=inside), self._limits)
+        except WrongArguments as error:
+            for where, what in error.found:
                 self._fault(file, (*place, *where), what)
-            if wrong:
-                return None
-            handed = self.steps(use.steps, (*place, "steps"), file)
-            values = values_for(self._job, step, use, declared, handed)
-            rule = partial(self._between, file=inside)
-            read = read_module(found.text, values, declared, rule, self._limits)
+            return None
         except ModuleFaults as error:
             self._transient = False
             self._faults += [f"{inside.name}:{line}:{column}: {what}{used}" for line, column, what in error.found]
             return None
         inside, module = replace(inside, document=read.document), read.module
-        for where, what in faults_of_call(self._job, use, module):
-            self._fault(file, (*place, *where), what)
+        self._check_call(call, place, file, module)
         for where, what in sorted(self._between(module, inside), key=inside.order):
             self._fault(inside, where, what)
-        if use.export_env_as and not module.outputs:
-            self._warn(file, (*place, "exportEnvAs"), "has no effect: the module has no outputs")
-        self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in advice_on(module)]
+        odd = [*((where, what) for where, what, _ in read.warnings), *advice_on(module)]
+        self.warnings += [f"{inside.place(where)}: warning: {what}{used}" for where, what in odd]
         return StepModule(
-            source=use.source, commit=found.commit, inputs=arguments(use, declared),
+            source=use.source, commit=found.commit, inputs=call.arguments(module.inputs),
             outputs=tuple(output.key for output in module.outputs), export_env_as=use.export_env_as,
-            steps=self.steps(module.steps, ("steps",), inside),
+            steps=self.steps_of_file(module.steps, inside),
         )  # fmt: skip
+
+    def _check_call(self, call: Call, place: Path, file: _File, module: Module) -> None:
+        """Faults and warnings of the step that uses a module."""
+        for where, what in faults_of_call(self._job, call.use, module):
+            self._fault(file, (*place, *where), what)
+        for where, what in call.advice(module.inputs):
+            self._warn(file, (*place, *where), what)
+        if call.use.export_env_as and not module.outputs:
+            self._warn(file, (*place, "exportEnvAs"), "has no effect: the module has no outputs")
 
     def _between(self, module: Module, file: _File) -> Iterator[tuple[Path, str]]:
         """Disagreements within a module, and with the job."""

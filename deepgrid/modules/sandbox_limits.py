@@ -15,7 +15,8 @@ class ModuleLimits:
     fetch_within_s: for each call of git.
     repository_bytes: what git may write for one repository.
     file_bytes: a module file, and the text that its template becomes.
-    template_within_s, template_cpu_s, template_memory_bytes: to fill in one template.
+    template_within_s, template_cpu_s, template_memory_bytes: to fill in one Jinja template.
+    template_steps: to fill in one template of Go's syntax.
     """
 
     uses: int = 100
@@ -27,3 +28,4 @@ class ModuleLimits:
     template_within_s: float = 10.0
     template_cpu_s: int = 5
     template_memory_bytes: int = 512 * 1024**2
+    template_steps: int = 200_000

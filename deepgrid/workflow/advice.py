@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from deepgrid.plain_text import named
 from deepgrid.workflow.base import EnvVar, Model
 from deepgrid.workflow.container import ContainerRun
 from deepgrid.workflow.job import Definition
 from deepgrid.workflow.network import NetworkInterface
+from deepgrid.workflow.running import StepRun
 from deepgrid.workflow.steps import Step, StepFor
 from deepgrid.workflow.transport import TransportData
 from deepgrid.workflow.walk import models_in
 from deepgrid.workflow.yaml_nodes import Path
+
+_ODD_QUOTE = re.compile(r"[\u2018\u201a-\u201f]|(?<!\w)\u2019|\u2019(?!\w)")  # an apostrophe in a word is fine
 
 
 def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
@@ -26,6 +31,8 @@ def advice_on(root: Model) -> Iterator[tuple[Path, str]]:
             yield place, f"has {what}, so it never runs"
         elif isinstance(model, ContainerRun):
             yield from _without_account(place, model)
+        elif isinstance(model, StepRun):
+            yield from _odd_quotes(place, model)
         elif isinstance(model, Step) and model == Step():
             yield place, "is empty, so it does nothing"
 
@@ -35,6 +42,13 @@ def _outdated(place: Path, model: Model) -> Iterator[tuple[Path, str]]:
         instead = type(model).OUTDATED.get(field.alias or name)
         if instead and getattr(model, name) != field.default:
             yield (*place, field.alias or name), f"is outdated; use {instead}"
+
+
+def _odd_quotes(place: Path, run: StepRun) -> Iterator[tuple[Path, str]]:
+    """Quotes that word processors make of those on the keyboard."""
+    found = _ODD_QUOTE.search(run.command)
+    if found:
+        yield (*place, "command"), f"contains {named(found[0])}, which is no quote for a shell; write ' or \""
 
 
 def _set_again(place: Path, model: Model) -> Iterator[tuple[Path, str]]:

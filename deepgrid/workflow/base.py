@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -67,3 +67,8 @@ def model_in(annotation: Any) -> type[Model] | None:
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation
     return next((found for inner in get_args(annotation) if (found := model_in(inner))), None)
+
+
+def is_list(annotation: Any) -> bool:
+    """Whether an annotation is a list, or a list or None."""
+    return get_origin(annotation) is tuple or any(map(is_list, get_args(annotation)))

@@ -6,13 +6,16 @@ No sentence repeats a value of the file, except a wrong choice among a few fixed
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
 
-from deepgrid.workflow.base import Model, field_of, model_in, yaml_names
+from deepgrid.plain_text import visible, without_hidden
+from deepgrid.workflow.base import Model, field_of, is_list, model_in, yaml_names
+from deepgrid.workflow.fields import LARGEST
 from deepgrid.workflow.job import Definition
 from deepgrid.workflow.partial import Rule, disagreements
 from deepgrid.workflow.yaml_nodes import Path
@@ -20,6 +23,8 @@ from deepgrid.workflow.yaml_nodes import Path
 Fault = tuple[Path, str, bool]  # place, sentence, and whether the field's name (not its value) is wrong
 
 MOST_SHOWN = 100
+
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 
 _SENTENCES = {
     "missing": "is required",
@@ -73,29 +78,58 @@ def dotted(path: Path, whole: str = "the job") -> str:
 
 
 def _sentence(item: Any) -> str:
-    kind, context = item["type"], item.get("ctx", {})
+    kind, context, given = item["type"], item.get("ctx", {}), item["input"]
     if kind == "literal_error":
-        allowed = context["expected"].replace("''", "nothing").replace("'", "").replace(" or ", ", ")
-        words = allowed.split(", ")
-        near = difflib.get_close_matches(_short(item["input"]), words, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        return f"{_short(item['input'])!r} is not one of {allowed}{hint}"
+        return _no_choice(_short(given), context["expected"])
     if kind == "greater_than_equal":
         return f"must be at least {context['ge']}"
     if kind == "less_than_equal":
-        return f"must be at most {context['le']}"
+        most = f"must be at most {context['le']}" + (" (0777 in octal)" if context["le"] == 0o777 else "")
+        return f"is too large: it {most}" if given > LARGEST else most
+    if kind == "int_parsing_size":
+        return "is too large"
     if kind == "too_long":
         return f"must not have more than {context['max_length']} entries"
+    if kind == "int_type" and isinstance(given, str) and _LEADING_ZERO.fullmatch(given):
+        return "must be a whole number without a leading zero"
+    if kind == "string_type" and given is None:
+        return 'is empty; write "" for an empty text'
     return _SENTENCES.get(kind, str(item["msg"]))
 
 
+def _no_choice(given: str, expected: str) -> str:
+    allowed = expected.replace("''", "nothing").replace("'", "").replace(" or ", ", ")
+    words = [word for word in allowed.split(", ") if not word.isdigit()]
+    near = [word for word in words if word.endswith(f"/{given}")] or difflib.get_close_matches(given, words, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"'{given}' is not one of {allowed}{hint}"
+
+
 def _unknown(path: Path, root: type[Model]) -> str:
-    model, name = _model_at(path[:-1], root), str(path[-1])
-    if model is None:
-        return "unknown field"
+    model = _model_at(path[:-1], root)
+    return unknown_field(str(path[-1]), model, at_root=len(path) == 1) if model else "unknown field"
+
+
+def unknown_field(name: str, model: type[Model], *, at_root: bool) -> str:
+    """What is wrong with a field that `model` does not have, and where it belongs."""
+    expected = f"; expected at the root: {', '.join(yaml_names(model))}" if at_root else ""
+    if at_root and name == "job":
+        return f"unknown field; its fields belong at the root{expected}"
+    holder = next((holder for holder in _holders(model) if name in yaml_names(holder[1])), None)
+    if holder:
+        return f"unknown field; it belongs in `{holder[0]}`{expected}"
     names = {known.lower(): known for known in yaml_names(model)}
-    near = difflib.get_close_matches(_short(name).lower(), names, n=1)
-    return f"unknown field (did you mean '{names[near[0]]}'?)" if near else "unknown field"
+    near = difflib.get_close_matches(without_hidden(name[:40]).lower(), names, n=1)
+    return f"unknown field (did you mean '{names[near[0]]}'?)" if near else f"unknown field{expected}"
+
+
+def _holders(model: type[Model]) -> Iterator[tuple[str, type[Model]]]:
+    """Fields of `model` that hold fields of their own, each with their model. Those of lists come last."""
+    held = [(name, model_in(field_of(model, name).annotation), field_of(model, name)) for name in yaml_names(model)]
+    for listed in (False, True):
+        for name, inner, field in held:
+            if inner and inner is not model and is_list(field.annotation) == listed:
+                yield name, inner
 
 
 def _model_at(path: Path, root: type[Model]) -> type[Model] | None:
@@ -110,4 +144,4 @@ def _model_at(path: Path, root: type[Model]) -> type[Model] | None:
 
 def _short(value: object) -> str:
     text = str(value)
-    return text if len(text) <= 40 else text[:40] + "..."
+    return visible(text if len(text) <= 40 else text[:40] + "...")

@@ -10,12 +10,15 @@ import ipaddress
 import re
 from collections.abc import Callable
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-LARGEST = 2**31 - 1  # Slurm's counts have 32 bits, and a product of three counts must stay an exact integer everywhere
+from deepgrid.plain_text import named
+
+LARGEST = 2**31 - 1  # Slurm's counts have 32 bits
+MOST_CPUS, MOST_MEM_MB = 10**8, 10**12  # no cluster has more; exact in every language, and within the contract's range
 LONGEST_BYTES = 120_000  # one argument or variable has at most 128 KiB, its name included
 
 # Bash sets these itself, makes them read-only, or evaluates their values as code.
@@ -89,11 +92,18 @@ def _address(schemes: tuple[str, ...]) -> Callable[[str], str]:
     def check(text: str) -> str:
         try:
             parts = urlsplit(text)
-            usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+            has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
         except ValueError:
-            usable = False
-        if not usable or not _URL.match(text):
+            parts, has_host = None, False
+        if parts is None or parts.scheme not in schemes:
             raise _refuse(f"must be an address that starts with {' or '.join(f'{s}://' for s in schemes)}")
+        wrong = next((c for c in text if not _URL.match(c)), None)
+        if wrong is not None and wrong in parts.netloc:
+            raise _refuse(f"must have a host name without {named(wrong)}; write it in ASCII (xn--...)")
+        if wrong is not None:
+            raise _refuse(f"must not contain {named(wrong)}; write {quote(wrong)} instead")
+        if not has_host:
+            raise _refuse("must be an address with a host, and a port from 1 to 65535 if it names one")
         return text
 
     return check
@@ -170,12 +180,13 @@ def _shown(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": pattern})
 
 
-Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
-CountOrNone = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+Count = Annotated[int, Field(strict=True, ge=1, le=MOST_CPUS)]
+CountOrNone = Annotated[int, Field(strict=True, ge=0, le=MOST_CPUS)]
 Number = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]
 Port = Annotated[int, Field(strict=True, ge=1, le=65535)]
 UserId = Annotated[int, Field(strict=True, ge=0, le=2**32 - 2)]
-Mode = Annotated[int, Field(strict=True, ge=0, le=511)]
+OCTAL = "octal"  # marks numbers that files write in octal, with a leading 0
+Mode = Annotated[int, Field(strict=True, ge=0, le=0o777), OCTAL]
 Truth = Annotated[bool, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True), _none_is(False)]
 EMPTY_LIST = _none_is(())

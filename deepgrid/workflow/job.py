@@ -28,7 +28,7 @@ class Definition(Model):
     input: TransportData | None = None
     """Copied to $DEEPSQUARE_INPUT before the first step."""
     input_mode: Mode | None = None
-    """Rights of all input files, as the decimal form of an octal mode: 511 for 777, 493 for 755, 448 for 700."""
+    """Rights of all input files: octal with a leading zero (0755), or the decimal form of it (493)."""
     output: TransportData | None = None
     """Where $DEEPSQUARE_OUTPUT is copied after the last step, also when a step failed."""
     continuous_output_sync: Flag = False

@@ -16,6 +16,7 @@ from deepgrid.workflow import yaml_nodes
 from deepgrid.workflow.advice import advice_on
 from deepgrid.workflow.canonical import canonical
 from deepgrid.workflow.faults import MOST_SHOWN, Fault, all_faults, dotted
+from deepgrid.workflow.fitting import fit
 from deepgrid.workflow.models import Definition
 
 MAX_BYTES = 256 * 1024
@@ -32,7 +33,7 @@ class LoadedWorkflow:
     name: str = ""
 
 
-def load(path: str | Path) -> LoadedWorkflow:
+def load(path: str | Path, *, ignore_unknown_fields: bool = False) -> LoadedWorkflow:
     """Read and check a workflow file. Raises InputError for a missing or faulty file."""
     name = str(path)
     try:
@@ -50,15 +51,24 @@ def load(path: str | Path) -> LoadedWorkflow:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
         raise InputError(f"{name}:{line}:{column}: is not UTF-8 text") from None
-    return parse(text, name)
+    return parse(text, name, ignore_unknown_fields=ignore_unknown_fields)
 
 
-def parse(text: str, name: str) -> LoadedWorkflow:
-    """Check the text of a workflow. `name` is the file's name in messages. Raises InputError."""
+def parse(text: str, name: str, *, ignore_unknown_fields: bool = False) -> LoadedWorkflow:
+    """Check the text of a workflow.
+
+    Args:
+        text: YAML of the workflow.
+        name: The file's name in messages.
+        ignore_unknown_fields: Warn of fields that the language does not have, instead of refusing them.
+
+    Raises:
+        InputError: One line per fault.
+    """
     if len(text) > MAX_BYTES:
         raise InputError(f"{name}: is larger than {MAX_BYTES // 1024} KiB")
     try:
-        document = yaml_nodes.read(text)
+        document, warnings = fit(yaml_nodes.read(text), Definition, ignore_unknown=ignore_unknown_fields)
     except yaml_nodes.Unreadable as error:
         raise InputError(f"{name}:{error.line}:{error.column}: {error.problem}") from None
     try:
@@ -68,8 +78,8 @@ def parse(text: str, name: str) -> LoadedWorkflow:
             "\n".join(fault_lines(all_faults(error, Definition, document.value), document, name))
         ) from None
     canonical(job)  # refuses a definition too large to store
-    warnings = ((path, f"warning: {what}", True) for path, what in advice_on(job))
-    return LoadedWorkflow(job, text, tuple(fault_lines(warnings, document, name)), document, name)
+    warnings += [(path, what, True) for path, what in advice_on(job)]
+    return LoadedWorkflow(job, text, tuple(warning_lines(warnings, document, name)), document, name)
 
 
 def located(
@@ -84,3 +94,8 @@ def located(
 def fault_lines(faults: Iterable[Fault], document: yaml_nodes.Document, name: str) -> list[str]:
     """`FILE:LINE:COLUMN: path: what` of each fault."""
     return [f"{name}:{line}:{column}: {what}" for line, column, what in located(faults, document)]
+
+
+def warning_lines(warnings: Iterable[Fault], document: yaml_nodes.Document, name: str) -> list[str]:
+    """`FILE:LINE:COLUMN: path: warning: what` of each warning."""
+    return fault_lines(((path, f"warning: {what}", key) for path, what, key in warnings), document, name)

@@ -15,10 +15,10 @@ class ModuleInput(Model):
 
     key: EnvName
     """Its name."""
-    description: Text
+    description: Text | None = None
     """Its purpose."""
     default: Text | None = None
-    """Its value if the caller gives none. An input without a default is required."""
+    """Its value if the caller gives none. Without a default, the variable is then unset."""
 
 
 class ModuleOutput(Model):
@@ -26,7 +26,7 @@ class ModuleOutput(Model):
 
     key: EnvName
     """Its name, without the caller's prefix."""
-    description: Text
+    description: Text | None = None
     """Its meaning."""
 
 
@@ -35,7 +35,7 @@ class Module(Model):
 
     name: Text
     """Name of the module."""
-    description: Text
+    description: Text | None = None
     """Its purpose."""
     minimum_resources: JobResources
     """Least resources of a job that uses the module; figures of the whole job."""

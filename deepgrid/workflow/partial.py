@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from deepgrid.workflow.base import Model, NotKnown, model_in
+from deepgrid.workflow.base import Model, NotKnown, is_list, model_in
 from deepgrid.workflow.walk import models_in
 from deepgrid.workflow.yaml_nodes import Path
 
@@ -51,7 +51,7 @@ def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path
     for name, field in model.model_fields.items():
         spelled = field.alias or name
         place, given = (*path, spelled), value.get(spelled)
-        inner, listed = model_in(field.annotation), _is_list(field.annotation)
+        inner, listed = model_in(field.annotation), is_list(field.annotation)
         if inner and not listed and isinstance(given, Mapping):
             part.__dict__[name] = _partial(inner, given, wrong, place)
         elif inner and listed and isinstance(given, list):
@@ -61,7 +61,3 @@ def _partial(model: type[Model], value: Any, wrong: Collection[Path], path: Path
         elif given is not None:
             part.__dict__[name] = tuple(given) if isinstance(given, list) else given
     return part
-
-
-def _is_list(annotation: Any) -> bool:
-    return get_origin(annotation) is tuple or any(map(_is_list, get_args(annotation)))

@@ -10,7 +10,18 @@ from pydantic_core import PydanticCustomError
 
 from deepgrid.workflow.base import Env, Model
 from deepgrid.workflow.container import ContainerRun
-from deepgrid.workflow.fields import EMPTY_LIST, AbsolutePath, Count, CountOrNone, Flag, Ip, Text, UserId
+from deepgrid.workflow.fields import (
+    EMPTY_LIST,
+    MOST_CPUS,
+    MOST_MEM_MB,
+    AbsolutePath,
+    Count,
+    CountOrNone,
+    Flag,
+    Ip,
+    Text,
+    UserId,
+)
 from deepgrid.workflow.network import NetworkInterface
 
 
@@ -38,6 +49,13 @@ class JobResources(_Figures):
 
     gpus: CountOrNone
     """GPUs of the whole job, not of each task."""
+
+    @model_validator(mode="after")
+    def _is_no_larger_than_any_cluster(self) -> JobResources:
+        for what, wanted, most in (("CPUs", self.cpus, MOST_CPUS), ("MB of memory", self.mem_mb, MOST_MEM_MB)):
+            if wanted > most:
+                raise PydanticCustomError("too_large", f"asks for {wanted} {what} in all, more than any cluster has")
+        return self
 
 
 class StepRunResources(Model):

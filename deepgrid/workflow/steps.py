@@ -90,7 +90,7 @@ class StepModule(Model):
     commit: Commit | None = None
     """The commit of the repository at that time; none for a folder."""
     inputs: Env = ()
-    """Values of all its inputs, as variables of its steps."""
+    """Values of its inputs, as variables of its steps. Inputs without a value are left out."""
     outputs: Annotated[tuple[EnvName, ...], EMPTY_LIST] = ()
     """Variables that it writes to $DEEPSQUARE_ENV."""
     export_env_as: EnvName | None = None

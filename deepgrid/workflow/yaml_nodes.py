@@ -1,27 +1,35 @@
 """Parses YAML text into plain values, each with its line and column.
 
-Reads the core types of YAML 1.2, so `yes`, `1:30` and dates stay text. Quickly refuses dangerous or wrong
-input: duplicate keys, tags, alias bombs, very deep nesting, more than one document.
+Reads the core types of YAML 1.2, so `yes`, `1:30`, dates and `010` stay text. Mappings may merge others (`<<`). Keys
+of the root that begin with `x-` hold anchors and are left out. Quickly refuses dangerous or wrong input: duplicate
+keys, tags, alias bombs, very deep nesting, more than one document.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
+
+from deepgrid.plain_text import visible
+from deepgrid.workflow.yaml_errors import sentence_for
 
 Path = tuple[str | int, ...]
 
 MAX_DEPTH = 64
 MAX_COST = 1 << 19  # values plus characters after aliases are expanded
 
+HOLDER = "x-"  # keys of the root that begin so hold anchors, as in Compose files
+
 _TAG = "tag:yaml.org,2002:"
 _NULL = re.compile(r"(~|null|Null|NULL)?")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]{1,40}")  # bounded, because Python refuses numbers of thousands of digits
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_OCTAL = re.compile(r"[-+]?0[0-9]+")  # octal for some readers of YAML, decimal for others
+_MOST_DIGITS = 40  # Python refuses numbers of thousands of digits
 _FLOAT = re.compile(r"[-+]?(\.[0-9]{1,40}|[0-9]{1,40}(\.[0-9]{0,40})?)([eE][-+]?[0-9]{1,4})?")
 
 
@@ -35,9 +43,13 @@ class Unreadable(Exception):
 
 @dataclass
 class Document:
-    """The values of a document and their places. `keys` holds the places of field names."""
+    """The values of a document and their places.
+
+    `keys` holds the places of field names, `unquoted` the text of each value without quotes as it is in the file.
+    """
 
     value: Any = None
+    unquoted: dict[Path, str] = field(default_factory=dict, repr=False)
     values: dict[Path, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
@@ -55,7 +67,7 @@ class Document:
         def all_of(places: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
             return {path: (to(line), column) for path, (line, column) in places.items()}
 
-        return Document(self.value, all_of(self.values), all_of(self.keys))
+        return replace(self, values=all_of(self.values), keys=all_of(self.keys))
 
 
 class _CoreLoader(yaml.SafeLoader):
@@ -91,8 +103,7 @@ def read(text: str) -> Document:
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
         raise Unreadable(f"YAML does not allow the character U+{int(error.character):04X}", line, column) from None
     except yaml.MarkedYAMLError as error:
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise Unreadable(problem, *_place(error.problem_mark or error.context_mark)) from None
+        raise Unreadable(sentence_for(error, text), *_place(error.problem_mark or error.context_mark)) from None
 
 
 class _Walk:
@@ -103,31 +114,57 @@ class _Walk:
         self.cost = 0
 
     def document(self, root: yaml.Node) -> Document:
-        self.found.value = self.value(root, ())
+        value = self.value(root, ())
+        if isinstance(value, dict):
+            value = {key: part for key, part in value.items() if not key.startswith(HOLDER)}
+        self.found.value = value
         return self.found
 
     def value(self, node: yaml.Node, path: Path) -> Any:
         self._spend(node, path)
         self.found.values[path] = _place(node.start_mark)
         if isinstance(node, yaml.ScalarNode):
+            if node.style is None:
+                self.found.unquoted[path] = node.value
             return _scalar(node)
         if isinstance(node, yaml.SequenceNode):
             _check_tag(node, "seq")
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        assert isinstance(node, yaml.MappingNode)
         _check_tag(node, "map")
         return self._mapping(node, path)
 
-    def _mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        for key, (key_node, value_node) in self._fields(node, path, 0).items():
+            self.found.keys[(*path, key)] = _place(key_node.start_mark)
+            result[key] = self.value(value_node, (*path, key))
+        return result
+
+    def _fields(self, node: yaml.MappingNode, path: Path, merges: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """The fields of a mapping and those that it merges. Its own come before those of the first merged mapping."""
+        fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        merged: list[yaml.Node] = []
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise Unreadable("a field name must be plain text", *_place(key_node.start_mark))
             key: str = key_node.value
-            if key in result:
-                raise Unreadable(f"duplicate field {key[:80]!r}", *_place(key_node.start_mark))
-            self.found.keys[(*path, key)] = _place(key_node.start_mark)
-            result[key] = self.value(value_node, (*path, key))
-        return result
+            if key in fields or (_is_merge(key_node) and merged):
+                raise Unreadable(f"duplicate field '{visible(key[:80])}'", *_place(key_node.start_mark))
+            if _is_merge(key_node):
+                merged = value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
+            else:
+                fields[key] = (key_node, value_node)
+        for other in merged:
+            if not isinstance(other, yaml.MappingNode):
+                raise Unreadable("<< merges mappings, such as *NAME or [*ONE, *OTHER]", *_place(other.start_mark))
+            if merges > MAX_DEPTH:
+                raise Unreadable(f"merges more than {MAX_DEPTH} levels", *_place(other.start_mark))
+            self._spend(other, path)
+            for key, field_nodes in self._fields(other, path, merges + 1).items():
+                self._spend(field_nodes[0], path)
+                fields.setdefault(key, field_nodes)
+        return fields
 
     def _spend(self, node: yaml.Node, path: Path) -> None:
         if len(path) > MAX_DEPTH:
@@ -147,8 +184,14 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     if _BOOL.fullmatch(text):
         return text.lower() == "true"
     if _INT.fullmatch(text):
-        return int(text)
+        return int(text[: _MOST_DIGITS + 1])  # any number so long is too large
+    if _OCTAL.fullmatch(text):
+        return text
     return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _is_merge(key: yaml.ScalarNode) -> bool:
+    return bool(key.value == "<<" and key.style is None)
 
 
 def _check_tag(node: yaml.Node, kind: str) -> None:

@@ -79,6 +79,28 @@ def test_modules_are_resolved_where_they_are_used(invoke: Invoke, tmp_path: Path
     assert "the module has no input HWO (did you mean WHO?)" in bad.stderr
 
 
+def test_fields_of_other_tools_are_ignored_if_asked_for(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(RESOURCES + "steps: [{nam: x, run: {command: echo said}}]\nversion: 3\n")
+    assert invoke("validate", "job.yaml").exit_code == 2
+    assert invoke("render", "job.yaml").exit_code == 2
+    warning = "job.yaml:2:10: steps[0].nam: warning: unknown field (did you mean 'name'?), ignored\n"
+    valid = invoke("validate", "job.yaml", "--ignore-unknown-fields")
+    assert (valid.exit_code, valid.stdout.splitlines()[0]) == (0, "valid")
+    assert warning in valid.stderr
+    rendered = invoke("render", "job.yaml", "--ignore-unknown-fields")
+    assert rendered.exit_code == 0
+    assert "echo said" in rendered.stdout
+    assert warning in rendered.stderr
+
+
+def test_a_condition_that_cannot_be_evaluated_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(RESOURCES + "steps: [{if: '[ 1 = 1 ]', run: {command: x}}]\n")
+    for verb in ("validate", "render"):
+        refused = invoke(verb, "job.yaml")
+        assert refused.exit_code == 2
+        assert "job.yaml:2:14: steps[0].if: is not a test that bash's [[ ]] can evaluate" in refused.stderr
+
+
 def test_a_book_that_is_named_must_be_right(invoke: Invoke, tmp_path: Path) -> None:
     invoke("init")
     assert invoke("validate", "job.yaml", "--book", tmp_path / "missing.json").exit_code == 2

@@ -88,9 +88,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def load(steps: str, cache: Path, head: str = RESOURCES, **limits: float) -> LoadedWorkflow:
+def load(
+    steps: str, cache: Path, head: str = RESOURCES, *, ignore_unknown_fields: bool = False, **limits: float
+) -> LoadedWorkflow:
     Path("job.yaml").write_text(f"{head}steps:\n{steps}")
-    return modules.load("job.yaml", cache, ModuleLimits(**limits))  # type: ignore[arg-type]
+    bounds = ModuleLimits(**limits)  # type: ignore[arg-type]
+    return modules.load("job.yaml", cache, bounds, ignore_unknown_fields=ignore_unknown_fields)
 
 
 def faults(steps: str, cache: Path, head: str = RESOURCES, **limits: float) -> list[str]:

@@ -99,7 +99,6 @@ def test_arguments_are_checked(cache: Path) -> None:
         "job.yaml:5:18: steps[0].use.args[0].key: the module has no input TIME (did you mean TIMES?)",
         "job.yaml:5:41: steps[0].use.args[1].key: the module has no input OTHER; it has WHO, TIMES",
         "job.yaml:5:91: steps[0].use.args[3].key: TIMES is given twice",
-        "job.yaml:4:5: steps[0].use: the module needs the input WHO (who is greeted)",
     ]
 
 
@@ -178,7 +177,51 @@ def test_tags_that_are_not_there_and_files_that_are_not_are_named(origin: Origin
     commit = origin.commit(HEAD + "steps: []\n", tag="v1")
     steps = "".join(f"- use: {{source: '{origin.url}{rest}'}}\n" for rest in ("@v2", "//no@v1", "@abcdef1"))
     assert faults(steps, cache) == [
-        f"job.yaml:3:17: steps[0].use.source: {origin.url} has no tag v2, and that is not a full commit id",
+        f"job.yaml:3:17: steps[0].use.source: {origin.url} has no tag v2, and that is no commit id",
         f"job.yaml:4:17: steps[1].use.source: {origin.url} has no no/module.yaml at {commit[:12]}",
-        f"job.yaml:5:17: steps[2].use.source: {origin.url} has no tag abcdef1, and that is not a full commit id",
+        f"job.yaml:5:17: steps[2].use.source: {origin.url} has no tag abcdef1, and not exactly one commit that begins"
+        " so",
     ]  # fmt: skip
+
+
+def test_an_input_without_a_value_is_unset_and_a_warning(cache: Path) -> None:
+    inputs = "inputs: [{key: A}, {key: B, description: what for}, {key: C, default: ''}, {key: D, default: 1.10}]\n"
+    folder(HEAD + inputs + "steps: [{run: {command: \"{{ inputs.A | default('none') }} {{ inputs.D }}\"}}]\n")
+    loaded = load("- use: {source: ./m}\n", cache)
+    module = loaded.model.steps[0].module
+    assert module is not None
+    assert [(one.key, one.value) for one in module.inputs] == [("C", ""), ("D", "1.10")]
+    assert commands(loaded.model) == ["none 1.10"]
+    assert loaded.warnings == (
+        "job.yaml:3:8: steps[0].use: warning: the input A is not given, so it is unset",
+        "job.yaml:3:8: steps[0].use: warning: the input B (what for) is not given, so it is unset",
+    )
+
+
+def test_descriptions_are_optional(cache: Path) -> None:
+    head = HEAD.replace("description: Greets somebody.\n", "")
+    folder(head + "inputs: [{key: A, default: x}]\noutputs: [{key: B}]\nsteps: [{run: {command: x}}]\n")
+    assert load("- use: {source: ./m, exportEnvAs: M}\n", cache).warnings == ()
+
+
+@pytest.mark.parametrize("digits", [7, 12, 39, 40])
+def test_the_first_digits_of_a_commit_are_resolved_and_the_whole_is_stored(
+    digits: int, origin: Origin, cache: Path
+) -> None:
+    commit = origin.commit(HEAD + "steps: [{run: {command: first}}]\n")
+    origin.commit(HEAD + "steps: [{run: {command: second}}]\n")
+    loaded = load(f"- use: {{source: '{origin.url}@{commit[:digits]}'}}\n", cache)
+    module = loaded.model.steps[0].module
+    assert module is not None
+    assert (module.commit, commands(loaded.model), loaded.warnings) == (commit, ["first"], ())
+
+
+def test_a_branch_is_no_commit_and_a_tag_comes_first(origin: Origin, cache: Path) -> None:
+    commit = origin.commit(HEAD + "steps: []\n")
+    origin.git("branch", "abcdef12")
+    (found,) = faults(f"- use: {{source: '{origin.url}@abcdef12'}}\n", cache)
+    assert found.endswith("has no tag abcdef12, and not exactly one commit that begins so")
+    tagged = origin.commit(HEAD + "steps: [{run: {command: tagged}}]\n", tag=commit[:8])
+    module = load(f"- use: {{source: '{origin.url}@{commit[:8]}'}}\n", cache).model.steps[0].module
+    assert module is not None
+    assert module.commit == tagged

@@ -27,6 +27,7 @@ from tests.slurm.support import Box
 
 # The output of each example without the names of steps, and its exit status if it is not 0.
 PRINTS: dict[str, list[str]] = {
+    "anchors": ["version 1.10 with bash", "enabled is true", "still version 1.10"],
     "catch": ["caught 42", "and on"],
     "condition": ["large, and the weather is fine"],
     "deep": ["leaving", "leaving", "caught 9"],
@@ -47,6 +48,7 @@ PRINTS: dict[str, list[str]] = {
         "Hello, Ada Lovelace", "Hello, Ada Lovelace", "2 greetings, to an unknown person",
         "work", "it was measured, and BEGAN is unknown",
     ],
+    "module-go": ["step 0, tasks 1", "one", "step 1, tasks 1", "two", "nothing to do"],
     "output-http": ["Output contains:", "./result.txt", "-- The output is here: --", SHOWN, "-" * 25],
     "retry": ["attempt 1", "attempt 1 failed", "attempt 2"],
     "s3": ["Input contains:", "./word", "HELLO", "Output contains:", "./word"],

@@ -79,10 +79,9 @@ input: {http: {url: nowhere}, s3: {}}
 """
     found = [line.removeprefix("job.yaml:") for line in faults(text)]
     assert [line for line in found if ": input.s3" not in line] == [
-        "2:12: inputMode: must be at most 511",
+        "2:12: inputMode: must be at most 511 (0777 in octal)",
         "4:5: steps[0]: has run and launch; a step has at most one of steps, run, for, launch, use",
-        "4:64: steps[0].launch.signalOnParentStepExit: '99' is not one of 0, 1, 2, 3, 9, 10, 12, 14, 15"
-        " (did you mean 9?)",
+        "4:64: steps[0].launch.signalOnParentStepExit: '99' is not one of 0, 1, 2, 3, 9, 10, 12, 14, 15",
         "5:30: steps[0].run.shell: 'zsh' is not one of /bin/bash, /bin/ash, /bin/sh, ENTRYPOINT",
         "6:17: steps[1].dependsOn[0]: no step launches b",
         "7:10: steps[1].run: has the shell ENTRYPOINT, which needs a container",
@@ -104,7 +103,7 @@ resources: {tasks: 0, cpusPerTask: 1, memPerCpu: 100, gpus: 0}
 steps:
   - launch: {handleName: a-b, steps: []}
   - dependsOn: [ab]
-  - dependsOn: [5, ab]
+  - dependsOn: [null, ab]
     run: {command: x, network: bridge, dns: [1.1.1.1], resources: {tasks: 5}}
 """
     assert [line.split(": ")[1] for line in faults(text)] == [
@@ -127,15 +126,16 @@ def test_text_stays_as_written(value: str, kept: str) -> None:
     assert job("[]", f"env: [{{key: A, value: {value}}}]\n").env[0].value == kept
 
 
-@pytest.mark.parametrize("value", ["5", "1.5", "true", "null", "[]", "{}", '"\\0"', '"\\ud800"', "''" * 0 + "~"])
+@pytest.mark.parametrize("value", ["null", "[]", "{}", '"\\0"', '"\\ud800"', "~", ""])
 def test_values_that_are_not_text_are_refused(value: str) -> None:
     assert "env[0].value" in faults(RESOURCES + f"env: [{{key: A, value: {value}}}]\nsteps: []\n")[0]
 
 
-@pytest.mark.parametrize("number", ["0", "-1", "1.0", "'1'", "true", "2147483648", "9" * 5000])
+@pytest.mark.parametrize("number", ["0", "-1", "1.0", "'1'", "true", "0x1", "010", "100000001", "9" * 5000])
 def test_counts_are_whole_numbers_within_bounds(number: str) -> None:
     text = RESOURCES.replace("tasks: 2", f"tasks: {number}") + "steps: []\n"
-    assert faults(text)[0].startswith("job.yaml:1:20: resources.tasks: must be")
+    assert "job.yaml:1:20: resources.tasks: " in faults(text)[0]
+    assert "must be" in faults(text)[0]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from deepgrid.workflow import models
+from deepgrid.workflow import models, parse
 from deepgrid.workflow.models import Definition
 from deepgrid.workflow.schema import json_schema
 from tests.workflow.support import ACCEPTED, JOB, REFUSED
@@ -29,7 +29,7 @@ BEYOND = (
     "host:port",
     "http.url",
 )
-BEYOND += ("PATH and", "bucketUrl: must be", "endpointUrl")
+BEYOND += ("PATH and", "bucketUrl: must be", "endpointUrl", "must be text")
 
 
 def definition(name: str) -> dict[str, Any]:
@@ -75,3 +75,15 @@ def test_what_a_field_forbids_the_schema_forbids(model: type[models.Model], valu
 def test_a_minimal_job_follows_the_schema() -> None:
     jsonschema.validate(JOB, json_schema())
     assert Definition.model_validate(JOB, by_alias=True, by_name=False).steps == ()
+
+
+def test_files_as_people_write_them_follow_the_schema() -> None:
+    """Editors read 8080 and true as no text, but as numbers and truth values."""
+    text = """\
+x-base: &base {shell: /bin/bash, env: [{key: A, value: 8080}, {key: B, value: true}]}
+inputMode: 0400
+resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}
+steps: [{name: 1, run: {<<: *base, command: true}}, {for: {parallel: true, items: [1, 2.5], steps: []}}]
+"""
+    jsonschema.validate(yaml.safe_load(text), json_schema())
+    assert parse(text, "job.yaml").model.env == ()

@@ -38,11 +38,12 @@ class Reader(Twin[AsyncReader], of=AsyncReader):
         """Address of the customer. Raises InputError for a grid that was opened read-only."""
         return self._async.address
 
-    def workflow(self, source: Source | Workflow) -> Workflow:
+    def workflow(self, source: Source | Workflow, *, ignore_unknown_fields: bool = False) -> Workflow:
         """Read and check a workflow, and fetch its modules.
 
         Args:
             source: A path, YAML text, or the content as a mapping.
+            ignore_unknown_fields: Leave out fields that are not of the language, with a warning.
 
         Returns:
             The workflow.
@@ -50,7 +51,7 @@ class Reader(Twin[AsyncReader], of=AsyncReader):
         Raises:
             InputError: It has faults, one line each.
         """
-        return self._run(self._async.workflow(source))
+        return self._run(self._async.workflow(source, ignore_unknown_fields=ignore_unknown_fields))
 
     def clusters(self) -> Clusters:
         """The clusters of the grid, with hardware, prices and labels.

@@ -1,0 +1,234 @@
+"""Parses a template into nodes. Refuses every construct that is not supported, by its name and line."""
+
+from __future__ import annotations
+
+from deepgrid.modules.gotemplate.functions import FUNCTIONS
+from deepgrid.modules.gotemplate.lexer import Action, Lexer, Text, Token, unquoted
+from deepgrid.modules.gotemplate.syntax import (
+    Command,
+    Dot,
+    Fields,
+    Function,
+    If,
+    Literal,
+    Node,
+    Operand,
+    Output,
+    Pipe,
+    Range,
+    Variable,
+)
+from deepgrid.modules.template import TemplateFault
+
+MOST_NESTED = 32  # of if, range and parentheses
+MOST_VARIABLES = 500  # known at one place
+_OTHERS = ("with", "define", "template", "block", "break", "continue")
+_CONSTANTS = {"true": True, "false": False, "nil": None}
+
+
+def parse(text: str) -> tuple[Node, ...]:
+    """The nodes of a template. Raises TemplateFault."""
+    return _Parser(text).template()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._parts = Lexer(text).parts()
+        self._variables = ["$"]
+        self._depth = 0
+
+    def template(self) -> tuple[Node, ...]:
+        body, end = self._body()
+        if end is not None:
+            raise TemplateFault(f"template: {{{{{end.tokens[0].text}}}}} without if or range", end.line)
+        return body
+
+    def _body(self) -> tuple[tuple[Node, ...], Action | None]:
+        """Nodes up to the next `else` or `end`, which is returned too, or up to the end of the template."""
+        nodes: list[Node] = []
+        for part in self._parts:
+            if isinstance(part, Text):
+                nodes.append(part)
+                continue
+            word = part.tokens[0].text if part.tokens and part.tokens[0].kind == "word" else ""
+            if word in ("else", "end"):
+                return tuple(nodes), part
+            if word in _OTHERS:
+                raise TemplateFault(f"template: {{{{{word}}}}} is not supported in modules", part.line)
+            nodes.append(self._control(part, word, 1) if word in ("if", "range") else self._output(part))
+        return tuple(nodes), None
+
+    def _output(self, action: Action) -> Output:
+        tokens = _Tokens(action, 0)
+        return Output(self._whole_pipe(tokens, most_variables=1))
+
+    def _control(self, action: Action, word: str, skip: int) -> If | Range:
+        """An `if` or `range` up to its `end`. The first `skip` tokens name it."""
+        self._enter(action.line)
+        known = len(self._variables)
+        pipe = self._whole_pipe(_Tokens(action, skip), most_variables=2 if word == "range" else 1)
+        body, stop = self._body()
+        otherwise: tuple[Node, ...] = ()
+        if stop is not None and stop.tokens[0].text == "else":
+            if word == "if" and len(stop.tokens) > 1 and stop.tokens[1].text == "if":
+                otherwise, stop = (self._control(stop, "if", 2),), None
+            else:
+                _only(stop)
+                otherwise, stop = self._body()
+                self._must_end(stop, word, action.line)
+        else:
+            self._must_end(stop, word, action.line)
+        del self._variables[known:]
+        self._depth -= 1
+        return (If if word == "if" else Range)(pipe, body, otherwise)
+
+    def _must_end(self, stop: Action | None, word: str, line: int) -> None:
+        if stop is None:
+            raise TemplateFault(f"template: {{{{{word}}}}} has no {{{{end}}}}", line)
+        if stop.tokens[0].text != "end":
+            raise TemplateFault(f"template: a second {{{{else}}}} of one {{{{{word}}}}}", stop.line)
+        _only(stop)
+
+    def _enter(self, line: int) -> None:
+        self._depth += 1
+        if self._depth > MOST_NESTED:
+            raise TemplateFault(f"template: nested deeper than {MOST_NESTED} levels", line)
+
+    def _whole_pipe(self, tokens: _Tokens, most_variables: int) -> Pipe:
+        names, declares = self._assigned(tokens, most_variables)
+        pipe = self._pipe(tokens)
+        if tokens.peek() is not None:
+            raise tokens.unexpected()
+        if declares:  # only now, as the value cannot use the new variable
+            self._variables += names
+        if len(self._variables) > MOST_VARIABLES:
+            raise TemplateFault(f"template: has more than {MOST_VARIABLES} variables", pipe.line)
+        return Pipe(pipe.commands, pipe.line, tuple(names), declares)
+
+    def _assigned(self, tokens: _Tokens, most: int) -> tuple[list[str], bool]:
+        """The variables that a pipe sets, and whether it declares them."""
+        kinds = [token.kind for token in tokens.rest()[:4]]
+        if kinds[:1] != ["variable"] or kinds[1:2] not in ([","], [":="], ["="]):
+            return [], True
+        names = [tokens.take().text]
+        if kinds[1] == ",":
+            tokens.take()
+            if most < 2 or kinds[2:3] != ["variable"] or kinds[3:4] not in ([":="], ["="]):
+                raise tokens.unexpected("two variables are set by range only, as in range $i, $e := .Step.Use.Steps")
+            names.append(tokens.take().text)
+        declares = tokens.take().kind == ":="
+        for name in names:
+            if name == "$" or (not declares and name not in self._variables):
+                raise tokens.unexpected(f"the variable {name} cannot be set here")
+        return names, declares
+
+    def _pipe(self, tokens: _Tokens) -> Pipe:
+        commands = [self._command(tokens, is_first=True)]
+        while (token := tokens.peek()) is not None and token.kind == "|":
+            tokens.take()
+            commands.append(self._command(tokens, is_first=False))
+        return Pipe(tuple(commands), commands[0].line)
+
+    def _command(self, tokens: _Tokens, *, is_first: bool) -> Command:
+        line, operands = tokens.line, [self._operand(tokens)]
+        while (token := tokens.peek()) is not None and token.kind not in ("|", ")"):
+            if not token.spaced:
+                raise tokens.unexpected()
+            operands.append(self._operand(tokens))
+        takes_arguments = isinstance(operands[0], Function)
+        if not takes_arguments and (len(operands) > 1 or not is_first):
+            raise TemplateFault("template: only functions take arguments, also those from a pipe", line)
+        return Command(tuple(operands), line)
+
+    def _operand(self, tokens: _Tokens) -> Operand:
+        first = self._term(tokens)
+        names: list[str] = []
+        while (token := tokens.peek()) is not None and token.kind == "field" and not token.spaced:
+            names.append(tokens.take().text[1:])
+        if isinstance(first, Fields):
+            return Fields(first.of, (*first.names, *names))
+        if names and isinstance(first, Literal | Function):
+            raise tokens.unexpected(f"a constant or function has no field .{names[0]}")
+        return Fields(first, tuple(names)) if names else first
+
+    def _term(self, tokens: _Tokens) -> Operand:
+        token = tokens.peek()
+        if token is None:
+            raise tokens.unexpected("a value is missing")
+        tokens.take()
+        if token.kind == "string":
+            return Literal(unquoted(token))
+        if token.kind == "number":
+            return Literal(_number(token))
+        if token.kind == "dot":
+            return Dot()
+        if token.kind == "field":
+            return Fields(Dot(), (token.text[1:],))
+        if token.kind == "variable":
+            if token.text not in self._variables:
+                raise TemplateFault(f"template: the variable {token.text} is not defined", token.line)
+            return Variable(token.text)
+        if token.kind == "(":
+            return self._in_parentheses(tokens, token)
+        if token.kind != "word":
+            raise TemplateFault(f"template: {token.text!r} is not expected here", token.line)
+        return _word(token)
+
+    def _in_parentheses(self, tokens: _Tokens, opening: Token) -> Pipe:
+        self._enter(opening.line)
+        pipe = self._pipe(tokens)
+        if tokens.peek() is None:
+            raise TemplateFault("template: a parenthesis is not closed", opening.line)
+        tokens.take()
+        self._depth -= 1
+        return pipe
+
+
+class _Tokens:
+    """The tokens of one action, from a position on."""
+
+    def __init__(self, action: Action, at: int) -> None:
+        self._action, self._at = action, at
+
+    @property
+    def line(self) -> int:
+        token = self.peek()
+        return token.line if token else self._action.line
+
+    def rest(self) -> tuple[Token, ...]:
+        return self._action.tokens[self._at :]
+
+    def peek(self) -> Token | None:
+        return self._action.tokens[self._at] if self._at < len(self._action.tokens) else None
+
+    def take(self) -> Token:
+        self._at += 1
+        return self._action.tokens[self._at - 1]
+
+    def unexpected(self, what: str = "") -> TemplateFault:
+        token = self.peek()
+        shown = repr(token.text[:40]) if token else "the end of the action"
+        return TemplateFault(f"template: {what or f'{shown} is not expected here'}", self.line)
+
+
+def _only(action: Action) -> None:
+    """Refuse anything behind `else` or `end`."""
+    if len(action.tokens) > 1:
+        word, more = action.tokens[0].text, action.tokens[1].text[:40]
+        raise TemplateFault(f"template: {{{{{word} {more}}}}} is not supported in modules", action.line)
+
+
+def _number(token: Token) -> int:
+    digits = token.text.lstrip("+-")
+    if len(digits) > 18 or "_" in digits or (digits.startswith("0") and digits != "0"):
+        raise TemplateFault("template: numbers must be whole, decimal and below 10^18", token.line)
+    return int(token.text)
+
+
+def _word(token: Token) -> Operand:
+    if token.text in _CONSTANTS:
+        return Literal(_CONSTANTS[token.text])
+    if token.text not in FUNCTIONS:
+        known = ", ".join(sorted(FUNCTIONS, key=str.lower))
+        raise TemplateFault(f"template: {token.text[:40]} is not supported; the functions are {known}", token.line)
+    return Function(token.text)

@@ -1,0 +1,90 @@
+"""The parts of a parsed template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deepgrid.modules.gotemplate.lexer import Text
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A text, number or truth value, or nil."""
+
+    value: str | int | bool | None
+
+
+@dataclass(frozen=True)
+class Dot:
+    """The current value."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable; `$` is the root."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """The name of a function."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Fields of a value, one inside the other."""
+
+    of: Operand
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Command:
+    """An operand, or a function with its arguments."""
+
+    operands: tuple[Operand, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """Commands, each of which gets the result of the one before as its last argument."""
+
+    commands: tuple[Command, ...]
+    line: int
+    variables: tuple[str, ...] = ()
+    declares: bool = True
+
+
+Operand = Literal | Dot | Variable | Function | Fields | Pipe
+
+
+@dataclass(frozen=True)
+class Output:
+    """An action that prints its value, or only sets a variable."""
+
+    pipe: Pipe
+
+
+@dataclass(frozen=True)
+class If:
+    """A condition; `else if` is a condition in `otherwise`."""
+
+    pipe: Pipe
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Range:
+    """A loop; `otherwise` is used if there is nothing to iterate over."""
+
+    pipe: Pipe
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...] = ()
+
+
+Node = Text | Output | If | Range

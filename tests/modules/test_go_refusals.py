@@ -1,0 +1,121 @@
+"""What templates of Go's syntax cannot say is refused by name and line, and bounds hold for what strangers write."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from deepgrid.modules.gotemplate import Part
+from deepgrid.modules.template import TemplateFault
+from tests.modules.go_support import fault, filled
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "what"),
+    [
+        ("\n{{ with .Step }}{{ end }}", 2, "{{with}} is not supported in modules"),
+        ('{{ define "x" }}{{ end }}', 1, "{{define}} is not supported"),
+        ('{{ template "x" . }}', 1, "{{template}} is not supported"),
+        ('{{ block "x" . }}{{ end }}', 1, "{{block}} is not supported"),
+        ("{{ range .Step.DependsOn }}\n\n{{ break }}{{ end }}", 3, "{{break}} is not supported"),
+        ("{{ if true }}{{ else with .X }}{{ end }}", 1, "{{else with}} is not supported"),
+        ('\n\n{{ printf "%s" .Step.Name }}', 3, "printf is not supported; the functions are"),
+        ('{{ env "HOME" }}', 1, "env is not supported"),
+        ('{{ index .Step.DependsOn 0 }}', 1, "index is not supported"),
+        ("{{ .Step.Name\n | upper }}", 2, "upper is not supported"),
+        ("{{ 'a' }}", 1, "constants of one character ('x') are not supported"),
+        ("{{ 1.5 }}", 1, None),
+        ("{{ 0x10 }}", 1, None),
+        ("{{ 1_000 }}", 1, "numbers must be whole"),
+        ("{{ 010 }}", 1, "numbers must be whole"),
+        ("{{ .Job.Env }}", 1, "a module does not see .Job.Env, only .Job.Resources"),
+        ("{{ .Job.Steps }}", 1, "a module does not see .Job.Steps"),
+        ("{{ .Step.Catch }}", 1, "a module does not see .Step.Catch, only .Step.Name, .Step.DependsOn"),
+        ("{{ .Other }}", 1, "a module does not see .Other, only .Job, .Step"),
+        ("{{ .Job.Resources.Disk }}", 1, "there is no field .Disk"),
+        ("{{ .Job.Resources.model_fields }}", 1, "there is no field .model_fields"),
+        ("{{ .Step.Name.__class__ }}", 1, "a text has no field .__class__"),
+        ("{{ . | toYaml }}", 1, "a module cannot see this part as a whole"),
+        ("{{ .Job | toYaml }}", 1, "a module cannot see this part as a whole"),
+        ("{{ .Step }}", 1, "a part of the job cannot be printed; use toYaml"),
+        ("{{ .Step.Use }}", 1, "a part of the job cannot be printed"),
+        ("{{ .Step.Run.Shell }}", 1, "the field .Shell belongs to a part that is not set"),
+        ("a\n{{ if true }}\nb", 2, "{{if}} has no {{end}}"),
+        ("{{ range .Step.DependsOn }}", 1, "{{range}} has no {{end}}"),
+        ("{{ end }}", 1, "{{end}} without if or range"),
+        ("{{ else }}", 1, "{{else}} without if or range"),
+        ("{{ if true }}{{ else }}{{ else }}{{ end }}", 1, "a second {{else}} of one {{if}}"),
+        ("{{ if }}{{ end }}", 1, "a value is missing"),
+        ("{{}}", 1, "a value is missing"),
+        ("{{ 1 | }}", 1, "a value is missing"),
+        ("{{ $x }}", 1, "the variable $x is not defined"),
+        ("{{ if $x := 1 }}{{ end }}{{ $x }}", 1, "the variable $x is not defined"),
+        ("{{ $x := $x }}", 1, "the variable $x is not defined"),
+        ("{{ $x = 1 }}", 1, "the variable $x cannot be set here"),
+        ("{{ $a, $b := 1 }}", 1, "two variables are set by range only"),
+        ("{{ 1", 1, "the action {{ is not closed by }}"),
+        ('x\n{{ "a }}', 2, "a quoted text must be closed on its line"),
+        ("{{ `a }}", 1, "a text in backquotes is not closed"),
+        ("{{/* a }}", 1, "the comment is not closed by */"),
+        ("{{/* a */ }}", 1, "a comment must end with */}} or */ -}}"),
+        ("{{ (1 }}", 1, "a parenthesis is not closed"),
+        ("{{ 1) }}", 1, "')' is not expected here"),
+        ('{{ "a""b" }}', 1, "is not expected here"),
+        ("{{ .Step.Name 1 }}", 1, "only functions take arguments"),
+        ("{{ 1 | .Step.Name }}", 1, "only functions take arguments"),
+        ("{{ a! }}", 1, "does not fit"),
+        ("{{ ! }}", 1, "'!' does not belong into an action"),
+        (r'{{ "\q" }}', 1, r"\q is no escape sequence of Go"),
+        (r'{{ "\ud800" }}', 1, "an escape sequence is no character"),
+        ("{{ eq 1 }}", 1, "eq takes at least 2 arguments, not 1"),
+        ("{{ not 1 2 }}", 1, "not takes 1 arguments, not 2"),
+        ('{{ eq 1 "1" }}', 1, "a number cannot be compared with a text"),
+        ("{{ eq true 1 }}", 1, "a truth value cannot be compared with a number"),
+        ("{{ eq .Step.DependsOn 1 }}", 1, "a list cannot be compared"),
+        ("{{ lt true false }}", 1, "cannot be compared with a truth value by order"),
+        ("{{ lt 1 nil }}", 1, "cannot be compared"),
+        ("{{ indent 2 1 }}", 1, "a number cannot be indented; use toYaml first"),
+        ('{{ indent -1 "a" }}', 1, "the width to indent by must be a number from 0 to 200"),
+        ('{{ indent "2" "a" }}', 1, "the width to indent by"),
+        ("{{ range 3 }}{{ end }}", 1, "a number cannot be iterated over"),
+        ("{{ range .Job.Resources }}{{ end }}", 1, "a part of the job cannot be iterated over"),
+        ("{{ end x }}", 1, "{{end}} without"),
+        ("{{ if 1 }}{{ end x }}", 1, "{{end x}} is not supported"),
+    ],
+)  # fmt: skip
+def test_all_else_is_refused_by_name_and_line(template: str, line: int, what: str | None) -> None:
+    found = fault(template)
+    assert found[0] == line
+    assert found[1].startswith("template: ")
+    assert what is None or what in found[1]
+
+
+@pytest.mark.parametrize(
+    ("template", "what"),
+    [
+        ("{{ if true }}" * 33 + "{{ end }}" * 33, "nested deeper than 32 levels"),
+        ("{{ " + "(" * 33 + "1" + ")" * 33 + " }}", "nested deeper than 32 levels"),
+        ("{{ " + "(" * 100_000 + " }}", "nested deeper than 32 levels"),
+        ("{{ if 1 }}" + "{{ else if 1 }}" * 5000 + "{{ end }}", "nested deeper than 32 levels"),
+        ("{{ $x := 1 }}" * 501, "has more than 500 variables"),
+        ("{{ 1 | eq 1 | eq true }}" * 9000, "takes more than 20000 steps"),
+        ("{{ $x := `" + "x" * 1000 + "` }}" + "{{ $x }}" * 263, "becomes larger than 256 KiB"),
+        ("{{ $x := `" + "\n" * 1000 + "` }}" + "{{ $y := indent 200 $x }}" * 31, "too much text"),
+        ("{{ $x := `a` }}" + "{{ $x = quote $x }}" * 40, "too much text"),
+    ],
+    ids=["if", "parentheses", "open", "else if", "variables", "steps", "size", "indent", "quote"],
+)  # fmt: skip
+def test_templates_are_bounded(template: str, what: str) -> None:
+    started = time.process_time()
+    assert what in fault(template, steps=20_000)[1]
+    assert time.process_time() - started < 10
+
+
+def test_nested_loops_are_bounded() -> None:
+    many = Part("", {"Many": (("x",) * 500)})
+    text = "{{ range .Many }}" + "{{ range $.Many }}" * 5 + "{{ end }}" * 6
+    started = time.process_time()
+    with pytest.raises(TemplateFault, match="takes more than 200000 steps"):
+        filled(text, many)
+    assert time.process_time() - started < 10

@@ -1,0 +1,103 @@
+"""Each common mistake in a workflow file has a message that says what is wrong, and where."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepgrid.errors import InputError
+from deepgrid.workflow import parse
+
+HEAD = "resources: {tasks: 2, cpusPerTask: 2, memPerCpu: 100, gpus: 1}\n"
+UNFITTING = "the indentation of this line fits no line above it"
+TABS = "a tab cannot indent; indent with spaces, not tabs"
+ROOT = "resources, enableLogging, env, input, inputMode, output, continuousOutputSync, steps, virtualNetworks"
+
+
+def faults(text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        parse(text, "job.yaml")
+    return [line.removeprefix("job.yaml:") for line in caught.value.message.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps:\n  - run:\n      command: x\n     shell: y\n", f"4:6: {UNFITTING}"),
+        ("a:\n    b: 1\n  c: 2\n", f"3:3: {UNFITTING}"),
+        ("a:\n  - x: 1\n   y: 2\n", f"3:4: {UNFITTING}"),
+        ("- a\nb: 1", f"2:1: {UNFITTING}"),
+        ("a: 1\n  b: 2", f"2:4: {UNFITTING}"),
+        ("a: |\n  x\n y\nb: 1", f"3:2: {UNFITTING}"),
+        ("a:\n\tb: 1", f"2:1: {TABS}"),
+        ("a:\n  b: 1\n  \tc: 2", f"3:3: {TABS}"),
+        ("a:\n  b: 1\n \u00a0c: 2", "3:2: U+00A0 NO-BREAK SPACE cannot indent; indent with spaces"),
+        ("a: 'x\n\nb: 1", "3:5: the file ends before the quote that opens in line 1, column 4 is closed"),
+        ("a: [\"x\n", "2:1: the file ends before the quote that opens in line 1, column 5 is closed"),
+        ("a: 'x\nb: 'y'\n", "2:5: unexpected text behind the quote of line 1, column 4; is that quote closed where it"),
+        ("a: 'it's'", "1:8: unexpected text behind a value in quotes; is that quote closed where it should be?"),
+        ("a: [x] y", "1:8: unexpected text behind a value"),
+        ("a: echo b: c", "1:10: a value that contains ': ' must be in quotes"),
+        ("a\u200bb: 1\na\u200bb: 2", "2:1: duplicate field 'a<U+200B ZERO WIDTH SPACE>b'"),
+    ],
+)  # fmt: skip
+def test_text_that_is_no_yaml_is_explained(text: str, message: str) -> None:
+    assert faults(text)[0].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps: [{name: a, command: x}]", "2:19: steps[0].command: unknown field; it belongs in `run`"),
+        ("steps: [{name: a, container: {image: x}}]", "2:19: steps[0].container: unknown field; it belongs in `run`"),
+        ("steps: [{name: a, env: []}]", "2:19: steps[0].env: unknown field; it belongs in `run`"),
+        ("steps: [{name: a, items: [x]}]", "2:19: steps[0].items: unknown field; it belongs in `for`"),
+        ("steps: [{name: a, handleName: x}]", "2:19: steps[0].handleName: unknown field; it belongs in `launch`"),
+        ("steps: [{run: {command: a, image: x}}]",
+         "2:28: steps[0].run.image: unknown field; it belongs in `container`"),
+        ("steps: []\nrun: {command: a}",
+         f"3:1: run: unknown field; it belongs in `steps`; expected at the root: {ROOT}"),
+        ("steps: []\ncpusPerTask: 2", "3:1: cpusPerTask: unknown field; it belongs in `resources`"),
+        ("steps: []\nstep: 2", "3:1: step: unknown field (did you mean 'steps'?)"),
+        ("steps: []\nversion: 2", f"3:1: version: unknown field; expected at the root: {ROOT}"),
+        ("steps: [{run: {command: x, shell: bash}}]", "ENTRYPOINT (did you mean /bin/bash?)"),
+        ("steps: [{run: {command: x, shell: ash}}]", "ENTRYPOINT (did you mean /bin/ash?)"),
+        ("steps: [{launch: {signalOnParentStepExit: 18, steps: []}}]",
+         "2:43: steps[0].launch.signalOnParentStepExit: '18' is not one of 0, 1, 2, 3, 9, 10, 12, 14, 15"),
+        ("steps: [{for: {parallel: true, range: {begin: 1, end: " + "9" * 48 + "}, steps: []}}]",
+         "2:55: steps[0].for.range.end: is too large: it must be at most 2147483647"),
+        ("steps: [{ru\u200bn: {command: x}}]",
+         "2:10: steps[0].ru<U+200B ZERO WIDTH SPACE>n: unknown field (did you mean 'run'?)"),
+        ("steps: [{\u00a0run: {command: x}}]",
+         "2:10: steps[0].<U+00A0 NO-BREAK SPACE>run: unknown field (did you mean 'run'?)"),
+        ("steps: [{run: {command: x, shell: '/bin/sh\u202e'}}]",
+         "2:35: steps[0].run.shell: '/bin/sh<U+202E RIGHT-TO-LEFT OVERRIDE>' is not one of"),
+        ("steps: []\nenv: [{key: A, value: }]", '3:22: env[0].value: is empty; write "" for an empty text'),
+    ],
+)  # fmt: skip
+def test_fields_that_are_wrong_are_explained(text: str, message: str) -> None:
+    (found,) = faults(HEAD + text)
+    assert message in found
+
+
+def test_everything_below_job_is_sent_to_the_root() -> None:
+    assert faults(f"job:\n  {HEAD}  steps: []\n") == [
+        "1:1: job: unknown field; its fields belong at the root; expected at the root: " + ROOT,
+        "1:1: resources: is required",
+        "1:1: steps: is required",
+    ]
+
+
+def test_a_number_with_48_digits_is_too_large_for_every_field() -> None:
+    digits = "1" * 48
+    (found,) = faults(HEAD.replace("tasks: 2", f"tasks: {digits}") + "steps: []\n")
+    assert found == "1:20: resources.tasks: is too large: it must be at most 100000000"
+    (found,) = faults(HEAD + f"inputMode: {digits}\nsteps: []\n")
+    assert found == "2:12: inputMode: is too large: it must be at most 511 (0777 in octal)"
+
+
+@pytest.mark.parametrize("command", ["echo “a”", "echo ‘a’", "echo „a“"])
+def test_typographic_quotes_in_a_command_are_a_warning(command: str) -> None:
+    (warning,) = parse(HEAD + f"steps: [{{run: {{command: {command}}}}}]\n", "job.yaml").warnings
+    assert warning.startswith("job.yaml:2:16: steps[0].run.command: warning: contains U+20")
+    assert warning.endswith("which is no quote for a shell; write ' or \"")
+    assert parse(HEAD + "steps: [{run: {command: echo it’s fine}}]\n", "job.yaml").warnings == ()
