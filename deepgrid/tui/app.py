@@ -17,12 +17,13 @@ from textual.screen import Screen
 from deepgrid.errors import GridError
 from deepgrid.tui.feed import Feed
 from deepgrid.tui.screens.base import GridScreen
-from deepgrid.tui.screens.clusters import Shape
 from deepgrid.tui.screens.jobs import JobsScreen
-from deepgrid.tui.screens.questions import Question
+from deepgrid.tui.screens.questions import KeysScreen, Question
+from deepgrid.tui.shape import Shape
 
 if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid
+    from deepgrid.client.job import AsyncJob
 
 OpenGrid = Callable[[], "AsyncGrid"]
 LOOK_UP = "`dps job list` and `dps credit get` show whether it was carried out"
@@ -157,7 +158,17 @@ class GridApp(App[None], inherit_bindings=False):
     def action_help_keys(self) -> None:
         """Show the keys of the screen."""
         if isinstance(self.screen, GridScreen):
-            self.screen.show_keys()
+            self.show_keys(self.screen)
+
+    def show_keys(self, screen: Screen[None]) -> None:
+        """Show all keys of a screen."""
+        self.push_screen(KeysScreen(screen))
+
+    def open_screen(self, name: str, job: AsyncJob | None = None) -> None:
+        """Open a screen by its name; some are about a job."""
+        from deepgrid.tui.screens.directory import screen_of  # the forms are loaded when one is opened
+
+        self.push_screen(screen_of(name, job))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette offers: the keys of the screen that have a description."""
