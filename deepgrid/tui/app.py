@@ -17,12 +17,13 @@ from textual.screen import Screen
 from deepgrid.errors import GridError
 from deepgrid.tui.feed import Feed
 from deepgrid.tui.screens.base import GridScreen
-from deepgrid.tui.screens.clusters import Shape
 from deepgrid.tui.screens.jobs import JobsScreen
-from deepgrid.tui.screens.questions import Question
+from deepgrid.tui.screens.questions import KeysScreen, Question
+from deepgrid.tui.shape import Shape
 
 if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid
+    from deepgrid.client.job import AsyncJob
 
 OpenGrid = Callable[[], "AsyncGrid"]
 LOOK_UP = "`dps job list` and `dps credit get` show whether it was carried out"
@@ -39,7 +40,7 @@ class GridApp(App[None], inherit_bindings=False):
         files: Workflow files of the jobs that were submitted in this run, by job id.
     """
 
-    CSS_PATH = "style.tcss"
+    CSS_PATH = Path(__file__).with_name("style.tcss")
     ENABLE_COMMAND_PALETTE = True
     TITLE = "dps"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +53,7 @@ class GridApp(App[None], inherit_bindings=False):
         self, open_grid: OpenGrid, customer: str = "", *, now: Callable[[], float] = time.time,
         driver_class: type[Driver] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(driver_class=driver_class)
+        super().__init__(driver_class=driver_class, ansi_color=True)  # or NO_COLOR would turn colours into greys
         self.theme = "ansi-dark"  # the 16 colours of the user's terminal, and its background
         self.animation_level = "none"
         self.now = now
@@ -146,15 +147,28 @@ class GridApp(App[None], inherit_bindings=False):
         if isinstance(self.screen, Question):
             return
         what = ", ".join(self.in_flight.values())
-        self.push_screen(
-            Question(f"Still being sent: {what}. If you leave, {LOOK_UP}. Leave? [y/N]"),
-            lambda yes: go() if yes else None,
-        )
+        question = f"Still being sent: {what}. If you leave, {LOOK_UP}. Leave? [y/N]"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                go()
+
+        self.push_screen(Question(question), answered)
 
     def action_help_keys(self) -> None:
         """Show the keys of the screen."""
         if isinstance(self.screen, GridScreen):
-            self.screen.show_keys()
+            self.show_keys(self.screen)
+
+    def show_keys(self, screen: Screen[None]) -> None:
+        """Show all keys of a screen."""
+        self.push_screen(KeysScreen(screen))
+
+    def open_screen(self, name: str, job: AsyncJob | None = None) -> None:
+        """Open a screen by its name; some are about a job."""
+        from deepgrid.tui.screens.directory import screen_of  # the forms are loaded when one is opened
+
+        self.push_screen(screen_of(name, job))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette offers: the keys of the screen that have a description."""

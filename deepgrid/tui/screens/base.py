@@ -16,8 +16,8 @@ from textual.widgets import Static
 from deepgrid.plain_text import plain
 
 if TYPE_CHECKING:
-    from deepgrid.tui.app import GridApp
     from deepgrid.tui.feed import Feed
+    from deepgrid.tui.host import Host
 
 
 class Plain(Static):
@@ -48,8 +48,9 @@ class GridScreen(Screen[None], inherit_bindings=False):
         self._wrong = False
 
     @property
-    def grid_app(self) -> GridApp:
-        return cast("GridApp", self.app)
+    def grid_app(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
 
     @property
     def feed(self) -> Feed | None:
@@ -130,9 +131,3 @@ class GridScreen(Screen[None], inherit_bindings=False):
     def action_leave(self) -> None:
         """Go back to the screen before."""
         self.app.pop_screen()
-
-    def show_keys(self) -> None:
-        """Show all keys of this screen."""
-        from deepgrid.tui.screens.questions import KeysScreen
-
-        self.app.push_screen(KeysScreen(self))

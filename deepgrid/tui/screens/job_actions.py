@@ -44,16 +44,12 @@ class JobActions(GridScreen):
     # -- looking -----------------------------------------------------------------------------
 
     def action_open_log(self) -> None:
-        from deepgrid.tui.screens.job_log import LogScreen
-
         if self.job is not None:
-            self.app.push_screen(LogScreen(self.job))
+            self.grid_app.open_screen("log", self.job)
 
     def action_open_job(self) -> None:
-        from deepgrid.tui.screens.job_details import JobScreen
-
         if self.job is not None:
-            self.app.push_screen(JobScreen(self.job))
+            self.grid_app.open_screen("job", self.job)
 
     def action_peek(self) -> None:
         if self.job is not None:
@@ -79,8 +75,6 @@ class JobActions(GridScreen):
     # -- changing ----------------------------------------------------------------------------
 
     def action_top_up(self) -> None:
-        from deepgrid.tui.screens.money_forms import TopUpForm
-
         job = self.job
         if job is None or not self.may_send():
             return
@@ -88,13 +82,11 @@ class JobActions(GridScreen):
             why = "it is over" if job.over else "no cluster has claimed it"
             self.tell(f"Job {job.id} cannot be topped up: {why}.", wrong=True)
             return
-        self.app.push_screen(TopUpForm(job))
+        self.grid_app.open_screen("top up", job)
 
     def action_run_again(self) -> None:
-        from deepgrid.tui.screens.submit_form import SubmitForm
-
         if self.job is not None and self.may_send():
-            self.app.push_screen(SubmitForm(again=self.job))
+            self.grid_app.open_screen("submit", self.job)
 
     def action_cancel(self) -> None:
         job, feed = self.job, self.feed

@@ -214,24 +214,16 @@ class JobsScreen(JobActions):
         self.query_one(Table).focus()
 
     def action_submit(self) -> None:
-        from deepgrid.tui.screens.submit_form import SubmitForm
-
         if self.feed is not None and self.may_send():
-            self.app.push_screen(SubmitForm())
+            self.grid_app.open_screen("submit")
 
     def action_clusters(self) -> None:
-        from deepgrid.tui.screens.clusters import ClustersScreen
-
-        self.app.push_screen(ClustersScreen())
+        self.grid_app.open_screen("clusters")
 
     def action_transfer(self) -> None:
-        from deepgrid.tui.screens.money_forms import TransferForm
-
         if self.feed is not None and self.may_send():
-            self.app.push_screen(TransferForm())
+            self.grid_app.open_screen("transfer")
 
     def action_allowance(self) -> None:
-        from deepgrid.tui.screens.money_forms import AllowanceForm
-
         if self.feed is not None and self.may_send():
-            self.app.push_screen(AllowanceForm())
+            self.grid_app.open_screen("allowance")

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from deepgrid.tui.screens.base import GridScreen, Plain
+from deepgrid.tui.screens.base import Plain
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from deepgrid.tui.widgets.text_pane import Line, TextPane, pair
 
@@ -72,7 +72,7 @@ class KeysScreen(Pane):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "close", "close", show=False)]
 
-    def __init__(self, screen: GridScreen) -> None:
+    def __init__(self, screen: Screen[None]) -> None:
         super().__init__("Keys", [*keys_of(screen)])
 
 
