@@ -17,7 +17,7 @@ from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
 from deepgrid.errors import ConfigurationError, InputError
 
-# A command says at once that the node does not answer. What waits for a job is patient all the same.
+# A command says at once that the node does not answer. Waits for a job are patient still.
 SETTINGS = ClientSettings(patience_s=0)
 
 

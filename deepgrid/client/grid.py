@@ -135,7 +135,7 @@ class AsyncGrid(AsyncReader):
         at_once: int = 20, most: Credits | None = None, pack: int = 1, key: str | None = None, name: str | None = None,
         uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
     ) -> AsyncJobSet:  # fmt: skip
-        """Submit one job per parameter set, a limited number at a time. It returns at once, and goes on while open.
+        """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.

@@ -11,7 +11,6 @@ from typing import Self
 
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.display.story import steps_of
-from deepgrid.client.download import download_output, output_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import live_events
 from deepgrid.client.engine.output import lines_of, pieces
@@ -157,6 +156,8 @@ class AsyncJobReader(JobView):
             InputError: The folder cannot be written, or two files would have the same path.
             ConfigurationError: The extra `s3` is missing.
         """
+        from deepgrid.client.download import download_output, output_of  # here: few programs download
+
         read = None if workflow is None else await read_workflow(workflow)
         output = output_of(self.id, self._connection.outputs, None if read is None else read.definition)
         return await download_output(output, Path(to), only, self._connection.settings)

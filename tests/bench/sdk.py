@@ -29,7 +29,7 @@ from deepgrid.client import AsyncGrid
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, approve_waiting, build
 from tests.cli.live import HARDWARE, LABELS, PRICES, Dps, finished, services_of
-from tests.client.simulated import SimulatedCluster, simulated_cluster
+from tests.client.batch_cluster import BatchCluster, batch_cluster
 
 MAPPED, SINGLE, AT_ONCE, CREDITS = 1000, 100, 50, 100
 LEAST_RATIO = 5.0
@@ -104,7 +104,7 @@ async def dps_processes(dps: Dps) -> None:
     await asyncio.gather(*(one() for _ in range(SINGLE)))
 
 
-async def timed(cluster: SimulatedCluster, jobs: int, work: Callable[[], Awaitable[object]]) -> Run:
+async def timed(cluster: BatchCluster, jobs: int, work: Callable[[], Awaitable[object]]) -> Run:
     """Run one client until its jobs are settled."""
     before, started = cluster.settled, time.monotonic()
     await work()
@@ -126,7 +126,7 @@ async def measure(grid: Grid, folder: Path, book: Path) -> tuple[Run, Run, Costs
         async def run_map() -> None:
             costs.append(await map_process(grid.keys / "map", book))
 
-        async with simulated_cluster(chain, operator, provider) as cluster:
+        async with batch_cluster(chain, operator, provider) as cluster:
             ours = await timed(cluster, MAPPED, run_map)
             single = await timed(cluster, SINGLE, lambda: dps_processes(Dps(folder, book, grid.keys / "dps")))
         await asyncio.gather(operator.sender.close(), provider.sender.close())

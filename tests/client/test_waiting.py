@@ -48,7 +48,7 @@ def memory_bytes() -> int:
 
 
 async def request_many(chain: Chain, customer: Customer, operator: Party) -> None:
-    """Request 1,000 small jobs of the customer, which nobody runs."""
+    """Request 1,000 small jobs of the customer, which no cluster runs."""
     wallet = Wallet.load(customer.key)
     await operator.writer.mint(wallet.address, MANY * 100 * CREDIT)
     writer = BatchWriter(chain, Sender(chain, wallet))

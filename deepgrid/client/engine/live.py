@@ -132,7 +132,7 @@ class LiveView:
     async def _tell_new_remarks(self) -> None:
         remarks = await read_remarks(self._connection, self._job_id)
         if remarks is None:
-            return  # `_tell_output` tells that the services do not answer
+            return  # `_tell_output` reports that the services do not answer
         if len(remarks) > self._remarks_told:  # the state comes before its remarks
             job = await self._connection.patiently(lambda: self._chain.job(self._job_id), forever=True)
             await self._tell_new_states(job)

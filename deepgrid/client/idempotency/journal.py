@@ -1,7 +1,7 @@
 """The journal of idempotency keys on this machine: the definition of each key.
 
-One line of JSON per use, appended in one write; the last one of a key counts. A line that was cut off is ignored. Only
-the newest keys are kept. Losing the journal loses warnings about keys that are used twice, and nothing else.
+One line of JSON per use, appended in one write. The last line about a key counts. A line that was cut off is ignored.
+Only the newest keys are kept. Losing the journal loses warnings about keys that are used twice, and nothing else.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class Grid(Reader, of=AsyncGrid):
         affinities: Sequence[str] = (),
         delegate_spending: bool = False,
     ) -> JobSet:
-        """Submit one job per parameter set, a limited number at a time. It returns at once, and goes on while open.
+        """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
         Args:
             workflow: A path, YAML text, a mapping, or a workflow.

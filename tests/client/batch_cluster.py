@@ -22,7 +22,7 @@ def finishes(_: Job) -> tuple[JobStatus, int]:
     return JobStatus.FINISHED, 0
 
 
-class SimulatedCluster:
+class BatchCluster:
     """Settles the jobs that appear after it was made.
 
     Attributes:
@@ -68,11 +68,11 @@ class SimulatedCluster:
 
 
 @asynccontextmanager
-async def simulated_cluster(
+async def batch_cluster(
     chain: Chain, operator: Writer, provider: Writer, end: End = finishes
-) -> AsyncIterator[SimulatedCluster]:
+) -> AsyncIterator[BatchCluster]:
     """A cluster that works while the context lasts. An error of it ends the context."""
-    cluster = SimulatedCluster(chain, operator, provider, await chain.job_count() + 1, end)
+    cluster = BatchCluster(chain, operator, provider, await chain.job_count() + 1, end)
     working = asyncio.create_task(cluster.run())
     try:
         yield cluster
