@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.billing.reconcile import needs
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
+from deepgrid.extras import needs
 
 
 def tui(
