@@ -39,7 +39,7 @@ class GridApp(App[None], inherit_bindings=False):
         files: Workflow files of the jobs that were submitted in this run, by job id.
     """
 
-    CSS_PATH = "style.tcss"
+    CSS_PATH = Path(__file__).with_name("style.tcss")
     ENABLE_COMMAND_PALETTE = True
     TITLE = "dps"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +52,7 @@ class GridApp(App[None], inherit_bindings=False):
         self, open_grid: OpenGrid, customer: str = "", *, now: Callable[[], float] = time.time,
         driver_class: type[Driver] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(driver_class=driver_class)
+        super().__init__(driver_class=driver_class, ansi_color=True)  # or NO_COLOR would turn colours into greys
         self.theme = "ansi-dark"  # the 16 colours of the user's terminal, and its background
         self.animation_level = "none"
         self.now = now
@@ -146,10 +146,13 @@ class GridApp(App[None], inherit_bindings=False):
         if isinstance(self.screen, Question):
             return
         what = ", ".join(self.in_flight.values())
-        self.push_screen(
-            Question(f"Still being sent: {what}. If you leave, {LOOK_UP}. Leave? [y/N]"),
-            lambda yes: go() if yes else None,
-        )
+        question = f"Still being sent: {what}. If you leave, {LOOK_UP}. Leave? [y/N]"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                go()
+
+        self.push_screen(Question(question), answered)
 
     def action_help_keys(self) -> None:
         """Show the keys of the screen."""

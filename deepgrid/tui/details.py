@@ -48,7 +48,8 @@ def cells(job: AsyncJob, now_s: float) -> list[Cell]:
     return [
         Cell(str(job.id)), Cell(job.name), Cell(state_words(job), STYLES.get(job.status, Style())),
         Cell(job.cluster or NONE), Cell(run_time(job, now_s)), Cell(cost(job, now_s)),
-        Cell(NONE if job.rate is None else amount(job.rate)), Cell(amount(job.locked)), Cell(day_and_time(job.submitted)),
+        Cell(NONE if job.rate is None else amount(job.rate)), Cell(amount(job.locked)),
+        Cell(day_and_time(job.submitted)),
     ]  # fmt: skip
 
 

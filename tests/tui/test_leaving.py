@@ -69,11 +69,11 @@ async def test_leaving_during_a_transaction_asks_and_says_how_to_look_it_up(
 
     async with app.run_test(size=NARROW) as pilot:
         await opened(pilot)
-        app.send("5 credits to nobody", slow, app.tell_outcome)
-        await shows(pilot, "Sending: 5 credits to nobody")
+        app.send("5 credits to a friend", slow, app.tell_outcome)
+        await shows(pilot, "Sending: 5 credits to a friend")
         for key in ("q", "ctrl+c"):
             await pilot.press(key)
-            text = await shows(pilot, "Still being sent: 5 credits to nobody", "[y/N]")
+            text = await shows(pilot, "Still being sent: 5 credits to a friend", "[y/N]")
             assert "dps job list" in text
             await pilot.press("n")
             assert app.is_running

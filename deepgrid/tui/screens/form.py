@@ -1,4 +1,4 @@
-"""What forms share: fields that are walked by `enter`, what they mean below, and a confirmation."""
+"""Shared by forms: fields that `enter` walks through, their meaning below, and a confirmation."""
 
 from __future__ import annotations
 

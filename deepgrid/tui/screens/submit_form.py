@@ -65,9 +65,10 @@ class SubmitForm(MoneyForm):
         again = self._again
         file = str(self.grid_app.files.get(again.id, "")) if again else ""
         labels = conditions_of(again) if again else ""
+        amount = exact(again.locked) if again else ""
         return [
             Field("file", "file", "workflow file; ctrl+t starts from a template", file, paths=True),
-            Field("amount", "credits", "credits to lock; what is not used is returned", exact(again.locked) if again else ""),
+            Field("amount", "credits", "credits to lock; what is not used is returned", amount),
             Field("name", "name", "name of the job; by default that of the file", again.name if again else ""),
             Field("minutes", "minutes", "expected run time for the quote", "60"),
             Field("labels", "labels", "conditions on clusters, such as os=linux mem>=4000", labels),
