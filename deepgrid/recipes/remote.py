@@ -22,7 +22,8 @@ import inspect
 import secrets
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from deepgrid.client.amounts import Credits
 from deepgrid.client.sweep import Unsubmitted
 from deepgrid.client.sync.grid import Grid
 from deepgrid.client.sync.job import Job
+from deepgrid.client.sync.job_set import JobSet
 from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.recipes.results import RemoteError, result_in
@@ -81,7 +83,7 @@ class Call:
         if not isinstance(self.job, Job):
             raise self.job.error
         try:
-            return result_in((line.text for line in self.job.logs()), self._token)
+            return result_in((line.text for line in self.job.logs(follow=True)), self._token)
         except RemoteError as error:
             if not error.kind and self.job.status is not JobStatus.FINISHED:
                 self.job.check()
@@ -90,9 +92,10 @@ class Call:
 
 def map(
     grid: Grid, function: Callable[[Any], Any], items: Iterable[Any], *, credits: Credits, at_once: int = 10,
-    image: str | None = None, resources: Resources = Resources(), python: str = "python3", name: str | None = None,
+    image: str | Mapping[str, Any] | None = None, resources: Resources = Resources(), python: str = "python3",
+    name: str | None = None,
 ) -> Iterator[Call]:  # fmt: skip
-    """Call a function once per item. Each call is a job of its own.
+    """Call a function once per item. Each call is a job of its own. It returns when the first jobs can be requested.
 
     Args:
         grid: The grid.
@@ -100,24 +103,37 @@ def map(
         items: The arguments.
         credits: Credits to lock for each call.
         at_once: Number of calls at the same time.
-        image: Container image with the same minor version of Python as here. None means the node's own Python.
+        image: Container image with the same minor version of Python as here, or the fields of a step's container, such
+            as `{"image": "python:3.11", "apptainer": True}`. None means the node's own Python.
         resources: Resources of each call.
         python: The Python in the image, or on the node.
         name: Name of the jobs. The default is that of the function.
 
-    Yields:
-        The calls, in the order of the items. A call that failed is a value too: its `value()` raises.
+    Returns:
+        The calls, in the order of the items, each as soon as it is over. A call that failed is a value too: its
+        `value()` raises.
 
     Raises:
-        InputError: The function and its argument are too large, or cannot be pickled.
-        GridError: As `Grid.map` raises.
+        InputError: The function and its argument are too large, or cannot be pickled. Nothing was locked.
+        GridError: As `Grid.map` raises; while iterating, no more jobs can be requested.
     """
     listed, token = list(items), secrets.token_hex(16)
-    calls = [{"REMOTE_CALL": pickled(function, item)} for item in listed]
+    sets = [{"REMOTE_CALL": pickled(function, item)} for item in listed]
     title = name if name is not None else getattr(function, "__name__", "remote")
-    jobs = grid.map(workflow(token, image, resources, python), calls, credits=credits, at_once=at_once, name=title)
-    for item, job in zip(listed, jobs.results(), strict=True):
-        yield Call(item, job, token)
+    jobs = grid.map(workflow(token, image, resources, python), sets, credits=credits, at_once=at_once, name=title)
+    return _calls(listed, [one["REMOTE_CALL"] for one in sets], jobs, token)
+
+
+def _calls(items: Sequence[Any], texts: Sequence[str], jobs: JobSet, token: str) -> Iterator[Call]:
+    """The calls in order, each as soon as its job is over. Equal calls are interchangeable."""
+    over: defaultdict[object, deque[Job | Unsubmitted]] = defaultdict(deque)
+    ends = jobs.as_completed()
+    for item, text in zip(items, texts, strict=True):
+        while not over[text]:
+            job = next(ends)
+            assert isinstance(job.parameters, Mapping)
+            over[job.parameters["REMOTE_CALL"]].append(job)
+        yield Call(item, over[text].popleft(), token)
 
 
 def pickled(function: Callable[[Any], Any], item: Any) -> str:
@@ -135,7 +151,7 @@ def pickled(function: Callable[[Any], Any], item: Any) -> str:
     return base64.b64encode(content).decode()
 
 
-def workflow(token: str, image: str | None, resources: Resources, python: str) -> dict[str, Any]:
+def workflow(token: str, image: str | Mapping[str, Any] | None, resources: Resources, python: str) -> dict[str, Any]:
     """The workflow of all calls of one `map`. The call itself is the variable REMOTE_CALL."""
     program = (Path(__file__).with_name("on_node.py")).read_text()
     module = zlib.compress(inspect.getsource(_cloudpickle().cloudpickle).encode(), 9)
@@ -147,7 +163,7 @@ def workflow(token: str, image: str | None, resources: Resources, python: str) -
     }
     run: dict[str, Any] = {"command": f'exec {python} -c "$REMOTE_PROGRAM"'}
     if image is not None:
-        run["container"] = {"image": image}
+        run["container"] = {"image": image} if isinstance(image, str) else dict(image)
     return {
         "enableLogging": True,
         "resources": {

@@ -6,7 +6,7 @@ with Grid() as grid:
     job = grid.submit("hello-world.yaml", credits=100)
     print(f"job {job.id} {job.waits_for}")
     job.wait(timeout="2h")
-    for line in job.logs():
+    for line in job.logs(follow=True):
         print(line.text)
     job.check()
     print(job.outcome)

@@ -1,4 +1,4 @@
-"""The programs of examples/python and of the guide for Python run as they stand, on a live grid."""
+"""The programs of the guide for Python run as they stand, on a live grid."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from tests.client.conftest import Customer
 from tests.client.support import SimulatedCluster, run_program
 from tests.docs.blocks import blocks
 
-ROOT = Path(__file__).parents[2]
 GUIDE = "docs/how-to/python.md"
-PROGRAMS = {file.name: file.read_text() for file in sorted((ROOT / "examples" / "python").glob("*.py"))}
 BLOCKS = {str(block): block.text for block in blocks() if block.page == GUIDE and block.kind == "python"}
 A_JOB = re.compile(r"\bjob\(7\)")
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, *BLOCKS])
+@pytest.mark.parametrize("name", BLOCKS)
 def test_it_runs(
     name: str, customer: Customer, cluster: SimulatedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for file in ("hello-world.yaml", "train.yaml"):
-        shutil.copy(EXAMPLE, tmp_path / file)
+    shutil.copy(EXAMPLE, tmp_path / "train.yaml")
     monkeypatch.chdir(tmp_path)
-    text = (PROGRAMS | BLOCKS)[name]
+    text = BLOCKS[name]
     if A_JOB.search(text):  # a job of this customer, whatever its number is
         with Grid(customer.key, customer.book) as grid:
             text = A_JOB.sub(f"job({grid.submit(EXAMPLE, credits=100).id})", text)

@@ -135,7 +135,7 @@ def test_what_is_too_large_or_cannot_be_pickled_is_refused_before_money_moves() 
 
 
 async def test_the_workflow_is_valid_with_and_without_a_container() -> None:
-    for image in (None, "python:3.11"):
+    for image in (None, "python:3.11", {"image": "python:3.11", "apptainer": True}):
         read = await read_workflow(remote.workflow(TOKEN, image, remote.Resources(2, 3000, 1), "python3"))
         assert read.env(REMOTE_CALL=remote.pickled(len, [])).render().startswith("#!/bin/bash")
         resources = read.definition.resources

@@ -18,7 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.client.workflow import read_workflow
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.recipes import remote
+from deepgrid.recipes.results import result_in
 from deepgrid.sbatch import Containers, StoragePaths
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.supervision.monitor import SlurmMonitor
@@ -134,6 +137,23 @@ async def test_variables_arrive_unchanged_and_those_of_the_step_win(here: Here) 
       {BOX}
 """)
     assert (status, lines) == (0, ["$(id) `id`", "'quoted' \"twice\" \\ $HOME", "<>", "mine", "/deepsquare"])
+
+
+async def test_a_remote_call_of_a_python_function_runs_in_a_container(here: Here) -> None:
+    """The image has no Python. The container sees the one of the node."""
+
+    def folders(path: str) -> list[str]:
+        import os
+
+        return os.listdir(path)
+
+    token = "ab" * 16
+    mounts = [{"hostDir": path, "containerDir": path, "options": "ro"} for path in ("/usr", "/lib", "/lib64")]
+    image = {"image": "busybox:1.36", "apptainer": True, "mounts": mounts}
+    content = remote.workflow(token, image, remote.Resources(memory_mb=200), "/usr/bin/python3")
+    call = (await read_workflow(content)).env(REMOTE_CALL=remote.pickled(folders, "/srv"))
+    status, lines = await here.run(call.definition)
+    assert (status, result_in(lines, token)) == (0, ["app"])
 
 
 async def test_failures_of_containers_are_reported_and_can_be_caught(here: Here) -> None:

@@ -1,12 +1,13 @@
-"""The workflow files of examples/, each with its source."""
+"""The files of examples/, each with its source."""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LANGUAGES = {".yaml": "yaml", ".py": "python"}
+LANGUAGES = {".yaml": "yaml", ".py": "python", ".ipynb": "python"}
 
 
 @cache
@@ -23,7 +24,13 @@ def anchor(path: str) -> str:
 
 def listing() -> str:
     """A heading and the source of each file."""
-    return "\n\n".join(
-        f"## {path.removeprefix('examples/')}\n\n```{LANGUAGES[Path(path).suffix]}\n{(ROOT / path).read_text()}```"
-        for path in paths()
-    )
+    return "\n\n".join(f"## {path.removeprefix('examples/')}\n\n{source(path)}" for path in paths())
+
+
+def source(path: str) -> str:
+    """The source of a file as a block of code; of a notebook, its cells of code."""
+    text = (ROOT / path).read_text()
+    if path.endswith(".ipynb"):
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells) + "\n"
+    return f"```{LANGUAGES[Path(path).suffix]}\n{text}```"

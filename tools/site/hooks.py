@@ -1,6 +1,7 @@
 """Hooks of MkDocs (`hooks` in mkdocs.yml): fill in what comes from the code, and mend what only a repository shows.
 
 * `<!-- generated: NAME -->` becomes the Markdown of `GENERATORS[NAME]`.
+* `<!-- source: FILE -->` becomes the source of a file of examples/.
 * A link to a file of the repository leads to its copy in the site. A link to a file without a copy becomes plain text.
 * A Mermaid diagram of states becomes a table: the script that draws it would come from another host.
 """
@@ -28,6 +29,7 @@ GENERATORS = {
     "modules": schemas.modules,
 }
 _MARKER = re.compile(r"^<!-- generated: (\w+) -->$", re.M)
+_SOURCE = re.compile(r"^<!-- source: (\S+) -->$", re.M)
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _STATES = re.compile(r"^```mermaid\nstateDiagram-v2\n(.*?)^```$", re.M | re.S)
 _EDGE = re.compile(r"^\s*(\S+) --> (\S+): (.+)$", re.M)
@@ -45,6 +47,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     source = page.file.src_uri
     origin = {copy: name for name, copy in COPIES.items()}.get(source, f"docs/{source}")
     markdown = _MARKER.sub(lambda marker: GENERATORS[marker[1]](), markdown)
+    markdown = _SOURCE.sub(lambda marker: examples.source(marker[1]), markdown)
     markdown = _STATES.sub(lambda diagram: _state_table(diagram[1]), markdown)
     return _LINK.sub(lambda link: _relinked(link, Path(origin), source), markdown)
 
