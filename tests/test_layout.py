@@ -26,7 +26,6 @@ TESTED_ELSEWHERE = {
 # Names of modules that stand in more than one package, and why that is right.
 LAYERS = "a flow and the tasks of it"
 VERBS = "the verbs of dps for the part of the library that has this name"
-TWIN = "an async class and its generated sync twin"
 RULE = "a pure rule and the step that applies it"
 SAME_NAME: dict[str, str] = {
     "approve_labels": LAYERS,
@@ -50,14 +49,11 @@ SAME_NAME: dict[str, str] = {
     "errors": "those of the library, and those that only the client raises",
     "expiry": RULE,
     "grid": "the grid as dps opens it, as the client does, as a Prefect block names it, and as one machine runs it",
-    "job_reader": TWIN,
-    "job_set": TWIN,
     "job": "the verbs of dps, the values of a job, and the job of the client",
     "logs": VERBS,
     "operator": "the verbs of dps, those that need Prefect, and the block of a role",
     "provider": "the verbs of dps, those that need Prefect, and the block of a role",
     "network": "a workflow's networks, the script that sets them up, and their measurement",
-    "reader": TWIN,
     "registration": "the proposal of a provider, and that of the one-machine grid's roles to Prefect",
     "services": "the verbs of dps and the block for the services",
     "session": "what each role holds open: customer, provider, operator",
