@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.drivers.linux_driver import LinuxDriver
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.tui.app import LOOK_UP, GridApp
+from deepgrid.tui.grid_app import LOOK_UP, GridApp
 
 if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid

@@ -83,7 +83,7 @@ def visit(customer: Customer, tmp_path: Path) -> bytes:
         for keys, words in (("\r", "end of log"), ("q", "allowance"), ("l", "Last lines"), ("q", "allowance")):
             terminal.type(keys)
             terminal.shows(words)
-        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "prices for"), ("G\r", "per minute")):
+        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "prices for"), ("G\r", "record      ")):
             terminal.type(keys)
             terminal.shows(words)
         terminal.type("\x11")
