@@ -83,11 +83,11 @@ def visit(customer: Customer, tmp_path: Path) -> bytes:
         for keys, words in (("\r", "end of log"), ("q", "allowance"), ("l", "Last lines"), ("q", "allowance")):
             terminal.type(keys)
             terminal.shows(words)
-        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "prices for"), ("G\r", "record      ")):
+        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "broke"), ("G\r", "record      ")):
             terminal.type(keys)
             terminal.shows(words)
         terminal.type("\x11")
-        terminal.shows("prices for")
+        terminal.shows("broke")
         terminal.type("qq")
         assert terminal.ended() == 0
         return terminal.bytes
