@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.drivers.linux_driver import LinuxDriver
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.tui.app import LOOK_UP, GridApp
+from deepgrid.tui.grid_app import LOOK_UP, GridApp
 
 if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid
@@ -25,8 +25,17 @@ class AsciiDriver(LinuxDriver):
         super().write(data if data.isascii() else "".join(c if c.isascii() else "?" * cell_len(c) for c in data))
 
 
+def first_environment() -> dict[str, str]:
+    """The environment as the user has set it. In the locale C, Python sets LC_CTYPE to one of UTF-8 by itself."""
+    try:
+        entries = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return dict(os.environ)
+    return dict(entry.decode(errors="replace").partition("=")[::2] for entry in entries)
+
+
 def speaks_utf8(environment: dict[str, str]) -> bool:
-    """Whether the locale is one of UTF-8. Python itself writes UTF-8 in the locale C."""
+    """Whether the locale is one of UTF-8."""
     chosen = next((environment[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), "C")
     return "utf8" in chosen.lower().replace("-", "")
 
@@ -47,7 +56,7 @@ def run_app(customer: str, key: Path, book: Path | None) -> None:
         raise ConfigurationError(
             f"There is no key at {key}.", next_step="Make one with `dps key create`, or give --key."
         )
-    environment = dict(os.environ)
+    environment = first_environment()
     if environment.get("TERM", "dumb").startswith(WITHOUT_COLOURS):
         os.environ["NO_COLOR"] = "1"
     app = GridApp(open_grid, customer, driver_class=None if speaks_utf8(environment) else AsciiDriver)

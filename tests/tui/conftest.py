@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from deepgrid.client import AsyncGrid, ClientSettings
-from deepgrid.tui.app import GridApp
+from deepgrid.tui.grid_app import GridApp
 from tests.client.conftest import Customer
 from tests.client.conftest import chain as chain
 from tests.client.conftest import customer as customer

@@ -19,8 +19,8 @@ from deepgrid.client.overview import Account, Overview, Terms
 from deepgrid.client.values import Remark
 from deepgrid.lifecycle.job import Job, JobDefinition
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.tui.app import GridApp
 from deepgrid.tui.feed import Feed
+from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.widgets.table import Table
 
 COUNT, DELAY_S = 10_000, 0.02

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from textual.pilot import Pilot
 
 from deepgrid.client import AsyncJob
-from deepgrid.tui.app import GridApp
+from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.widgets.table import Table
 
 WITHIN_S = 60.0

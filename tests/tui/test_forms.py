@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from deepgrid.client import AsyncGrid
-from deepgrid.tui.app import GridApp
+from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.submit_form import SubmitForm
 from tests.cli.live import EXAMPLE

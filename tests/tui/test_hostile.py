@@ -15,7 +15,7 @@ from deepgrid.client import AsyncGrid, JobStatus
 from deepgrid.lifecycle.job import Label
 from deepgrid.tui.widgets.log_view import colours_only
 from tests.chain.grid import approve_waiting
-from tests.cli.live import EXAMPLE, HARDWARE, PRICES, Live, Party, party
+from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, PRICES, Live, Party, party
 from tests.client.conftest import Customer
 from tests.tui.terminal import SEQUENCE, Terminal, dps
 
@@ -42,6 +42,7 @@ class Strangers:
     async def write(self, grid: AsyncGrid, texts: dict[str, str]) -> int:
         """Jobs and a cluster with these texts. Returns the id of the newest job."""
         whole = "".join(texts.values())
+        await self.operator.writer.mint(grid.address, 2000 * CREDIT)
         cluster = party(self.chain, self.live.grid.new_key(f"stranger-{abs(hash(whole))}"))
         try:
             labels = [Label("name", whole[:60]), *(Label(f"x{key[:8]}", text) for key, text in texts.items())]
@@ -82,11 +83,11 @@ def visit(customer: Customer, tmp_path: Path) -> bytes:
         for keys, words in (("\r", "end of log"), ("q", "allowance"), ("l", "Last lines"), ("q", "allowance")):
             terminal.type(keys)
             terminal.shows(words)
-        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "prices for"), ("G", " "), ("\r", "hardware")):
+        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "broke"), ("G\r", "record      ")):
             terminal.type(keys)
             terminal.shows(words)
         terminal.type("\x11")
-        terminal.shows("prices for")
+        terminal.shows("broke")
         terminal.type("qq")
         assert terminal.ended() == 0
         return terminal.bytes

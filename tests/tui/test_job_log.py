@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.widgets import Input
 
 from deepgrid.client import AsyncGrid, AsyncJob, JobStatus
-from deepgrid.tui.app import GridApp
+from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.job_log import LogScreen
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.log_view import LogView

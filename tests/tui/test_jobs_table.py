@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from deepgrid.client import AsyncGrid, JobStatus
-from deepgrid.tui.app import GridApp
+from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from tests.cli.live import EXAMPLE

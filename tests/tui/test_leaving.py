@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.client import AsyncGrid, ClientSettings, ConfigurationError
-from deepgrid.tui.app import GridApp
+from deepgrid.tui.grid_app import GridApp
 from tests.cli.live import EXAMPLE, Live, Wire
 from tests.client.conftest import Customer
 from tests.tui.support import NARROW, choose, opened, shows, text_of, until

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepgrid.tui.screens.base import GridScreen
-from deepgrid.tui.screens.clusters import ClustersScreen
+from deepgrid.tui.screens.cluster_list import ClustersScreen
+from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.job_details import JobScreen
 from deepgrid.tui.screens.job_log import LogScreen
 from deepgrid.tui.screens.money_forms import AllowanceForm, TopUpForm, TransferForm

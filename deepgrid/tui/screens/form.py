@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from deepgrid.errors import InputError
-from deepgrid.tui.screens.base import GridScreen
+from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.questions import Question
 from deepgrid.tui.widgets.field import Field
 from deepgrid.tui.widgets.text_pane import Line, TextPane, plain_line

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.base import GridScreen
+from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.questions import Pane, Question
 from deepgrid.tui.widgets.text_pane import Line, plain_line
 

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.base import Plain
+from deepgrid.tui.screens.frame import Plain
 from deepgrid.tui.screens.job_actions import JobActions
 from deepgrid.tui.widgets.table import Cell, Table
 from deepgrid.tui.widgets.text_pane import TextPane

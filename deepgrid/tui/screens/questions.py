@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from deepgrid.tui.screens.base import Plain
+from deepgrid.tui.screens.frame import Plain
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from deepgrid.tui.widgets.text_pane import Line, TextPane, pair
 

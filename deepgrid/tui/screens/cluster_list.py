@@ -14,8 +14,8 @@ from textual.widget import Widget
 
 from deepgrid.errors import GridError, InputError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.base import GridScreen
 from deepgrid.tui.screens.form import Form
+from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.money_forms import amount_of
 from deepgrid.tui.widgets.field import Field
 from deepgrid.tui.widgets.table import Cell, Column, Table

@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from deepgrid.errors import GridError
 from deepgrid.tui.feed import Feed
-from deepgrid.tui.screens.base import GridScreen
+from deepgrid.tui.screens.frame import GridScreen
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.questions import KeysScreen, Question
 from deepgrid.tui.shape import Shape
