@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.sbatch.support import Bench, job, lines, say
+from tests.sbatch.support import Bench, job, lines, say, without_progress
 
 
 def test_nested_loops_run_every_pair_and_restore_the_outer_value(bench: Bench) -> None:
@@ -94,5 +94,6 @@ def test_a_wait_covers_every_launch_of_a_loop(bench: Bench) -> None:
     - dependsOn: [h]
       run: {{command: echo all}}
     """
-    status, out = lines(bench, steps)
+    status, printed = lines(bench, steps)
+    out = without_progress("\n".join(printed))
     assert (status, sorted(out[:3]), out[3:]) == (0, ["1", "2", "3"], ["all"])

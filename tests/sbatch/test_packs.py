@@ -8,7 +8,7 @@ from deepgrid.errors import InputError
 from deepgrid.sbatch import render
 from deepgrid.services.script_check import check_script
 from deepgrid.workflow import Definition, canonical, from_canonical, pack, with_variables
-from tests.sbatch.support import Bench, Outcome, job
+from tests.sbatch.support import Bench, Outcome, job, without_progress
 
 STEPS = """
 - run: {command: 'echo "$A-${B-none}"'}
@@ -57,7 +57,7 @@ def test_what_a_set_writes_and_launches_ends_with_the_set(bench: Bench) -> None:
     - run: {command: 'echo "left $LEFT"'}
     """
     outcome = _ran(bench, pack(job(steps), [{"A": "1"}, {"A": "2"}]))
-    printed = [line for line in outcome.output.splitlines() if not line.startswith("Running")]
+    printed = without_progress(outcome.output)
     assert (outcome.status, printed) == (0, ["side 1", "nothing", "left 1", "side 2", "nothing", "left 2"])
 
 
