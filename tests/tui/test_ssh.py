@@ -107,7 +107,16 @@ async def submit(terminal: Terminal) -> None:
     await press(terminal, "s", "Name a workflow file")
     await press(terminal, CTRL_T, "hello-world", "The smallest useful job")
     await press(terminal, "j" * names.index("hello-world") + "\r", "Wrote hello-world.yaml", "alpha")
-    await press(terminal, "\r100\r\r\r\r", "[y/N]")
+    for keys, field in (
+        ("", "credits to lock"),
+        ("100", "name of the job"),
+        ("", "60"),
+        ("", "conditions on clusters"),
+    ):
+        if keys:
+            await press(terminal, keys, keys)
+        await press(terminal, "\r", field)
+    await press(terminal, "\r", "[y/N]")
     await press(terminal, "y", "is submitted")
 
 
@@ -125,9 +134,11 @@ async def follow(terminal: Terminal, stage: Stage, job: AsyncJob) -> None:
         await asyncio.to_thread(terminal.until, lambda at=before, row=last_row: row in terminal.bytes[at:], "no resize")
     await services.push_log(job.id, len(first), b"one more\n")
     await press(terminal, "", "one more", "101 lines, following")
-    await press(terminal, "/needle\r", "line 10 has a needle", "paused")
+    await press(terminal, "/", "search for")
+    await press(terminal, "needle\r", "line 10 has a needle", "paused")
     await press(terminal, "n", "line 50 has a needle")
-    await press(terminal, "/absent\r", "No line contains 'absent'")
+    await press(terminal, "/", "search for")
+    await press(terminal, "absent\r", "No line contains 'absent'")
 
 
 async def test_a_hang_up_leaves_no_process(

@@ -73,7 +73,7 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         """A visible row. Called by Textual."""
         self._drawn[y] = strip = self.line(y)
-        return strip
+        return strip.simplify()  # fewer sequences
 
     def line(self, y: int) -> Strip:
         """What this line of the widget shows."""
