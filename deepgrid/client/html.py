@@ -33,7 +33,7 @@ Value = str | int | Decimal | None
 
 def job_html(job: ShownJob) -> str:
     """A job: its state, where it is, when what happened, and its price or bill."""
-    bill = job.bill
+    bill = job.bill if job.over else None
     facts: list[tuple[str, Value | Markup]] = [
         ("waits for", job.waits_for),
         ("outcome", job.outcome),
@@ -55,12 +55,12 @@ def job_html(job: ShownJob) -> str:
 def jobs_html(jobs: Sequence[ShownJob], title: str = "") -> str:
     """A table of jobs, with the number of jobs in each state and their cost."""
     states = Counter(job.status.words for job in jobs)
-    cost = credits_of(sum(wei_of(job.bill.cost) for job in jobs if job.bill is not None))
+    cost = credits_of(sum(wei_of(job.bill.cost) for job in jobs if job.over))
     counted = ", ".join(f"{count} {words}" for words, count in states.items())
     heading = ": ".join(part for part in (title, counted or "no jobs") if part)
     rows = [
         (job.id, job.name, _parameters(job.parameters), job.status.words,
-         _cluster(job.cluster, job.provider) if job.provider else "", None if job.bill is None else job.bill.cost)
+         _cluster(job.cluster, job.provider) if job.provider else "", job.bill.cost if job.over else None)
         for job in jobs[:MOST_ROWS]
     ]  # fmt: skip
     table = _table(f"{heading}; cost {cost:f} credits", ("job", "name", "parameters", "state", "cluster", "cost"), rows)

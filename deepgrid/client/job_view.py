@@ -11,6 +11,7 @@ from deepgrid.client.display.exits import exit_status_of, own_exit_status
 from deepgrid.client.display.story import outcome, waiting_words
 from deepgrid.client.job_end import bill_of
 from deepgrid.client.values import Bill, Remark, moment_of
+from deepgrid.errors import InputError
 from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
 
@@ -94,9 +95,17 @@ class JobView:
         return exit_status_of(self._seen.job) if self.over else None
 
     @property
-    def bill(self) -> Bill | None:
-        """The bill; None until the job is over."""
-        return bill_of(self._seen.job) if self.over else None
+    def bill(self) -> Bill:
+        """The bill of a job that is over.
+
+        Raises:
+            InputError: The job is not over.
+        """
+        if not self.over:
+            raise InputError(
+                f"Job {self.id} has no bill yet: it is {self.status.words}.", next_step="Wait for it first."
+            )
+        return bill_of(self._seen.job)
 
     @property
     def locked(self) -> Decimal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 
@@ -10,7 +11,7 @@ from eth_utils.address import is_checksum_address
 from deepgrid.client.amounts import Credits, credits_of, wei_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.html import wallet_html
-from deepgrid.errors import InputError
+from deepgrid.errors import ChainError, InputError
 
 
 class AsyncWallet:
@@ -79,7 +80,15 @@ class AsyncWallet:
         return (await connection.session.writer.transfer(receiver, given_wei)).tx_hash
 
     def _repr_html_(self) -> str:
-        return wallet_html(self.address)
+        return wallet_html(self.address)  # a display cannot await balances; that of the sync class shows them
+
+    async def _html(self) -> str:
+        """The display of the sync class. While the node does not answer, it has the address only."""
+        try:
+            balances = await asyncio.gather(self.credits, self.allowance, self.gas)
+        except ChainError:
+            return wallet_html(self.address)
+        return wallet_html(self.address, *balances)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.address})"

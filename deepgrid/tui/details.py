@@ -67,7 +67,7 @@ def run_time(job: AsyncJob, now_s: float) -> str:
 
 def cost(job: AsyncJob, now_s: float) -> str:
     """What the job cost, or `~` what it costs up to now."""
-    if job.bill is not None:
+    if job.over:
         return amount(job.bill.cost)
     if job.started is None or job.rate is None:
         return NONE
@@ -107,14 +107,14 @@ def facts(job: AsyncJob, now_s: float) -> list[Line]:
         pair("deposit", f"{exact(job.locked)} credits"),
         pair("rate", NONE if job.rate is None else f"{exact(job.rate)} credits per minute"),
     ]
-    if job.bill is None:
+    if not job.over:
         lines.append(pair("cost", f"{cost(job, now_s)} credits" if job.started else NONE))
     return lines
 
 
 def bill_lines(job: AsyncJob) -> Iterator[Line]:
     """The bill of a job that is over."""
-    if job.bill is None:
+    if not job.over:
         return
     bill = job.bill
     yield plain_line("")

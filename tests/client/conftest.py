@@ -11,6 +11,7 @@ import pytest
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import AsyncGrid, AsyncJob
+from deepgrid.lifecycle.job import Label
 from tests.cli.conftest import chain as chain
 from tests.cli.conftest import live as live
 from tests.cli.conftest import operator as operator
@@ -65,6 +66,7 @@ def stage(operator: Party, provider: Party) -> Stage:
 @pytest.fixture
 def cluster(live: Live, customer: Customer) -> Iterator[SimulatedCluster]:
     """A cluster that runs all jobs of the customer."""
-    simulated = SimulatedCluster(live, Wallet.load(customer.key).address, f"simulated-{next(_number)}")
+    address, labels = Wallet.load(customer.key).address, (Label("gpu", "nvidia-a100"),)
+    simulated = SimulatedCluster(live, address, f"simulated-{next(_number)}", labels=labels)
     with simulated_cluster(simulated):
         yield simulated

@@ -42,6 +42,7 @@ class SimulatedCluster:
 
     Attributes:
         ends: Tells how a job ends. None keeps it running; it is asked again at the next look.
+        labels: Labels besides its name and `os=linux`, until it is started.
         began: Ids of the jobs that the cluster has started.
     """
 
@@ -49,6 +50,7 @@ class SimulatedCluster:
     customer: str
     name: str
     ends: Callable[[Job], End | None] = lambda _: End()
+    labels: tuple[Label, ...] = ()
     began: list[int] = field(default_factory=list)
 
     async def _serve(self, ready: threading.Event, stop: threading.Event) -> None:
@@ -59,7 +61,8 @@ class SimulatedCluster:
             provider = party(chain, self.live.grid.new_key(f"cluster-{self.name}"))
             stack.push_async_callback(operator.close)
             stack.push_async_callback(provider.close)
-            await provider.writer.register(HARDWARE, PRICES, (Label("name", self.name), Label("os", "linux")))
+            labels = (Label("name", self.name), Label("os", "linux"), *self.labels)
+            await provider.writer.register(HARDWARE, PRICES, labels)
             await approve_waiting(operator.writer, provider.address)
             ready.set()
             while not stop.is_set():
@@ -127,10 +130,15 @@ class Access(Protocol):
     def book(self) -> Path: ...
 
 
-def run_program(text: str, customer: Access, names: dict[str, Any] | None = None) -> None:
-    """Run a program with the customer's environment, in this process. It may await at its top, as in a notebook."""
+def run_program(text: str, customer: Access, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Run a program with the customer's environment, in this process; returns its variables.
+
+    It may await at its top, as in a notebook. `names` are given to it.
+    """
+    variables = dict(names or {})
     code = compile(text, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     with mock.patch.dict(os.environ, DPS_KEY_FILE=str(customer.key), DEEPGRID_BOOK=str(customer.book)):
-        ended = eval(code, dict(names or {}))  # noqa: S307 - our own examples
+        ended = eval(code, variables)  # noqa: S307 - our own examples
         if inspect.iscoroutine(ended):
             asyncio.run(ended)
+    return variables

@@ -37,7 +37,8 @@ class Shown:
     provider: str | None = ADDRESS
     rate: Decimal | None = Decimal("0.5")
     locked: Decimal = Decimal(100)
-    bill: Bill | None = BILL
+    over: bool = True
+    bill: Bill = BILL
     submitted: datetime | None = AT
     started: datetime | None = None
     ended: datetime | None = AT

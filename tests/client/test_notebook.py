@@ -67,14 +67,18 @@ async def test_values_are_tables_with_escaped_names(
         f"await grid.estimate({str(EXAMPLE)!r}, minutes=90)",
         "grid.wallet",
         "await grid.close()",
+        "from deepgrid import Grid\nsync = Grid(**grid_options)",
+        "sync.wallet",
+        "sync.close()",
     ]
-    _, shown, clusters, quote, wallet, _ = await run(cells, customer, tmp_path)
+    _, shown, clusters, quote, wallet, _, _, balances, _ = await run(cells, customer, tmp_path)
     assert "&lt;img src=x onerror=a()&gt;[U+202E]" in html_of(shown)
     assert "alpha" in html_of(clusters)
     assert f"{stage.provider.address[:8]}…" in html_of(clusters)
     assert "credits per minute" in html_of(quote)
     assert grid.address in html_of(wallet)
-    for outputs in (shown, clusters, quote, wallet):
+    assert re.search(r"credits</bdi></td><td[^>]*>900</td>.*allowance in credits.*gas", html_of(balances))
+    for outputs in (shown, clusters, quote, wallet, balances):
         assert_harmless(html_of(outputs))
 
 

@@ -31,7 +31,6 @@ def test_a_job_is_submitted_waited_for_and_read(sync_grid: Grid, cluster: Simula
     assert job.wait(timeout="60s") is job
     assert job.check() is job
     assert (job.name, job.status, job.exit_code, job.cluster) == ("mine", JobStatus.FINISHED, 0, cluster.name)
-    assert job.bill is not None
     assert job.bill.cost + job.bill.refund == 100
     assert [line.text for line in job.logs(follow=True)] == ["one", "two"]
     assert b"".join(job.output()) == b"one\ntwo\n"

@@ -17,6 +17,7 @@ LEFT_OUT = {"__del__", "__repr__"}  # of the base class, or of the async object
 RENAMED = {"__aenter__": "__enter__", "__aexit__": "__exit__", "__aiter__": "__iter__", "__anext__": "__next__"}
 CLOSING = {"close", "__aexit__"}
 NOTEBOOK = re.compile(r"_repr_\w+_|_ipython_display_")
+WAITING_HTML = "_html"  # async, in place of _repr_html_: what a class shows that has to read first
 SECTION = re.compile(r" {4}# -- .*")
 INDENT = " " * 8
 VIEWS = {"JobView": ("_seen", "Seen")}  # classes that both sides share, and the property that they read
@@ -97,6 +98,8 @@ def _with_turned_annotations(arguments: ast.arguments) -> ast.arguments:
 def _body(function: Function, owner: ast.ClassDef) -> str:
     """The statement that runs the async method."""
     name, decorators = function.name, _decorators(function)
+    if name == "_repr_html_" and any(isinstance(one, Function) and one.name == WAITING_HTML for one in owner.body):
+        return f"return self._run(self._async.{WAITING_HTML}())"
     waits = isinstance(function, ast.AsyncFunctionDef)
     if "classmethod" in decorators:
         if waits:

@@ -72,4 +72,4 @@ class Wallet(Twin[AsyncWallet], of=AsyncWallet):
         return self._run(self._async.transfer(to, amount))
 
     def _repr_html_(self) -> str:
-        return self._async._repr_html_()
+        return self._run(self._async._html())

@@ -25,12 +25,12 @@ class Plain(Static):
 
     def __init__(self, text: str = "", **options: str) -> None:
         super().__init__(text, markup=False, **options)  # type: ignore[arg-type]
-        self._shown: object = text
+        self._shown = Content(text)
 
     def say(self, text: str | Content) -> None:
         """Show this text; of a string, what controls a terminal is removed."""
         shown = Content(plain(text, keep="\n")) if isinstance(text, str) else text
-        if str(shown) != str(self._shown) or isinstance(text, Content):
+        if not shown.is_same(self._shown):
             self._shown = shown
             self.update(shown)
 

@@ -142,14 +142,14 @@ class LogView(Scroller):
         """Move to the side, when lines do not wrap."""
         if not self.wraps:
             self._left = max(0, self._left + columns)
-            self.refresh()
+            self.redraw()
 
     # -- search ------------------------------------------------------------------------------
 
     def search(self, needle: str, *, backwards: bool = False, here: bool = False) -> bool:
         """Go to the next line that contains `needle`, in either case of letters. Returns whether there is one."""
         self._needle = needle.lower()
-        self.refresh()
+        self.redraw()
         found = self._find(backwards, here) if self._needle else None
         if found is None:
             return False

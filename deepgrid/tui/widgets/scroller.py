@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -31,6 +32,10 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = MOVES
     stale = False  # whether what is shown may be out of date; it is dimmed then
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._drawn: dict[int, Strip] = {}  # what was drawn last, by line of the widget
+
     @property
     def row_count(self) -> int:
         raise NotImplementedError
@@ -49,11 +54,14 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
         return max(1, self.size.height)
 
     def redraw(self, *, stale: bool | None = None) -> None:
-        """Draw the visible rows again, as rows were added or changed."""
+        """Draw what changed on the visible rows. Lines may be slow, so the rest is not sent again."""
         if stale is not None:
             self.stale = stale
         self.virtual_size = Size(self.size.width, self.row_count)
-        self.refresh()
+        for y in range(self.size.height):
+            start, end = changed_columns(self._drawn.get(y), self.line(y))
+            if start < end:
+                self.refresh(Region(start, y, end - start, 1))
 
     def on_resize(self) -> None:
         self.resized()
@@ -64,6 +72,11 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """A visible row. Called by Textual."""
+        self._drawn[y] = strip = self.line(y)
+        return strip.simplify()  # fewer sequences
+
+    def line(self, y: int) -> Strip:
+        """What this line of the widget shows."""
         row, width = self.scroll_offset.y + y, self.size.width
         if row >= self.row_count:
             return Strip.blank(width)
@@ -81,6 +94,25 @@ class Scroller(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_jump(self, end: bool) -> None:
         self.move(self.row_count if end else -self.row_count)
+
+
+def changed_columns(before: Strip | None, now: Strip) -> tuple[int, int]:
+    """The first column that changed, and the first one behind all changes; the same column if none did."""
+    width = now.cell_length
+    if before is None or before.cell_length != width:
+        return 0, width
+    start, behind = _equal_columns(before, now), _equal_columns(reversed(list(before)), reversed(list(now)))
+    return (start, width - behind) if start + behind < width else (0, 0 if before == now else width)
+
+
+def _equal_columns(before: Iterable[Segment], now: Iterable[Segment]) -> int:
+    """Columns of the segments that both begin with."""
+    columns = 0
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            break
+        columns += other.cell_length
+    return columns
 
 
 def plain_strip(text: str, style: Style | None = None) -> Strip:

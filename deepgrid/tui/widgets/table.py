@@ -80,7 +80,7 @@ class Table(Scroller):
         self.cursor = max(0, min(self.cursor + rows, self._count - 1))
         if self.cursor != before:
             self._follow_cursor()
-            self.refresh()
+            self.redraw()
             self.post_message(self.Moved())
 
     def _follow_cursor(self) -> None:
@@ -92,10 +92,10 @@ class Table(Scroller):
         if first != self.scroll_offset.y:
             self.scroll_to(y=first, animate=False, immediate=True, force=True)
 
-    def render_line(self, y: int) -> Strip:
+    def line(self, y: int) -> Strip:
         if y == 0:
             return self._line([Cell(column.title, HEADING) for column in self._columns], self.size.width, HEADING)
-        return super().render_line(y - 1)
+        return super().line(y - 1)
 
     def strip(self, row: int, width: int) -> Strip:
         if row >= self._count:
