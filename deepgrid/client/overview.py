@@ -108,7 +108,7 @@ class Overview:
         """The last `size` bytes of a job's stored output. Raises AccessDenied or ServiceError."""
         connection = await self.grid._connect()
         end = b""
-        async for piece in pieces(connection, job_id, follow=False):
+        async for piece in pieces(connection, job_id, follow=False, start=-size):
             end = (end + piece.data)[-size:]
         return end
 

@@ -29,7 +29,7 @@ COLUMNS = (
     Column("cost", 9, right=True),
     Column("rate", 7, right=True, from_width=100),
     Column("deposit", 9, right=True, from_width=100),
-    Column("submitted", 11, from_width=100),
+    Column("submitted", 11, from_width=112),
 )
 
 STYLES = {

@@ -20,14 +20,14 @@ def quote_lines(quote: Quote, age_s: float) -> Iterator[Line]:
     old = age_s > OLD_S
     style = "dim" if old else ""
     state = f"older than {OLD_S:.0f} s: enter asks for a new one" if old else "prices are fixed at assignment"
-    yield pair("quote", f"{span(quote.minutes * 60)} of run time, block {quote.block}; {state}", style)
-    if not quote.offers:
+    yield pair("quote", f"for {span(quote.minutes * 60)}, block {quote.block}; {state}", style)
+    if quote.offers:
+        yield pair("needed", f"{exact(quote.needed)} credits for that time at the dearest offer", style)
+    else:
         yield plain_line("No cluster can run this job now:", "bold")
     for offer in quote.offers:
         price = f"{fit(amount(offer.rate), 8, right=True)} per minute {fit(amount(offer.cost), 9, right=True)} in all"
-        yield plain_line(f"  {fit(cluster_words(offer.cluster, offer.address), 34)} {price}", style)
+        yield plain_line(f"  {fit(cluster_words(offer.cluster, offer.address), 30)} {price}", style)
     for misfit in quote.misfits:
         words = f"  {cluster_words(misfit.cluster, misfit.address)}: {plain(misfit.why)}"
         yield plain_line(words, style or "dim", indent=4)
-    if quote.offers:
-        yield pair("needed", f"{exact(quote.needed)} credits for that time at the dearest offer", style)

@@ -133,7 +133,18 @@ def test_init_writes_a_file_that_is_valid_and_never_replaces_one(invoke: Invoke,
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ("prefect", "pandas", "web3", "httpx", "pydantic", "eth_account", "sqlalchemy", "paramiko", "fastapi")
+    heavy = (
+        "prefect",
+        "pandas",
+        "web3",
+        "httpx",
+        "pydantic",
+        "eth_account",
+        "sqlalchemy",
+        "paramiko",
+        "fastapi",
+        "textual",
+    )
     program = (
         "import sys\nfrom deepgrid.cli.main import app\n"
         "try: app(['--help'])\nexcept SystemExit: pass\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from deepgrid.client import AsyncGrid
 from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.screens.submit_form import SubmitForm
-from tests.cli.live import EXAMPLE
+from tests.chain.grid import approve_waiting
+from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES
 from tests.client.conftest import Stage
 from tests.tui.conftest import NewApp
 from tests.tui.support import NARROW, WIDE, choose, fill, opened, shows, text_of, until
@@ -92,6 +95,39 @@ async def test_an_old_quote_is_not_submitted(new_app: NewApp, stage: Stage, tmp_
         assert "[y/N]" not in text_of(app)
         await pilot.press("enter")
         await shows(pilot, "[y/N]")
+
+
+async def test_a_price_that_rose_refuses_the_quote_shows_a_new_one_and_asks_again(
+    app: GridApp, grid: AsyncGrid, stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "job.yaml").write_text(EXAMPLE.read_text())
+
+    def rate() -> Decimal | None:
+        quote = app.screen._quote if isinstance(app.screen, SubmitForm) else None
+        return (
+            next((one.rate for one in quote.offers if one.address == stage.provider.address), None) if quote else None
+        )
+
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        await pilot.press("s")
+        await fill(pilot, file="job.yaml", amount="100")
+        await until(pilot, lambda: rate() == Decimal("0.628"), "no quote")
+        field(app, "labels").focus()
+        await pilot.press("enter")
+        await shows(pilot, "Submit job.yaml?", "[y/N]")
+        dearer = replace(PRICES, cpu_wei_per_minute=7 * CREDIT)
+        await stage.provider.writer.register(HARDWARE, dearer, LABELS)
+        await approve_waiting(stage.operator.writer, stage.provider.address)
+        await pilot.press("y")
+        await shows(pilot, "The price at alpha rose from 0.628 to 7.128 credits per minute")
+        await until(pilot, lambda: rate() == Decimal("7.128"), "no new quote")
+        assert [job async for job in grid.jobs()] == []
+        await pilot.press("enter")
+        await shows(pilot, "Submit job.yaml?", "[y/N]")
+        assert [job async for job in grid.jobs()] == []
+        await pilot.press("y")
+        await shows(pilot, "(job) is submitted; 100 credits are locked")
 
 
 async def test_templates_and_the_editor(

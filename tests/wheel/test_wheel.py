@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheel.support import Installation
+from tests.wheel.support import REPOSITORY, Installation
 
 MOST_PACKAGES = 70
 HELP_CPU_S = 0.3
@@ -26,6 +26,15 @@ def test_the_wheel_holds_one_package_and_no_entry_point_of_the_project(installat
         "=",
         "deepgrid.cli.main:main",
     ]
+
+
+def test_templates_of_the_terminal_app_are_files_and_not_links(installation: Installation) -> None:
+    folder = installation.site / "deepgrid" / "tui" / "templates"
+    files = {file.name: file for file in folder.glob("*.yaml")}
+    assert len(files) > 5
+    assert not [name for name, file in files.items() if file.is_symlink()]
+    for name, file in files.items():
+        assert file.read_text() == (REPOSITORY / "examples" / name).read_text()
 
 
 def test_the_base_installation_is_small(installation: Installation) -> None:

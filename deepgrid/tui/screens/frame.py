@@ -6,10 +6,13 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from deepgrid.tui.feed import Feed
     from deepgrid.tui.host import Host
 
+REVERSE = Style(reverse=True)
+
 
 class Plain(Static):
     """A text that is never markup. It is drawn again only when it changes."""
@@ -27,12 +32,24 @@ class Plain(Static):
         super().__init__(text, markup=False, **options)  # type: ignore[arg-type]
         self._shown = Content(text)
 
+    @property
+    def words(self) -> str:
+        """What is shown."""
+        return str(self._shown)
+
     def say(self, text: str | Content) -> None:
         """Show this text; of a string, what controls a terminal is removed."""
         shown = Content(plain(text, keep="\n")) if isinstance(text, str) else text
         if not shown.is_same(self._shown):
             self._shown = shown
             self.update(shown)
+
+
+class KeyBar(Plain):
+    """A line of keys, reversed over the whole width."""
+
+    def render_line(self, y: int) -> Strip:
+        return Strip([Segment(super().render_line(y).text, REVERSE)])
 
 
 class GridScreen(Screen[None], inherit_bindings=False):
@@ -61,7 +78,7 @@ class GridScreen(Screen[None], inherit_bindings=False):
         yield from self.body()
         yield Plain(id="instead")
         yield Plain(id="news")
-        yield Plain(self.KEYS, id="keys")
+        yield KeyBar(self.KEYS, id="keys")
 
     def body(self) -> Iterable[Widget]:
         """The widgets between head and news. The first one is hidden while there is a sentence instead."""

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from deepgrid.client.job import AsyncJob
 
 DRAW_S = 0.1
+POLL_S = 2.0
 LINES_AT_ONCE = 500  # then keys are answered
+TAIL_LINES = 500  # are read first, as the end is what one wants to see
 
 
 class LogScreen(JobActions):
@@ -50,6 +52,7 @@ class LogScreen(JobActions):
         self._asks = ""
         self._dirty = False
         self._ended = False
+        self._cut = False  # whether there may be older lines that were not read
         self._failure = ""
 
     @property
@@ -78,24 +81,41 @@ class LogScreen(JobActions):
 
     # -- reading -----------------------------------------------------------------------------
 
-    async def _read(self) -> None:
-        view, batch, claim = self._view, [], 1
-        try:
-            async for line in self._job.logs(follow=True, say=self._say):
-                if line.claim != claim:
-                    claim = line.claim
-                    view.clear()
-                batch.append(line.text)
-                view.add([line.text], line.arrived.timestamp())
-                self._dirty = True
-                if len(batch) >= LINES_AT_ONCE:
-                    batch.clear()
-                    await asyncio.sleep(0)
-        except GridError as error:
-            self._failure = str(error)
+    async def _read(self, tail: int | None = TAIL_LINES) -> None:
+        """Show the output from its last `tail` lines on, or all of it, until it is complete."""
+        while True:
+            try:
+                await self._follow(tail)
+            except GridError as error:
+                if error.transient:  # only before the first line: what follows is retried by the client
+                    self._say(f"The job's output cannot be read at the moment: {error.message}")
+                    await asyncio.sleep(POLL_S)
+                    continue
+                self._failure = str(error)
+            break
         self._ended = True
         self._draw_lines()
         self.show_news()
+
+    async def _follow(self, tail: int | None) -> None:
+        view, claim, first, count = self._view, 0, None, 0
+        async for line in self._job.logs(follow=True, tail=tail, say=self._say):
+            if line.claim != claim:
+                claim, first, count = line.claim, line.arrived, 0
+                view.clear()
+            view.add([line.text], line.arrived.timestamp())
+            count += 1
+            if line.arrived == first:  # one of those that were stored
+                self._cut = claim == 1 and count == tail
+            self._dirty = True
+            if count % LINES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    @on(LogView.AtTop)
+    def _read_all(self) -> None:
+        if self._cut:
+            self._cut = self._ended = False
+            self.run_worker(self._read(None), group="log", exclusive=True)
 
     def _say(self, words: str) -> None:
         self.tell(words, wrong=True)
@@ -111,13 +131,20 @@ class LogScreen(JobActions):
         view, job = self._view, self.job
         count = view.dropped + len(view.lines)
         how = "complete" if self._ended else "following" if view.follows else "paused, G follows"
-        self.head(f"Log of job {job.id} ({plain(job.name)}), {job.status.words}: {count} lines, {how}")
+        lines = f"last {count} lines, g reads all" if self._cut else f"{count} lines"
+        self.head(f"Log of job {job.id} ({plain(job.name)}), {job.status.words}: {lines}, {how}")
         if self._failure:
             self.instead(f"The output cannot be shown.\n{self._failure}")
-        elif not count:
-            self.instead("The job has no stored output." if self._ended else "No output yet. New lines appear here.")
         else:
-            self.instead("")
+            self.instead("" if count else self._nothing())
+
+    def _nothing(self) -> str:
+        """Why there are no lines."""
+        if self._ended:
+            return "The job has no stored output."
+        if self.stale or self.job.over:
+            return self.missing("The output")
+        return "No output yet. New lines appear here."
 
     # -- keys --------------------------------------------------------------------------------
 
@@ -154,7 +181,8 @@ class LogScreen(JobActions):
 
     def _search(self, *, backwards: bool = False, here: bool = False) -> None:
         found = self._view.search(self._needle, backwards=backwards, here=here)
-        self.tell("" if found else f"No line contains '{plain(self._needle)}'.", wrong=not found)
+        where = " among the last ones; g reads all" if self._cut else ""
+        self.tell("" if found else f"No line contains '{plain(self._needle)}'{where}.", wrong=not found)
         self.show_news()
 
     def action_times(self) -> None:

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from deepgrid.errors import GridError
 from deepgrid.plain_text import plain
-from deepgrid.tui.screens.frame import Plain
+from deepgrid.tui.screens.frame import KeyBar, Plain
 from deepgrid.tui.screens.job_actions import JobActions
 from deepgrid.tui.widgets.table import Cell, Table
 from deepgrid.tui.widgets.text_pane import TextPane
@@ -62,7 +62,7 @@ class JobsScreen(JobActions):
         yield Plain(id="remark")
         yield Input(placeholder="part of id, name, state or cluster", id="filter", disabled=True)
         yield Plain(id="news")
-        yield Plain(self.KEYS, id="keys")
+        yield KeyBar(self.KEYS, id="keys")
 
     def prepare(self) -> None:
         self.query_one("#filter").display = False

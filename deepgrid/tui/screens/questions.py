@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
-from deepgrid.tui.screens.frame import Plain
+from deepgrid.tui.screens.frame import KeyBar, Plain
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from deepgrid.tui.widgets.text_pane import Line, TextPane, pair
 
@@ -54,7 +54,7 @@ class Pane(ModalScreen[None]):
         title.say(self._title_text)
         yield title
         yield TextPane(id="pane")
-        yield Plain("q close", id="keys")
+        yield KeyBar("q close", id="keys")
 
     def on_mount(self) -> None:
         self.show(self._lines)
@@ -104,9 +104,9 @@ class Choice(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         yield Plain(self._title_text, id="head")
-        columns = [Column("name", 18), Column("what it shows")]
+        columns = [Column("name", 14), Column("what it shows")]
         yield Table(columns, lambda row: [Cell(part) for part in self._options[row]], id="choice")
-        yield Plain("enter choose   q close", id="keys")
+        yield KeyBar("enter choose   q close", id="keys")
 
     def on_mount(self) -> None:
         self.query_one(Table).show(len(self._options))

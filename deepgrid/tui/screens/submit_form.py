@@ -100,6 +100,8 @@ class SubmitForm(MoneyForm):
 
     def _look(self) -> None:
         """Read the file again when it changed, and draw a quote that became old."""
+        if not self.alive:
+            return
         if self.path.suffix and self._stamp != stamp_of(self.path):
             self._ask()
         elif self._quote is not None and not self.fresh:
@@ -114,12 +116,16 @@ class SubmitForm(MoneyForm):
             self._typing = self.set_timer(TYPING_S, self._ask)
 
     def _ask(self) -> None:
+        if not self.alive:
+            return
         self._stamp = stamp_of(self.path)
-        self.run_worker(self._read(), group="quote", exclusive=True)
+        self.run_worker(
+            self._read(self.path, self.value("minutes"), self.value("labels")), group="quote", exclusive=True
+        )
 
-    async def _read(self) -> None:
-        """Read the file, check it, and ask for a quote."""
-        path, self._workflow, self._faults = self.path, None, []
+    async def _read(self, path: Path, minutes: str, labels: str) -> None:
+        """Read the file, check it, and ask for a quote. The form may be closed meanwhile."""
+        self._workflow, self._faults = None, []
         text = await asyncio.to_thread(text_of, path)
         if not self.alive:
             return
@@ -129,19 +135,14 @@ class SubmitForm(MoneyForm):
             try:
                 grid = self.grid_app.grid
                 self._workflow = await grid.workflow(path)
-                uses, affinities = labels_of(self.value("labels"))
-                minutes = self._minutes()
-                self._quote = await grid.estimate(self._workflow, minutes=minutes, uses=uses, affinities=affinities)
+                uses, affinities = labels_of(labels)
+                self._quote = await grid.estimate(
+                    self._workflow, minutes=minutes_of(minutes), uses=uses, affinities=affinities
+                )
                 self._quoted_at = self.grid_app.now()
             except GridError as error:
                 self._faults = str(error).splitlines()
         self.show_news()
-
-    def _minutes(self) -> int:
-        text = self.value("minutes")
-        if not (text.isascii() and text.isdigit() and len(text) < 9):
-            raise InputError(f"{text!r} is not a number of minutes.")
-        return int(text)
 
     # -- drawing -----------------------------------------------------------------------------
 
@@ -262,6 +263,13 @@ def text_of(path: Path) -> str:
             return file.read(MOST_SHOWN).decode(errors="replace")
     except (OSError, ValueError):
         return ""
+
+
+def minutes_of(text: str) -> int:
+    """A number of minutes that is typed. Raises InputError."""
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise InputError(f"{text!r} is not a number of minutes.")
+    return int(text)
 
 
 def labels_of(text: str) -> tuple[list[str], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from deepgrid.errors import InputError
@@ -10,7 +11,7 @@ FOLDER = Path(__file__).parent
 
 
 def templates() -> list[tuple[str, str]]:
-    """Names of the templates, with the first sentence of each."""
+    """Names of the templates, with the first words about each."""
     return [(file.stem, _about(file)) for file in sorted(FOLDER.glob("*.yaml"))]
 
 
@@ -36,4 +37,4 @@ def _about(file: Path) -> str:
         if not line.startswith("#"):
             break
         words += " " + line.lstrip("# ")
-    return words.strip().split(". ")[0].rstrip(".")
+    return re.split(r"[.:;] ", words.strip())[0].rstrip(".")

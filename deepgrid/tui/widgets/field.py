@@ -20,13 +20,13 @@ class Field(Horizontal):
 
     def __init__(self, name: str, label: str, placeholder: str = "", value: str = "", paths: bool = False) -> None:
         super().__init__(classes="field")
-        self._label = label
+        self.label = label
         suggester = PathSuggester() if paths else None
         self.input = Input(value, placeholder, id=name, suggester=suggester, select_on_focus=False)
         self.input.cursor_blink = False  # costs bytes on slow lines, for nothing
 
     def compose(self) -> ComposeResult:
-        yield Static(self._label, classes="label", markup=False)
+        yield Static(self.label, classes="label", markup=False)
         yield self.input
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.message import Message
 from textual.strip import Strip
 
 from deepgrid.tui.widgets.scroller import DIM, Scroller
@@ -36,6 +37,9 @@ class LogView(Scroller):
         wraps: Whether long lines take several rows.
         timed: Whether each line starts with the time of its arrival.
     """
+
+    class AtTop(Message):
+        """One has jumped to the first line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -137,6 +141,11 @@ class LogView(Scroller):
         target = max(0, min(self.scroll_offset.y + rows, last))
         self.follows = target >= last and rows > 0
         self.scroll_to(y=target, animate=False, immediate=True, force=True)
+
+    def action_jump(self, end: bool) -> None:
+        super().action_jump(end)
+        if not end:
+            self.post_message(self.AtTop())
 
     def aside(self, columns: int) -> None:
         """Move to the side, when lines do not wrap."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 from textual.strip import Strip
 
-from deepgrid.tui.widgets.scroller import Scroller
+from deepgrid.tui.widgets.scroller import DIM, Scroller, plain_strip
 
 _CONSOLE = Console(width=80, color_system=None, markup=False, emoji=False, highlight=False)
 
@@ -34,7 +34,7 @@ class Line:
 
 
 class TextPane(Scroller):
-    """Lines of text, wrapped at words."""
+    """Lines of text, wrapped at words. The last row says how many are below."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -64,6 +64,9 @@ class TextPane(Scroller):
         self._rows = [row for line in self._lines for row in line.rows(max(10, self._wrapped_at))]
 
     def strip(self, row: int, width: int) -> Strip:
+        below = self.row_count - row
+        if row == self.scroll_offset.y + self.size.height - 1 and below > 1:
+            return plain_strip(f"-- {below} more lines --", DIM).crop(0, width)
         return Strip([part for part in self._rows[row].render(_CONSOLE) if part.text]).crop(0, width)
 
 
