@@ -53,6 +53,7 @@ async def test_a_thousand_jobs_uninterrupted(grid: AsyncGrid, chain: Chain, firs
     assert [job.parameters for job in await sweep.results()] == [{"N": n} for n in range(JOBS)]
 
 
+@pytest.mark.deep  # ten minutes on a busy machine
 async def test_a_thousand_jobs_killed_at_twenty_random_points(
     grid: AsyncGrid, customer: Customer, chain: Chain, first_block: int
 ) -> None:

@@ -118,7 +118,7 @@ def durable(tmp_path: Path) -> Iterator[Grid]:
         yield grid
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.timeout(900)  # the services start six times
 async def test_ten_megabytes_are_read_whole_while_services_and_node_restart_five_times(
     durable: Grid, tmp_path: Path

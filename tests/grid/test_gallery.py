@@ -22,7 +22,7 @@ from deepgrid.errors import ChainError
 from deepgrid.recipes import remote
 from tests.grid.conftest import PATIENCE_S, Customer
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(900)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = ("submit_and_wait", "follow_log", "cost_table", "remote_map")
