@@ -131,6 +131,7 @@ async def test_long_lines_wrap_or_are_cut_and_times_are_shown() -> None:
         assert view.strip(2, 40).text == "ä" * 21
 
 
+@pytest.mark.long
 async def test_five_thousand_lines_per_second_leave_keys_quick() -> None:
     """The newest 100,000 lines are kept; adding is cheap, and drawing costs what is visible."""
     app = LogApp()
