@@ -15,6 +15,8 @@ from tests.cli.live import EXAMPLE, Live
 from tests.client.conftest import Customer
 from tests.tui.terminal import SEQUENCE, Terminal, dps
 
+pytestmark = pytest.mark.long  # each starts the command several times
+
 COLOUR = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38|48)(?:;[0-9;]*)?m")
 SIXTEEN = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:38|48);[25];")
 UTF8 = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
@@ -42,7 +44,6 @@ def look(customer: Customer, home: Path, *args: str, **more: str) -> bytes:
         return terminal.bytes
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("more", "coloured", "ascii_only"),
     [
@@ -66,7 +67,6 @@ async def test_every_terminal_is_readable_and_restored(
     assert ("k?se" if ascii_only else "käse") in text.decode()
 
 
-@pytest.mark.long
 async def test_dps_alone_on_a_terminal_opens_the_app(customer: Customer, grid: AsyncGrid, tmp_path: Path) -> None:
     await grid.submit(EXAMPLE, credits=100)
     await asyncio.to_thread(look, customer, tmp_path, **UTF8)
@@ -81,7 +81,6 @@ def test_in_a_pipe_dps_prints_help_and_the_verb_says_that_it_needs_a_terminal(li
     assert verb.stderr == "dps: `dps tui` needs a terminal. Use `dps job list` in scripts.\n"
 
 
-@pytest.mark.long
 async def test_an_error_restores_the_terminal_and_is_one_sentence(customer: Customer, tmp_path: Path) -> None:
     broken = (
         "from deepgrid.tui.screens.jobs import JobsScreen\n"
@@ -120,7 +119,6 @@ async def test_an_error_restores_the_terminal_and_is_one_sentence(customer: Cust
     await asyncio.to_thread(visit)
 
 
-@pytest.mark.long
 async def test_a_terminal_that_hangs_up_leaves_no_process(customer: Customer, tmp_path: Path) -> None:
     def visit() -> None:
         with Terminal(dps("tui"), environment(customer, tmp_path, **UTF8), cwd=str(tmp_path)) as terminal:
