@@ -50,10 +50,10 @@ async def record_day(sample: SampleGrid, name: str, jobs: dict[str, int]) -> Non
     friend = sample.clusters["gauss"].address
     async with Recorder(book, jobs=jobs, friend=friend, now=head.timestamp + 4) as recorder:
         recorder.ahead_s = sample.ahead_s
-        for recording, walk, size in WALKS.values():
-            if recording == name:
-                async with folder() as where, visiting(recorder, size, where) as visit:
-                    async for screen in walk(visit):
+        for plan in WALKS.values():
+            if plan.recording == name:
+                async with folder() as where, visiting(recorder, plan, where) as visit:
+                    async for screen in plan.walk(visit):
                         print(f"recorded for {screen}")
                         if not recorder.broken and recorder.flows:
                             await settled(visit)
@@ -84,10 +84,10 @@ def record() -> None:
 
 async def draw(walks: list[str]) -> None:
     """Write the screens and the pictures of these walks."""
-    for recording, walk, size in map(WALKS.__getitem__, walks):
-        async with Replay.of(recording) as grid:
-            async with folder() as where, visiting(grid, size, where) as visit:
-                async for screen in walk(visit):
+    for plan in map(WALKS.__getitem__, walks):
+        async with Replay.of(plan.recording) as grid:
+            async with folder() as where, visiting(grid, plan, where) as visit:
+                async for screen in plan.walk(visit):
                     (SCREENS / f"{screen}.txt").write_text(await settled(visit))
                     if screen in PICTURES:
                         (PICTURE_FOLDER / f"{screen}.svg").write_text(picture_of(visit.app))

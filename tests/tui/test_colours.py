@@ -15,6 +15,8 @@ from tests.cli.live import EXAMPLE, Live
 from tests.client.conftest import Customer
 from tests.tui.terminal import SEQUENCE, Terminal, dps
 
+pytestmark = pytest.mark.long  # each starts the command several times
+
 COLOUR = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38|48)(?:;[0-9;]*)?m")
 SIXTEEN = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:38|48);[25];")
 UTF8 = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}

@@ -98,6 +98,7 @@ def kinds(written: bytes) -> set[bytes]:
     return {re.sub(rb"[0-9;]+(?=[mH])", b"#", found) for found in SEQUENCE.findall(written)}
 
 
+@pytest.mark.long
 async def test_only_the_sequences_of_harmless_texts_are_written(
     strangers: Strangers, customer: Customer, grid: AsyncGrid, tmp_path: Path
 ) -> None:

@@ -34,9 +34,9 @@ async def test_screens_are_as_expected_and_nothing_is_cut(
     walk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    recording, steps, size = WALKS[walk]
-    async with Replay.of(recording) as grid, visiting(grid, size, tmp_path) as visit:
-        async for screen in steps(visit):
+    plan = WALKS[walk]
+    async with Replay.of(plan.recording) as grid, visiting(grid, plan, tmp_path) as visit:
+        async for screen in plan.walk(visit):
             await becomes(visit, (SCREENS / f"{screen}.txt").read_text(), screen)
             assert not [*cuts(visit.app)], screen
             if screen in PICTURES:

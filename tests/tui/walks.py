@@ -23,7 +23,6 @@ from tests.tui.support import NARROW, WIDE, lines_of, opened, shows
 
 SCREENS = Path(__file__).parent / "screens"
 PORT = re.compile(r"(127\.0\.0\.1:)\d{5}\b")
-SETTINGS = ClientSettings(patience_s=0.05, log_wait_s=1.0)
 
 
 @dataclass
@@ -223,30 +222,39 @@ async def wide(visit: Visit) -> AsyncIterator[str]:
     yield "clusters-wide"
 
 
-WALKS: dict[str, tuple[str, Walk, tuple[int, int]]] = {
-    "empty": ("empty", empty, NARROW),
-    "nothing yet": ("day", nothing_yet, NARROW),
-    "loading": ("day", loading, NARROW),
-    "failing": ("day", failing, NARROW),
-    "filled": ("day", filled, NARROW),
-    "submitting": ("day", submitting, NARROW),
-    "wide": ("day", wide, WIDE),
+@dataclass(frozen=True)
+class Plan:
+    """A walk before a recorded grid. An outage shows after `patience_s`: only where one is meant."""
+
+    recording: str
+    walk: Walk
+    size: tuple[int, int] = NARROW
+    patience_s: float = 600.0
+
+
+WALKS = {
+    "empty": Plan("empty", empty),
+    "nothing yet": Plan("day", nothing_yet),
+    "loading": Plan("day", loading),
+    "failing": Plan("day", failing, patience_s=0.05),
+    "filled": Plan("day", filled),
+    "submitting": Plan("day", submitting),
+    "wide": Plan("day", wide, WIDE),
 }
-"""Name of the recording, the walk, and the size of the terminal."""
 
 PICTURES = ("jobs", "job", "log", "submit", "clusters", "cluster", "top-up", "transfer", "allowance")
 
 
 @asynccontextmanager
-async def visiting(grid: Replay, size: tuple[int, int], folder: Path) -> AsyncIterator[Visit]:
+async def visiting(grid: Replay, plan: Plan, folder: Path) -> AsyncIterator[Visit]:
     """The app of the customer before this grid. The present folder must be `folder`."""
     write_key(folder / "key")
     book = grid.book(folder / "book.json")
     for name, text in (("train", TRAIN), ("wrong", SMALL.replace("tasks: 2", "tasks: none"))):
         (folder / f"{name}.yaml").write_text(text)
-    now = grid.recording["now"]
+    now, settings = grid.recording["now"], ClientSettings(patience_s=plan.patience_s, log_wait_s=1.0)
     time.tzset()
-    app = GridApp(lambda: AsyncGrid(folder / "key", book, settings=SETTINGS), now=lambda: float(now))
-    async with app.run_test(size=size) as pilot:
+    app = GridApp(lambda: AsyncGrid(folder / "key", book, settings=settings), now=lambda: float(now))
+    async with app.run_test(size=plan.size) as pilot:
         yield Visit(pilot, grid)
         grid.release()

@@ -49,7 +49,7 @@ class KeyBar(Plain):
     """A line of keys, reversed over the whole width."""
 
     def render_line(self, y: int) -> Strip:
-        return Strip([Segment(super().render_line(y).text, REVERSE)])
+        return Strip([Segment(super().render_line(y).text.ljust(self.size.width), REVERSE)])
 
 
 class GridScreen(Screen[None], inherit_bindings=False):

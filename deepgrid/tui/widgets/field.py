@@ -29,6 +29,12 @@ class Field(Horizontal):
         yield Static(self.label, classes="label", markup=False)
         yield self.input
 
+    def on_descendant_focus(self) -> None:
+        self.add_class("-focused")  # Textual's `:focus-within` does not reach the label
+
+    def on_descendant_blur(self) -> None:
+        self.remove_class("-focused")
+
 
 class PathSuggester(Suggester):
     """Completes a path by the first file that fits: folders and workflow files before others."""

@@ -70,18 +70,23 @@ class TextPane(Scroller):
         return Strip([part for part in self._rows[row].render(_CONSOLE) if part.text]).crop(0, width)
 
 
+def styled(text: str, style: str) -> Text:
+    """A text with a style of its part: rich forgets the style of a whole text without parts."""
+    return Text(end="").append(text, style or None)
+
+
 def pair(name: str, value: Text | str, style: str = "", indent: int = 12) -> Line:
     """A line `name   value`, which wraps below its value."""
-    line = Text(name.ljust(indent), "bold", end="")
+    line = styled(name.ljust(indent), "bold")
     line.append_text(value) if isinstance(value, Text) else line.append(value, style)
     return Line(line, indent)
 
 
 def heading(text: str) -> Line:
     """A line that starts a section."""
-    return Line(Text(text, "bold underline", end=""))
+    return Line(styled(text, "bold underline"))
 
 
 def plain_line(text: str, style: str = "", indent: int = 0) -> Line:
     """A line of one style. The text must be clean."""
-    return Line(Text(text, style, end=""), indent)
+    return Line(styled(text, style), indent)
