@@ -61,9 +61,9 @@ async def test_values_are_tables_with_escaped_names(
     job = await grid.submit(EXAMPLE, credits=100, name=HOSTILE)
     await stage.run(job)
     cells = [
-        "from deepgrid import AsyncGrid\ngrid = AsyncGrid(**grid_options)",
+        "from deepgrid import AsyncGrid\nfrom deepgrid.client import Clusters\ngrid = AsyncGrid(**grid_options)",
         f"await grid.job({job.id})",
-        "await grid.clusters()",
+        f"Clusters([one for one in await grid.clusters() if one.address == {stage.provider.address!r}])",
         f"await grid.estimate({str(EXAMPLE)!r}, minutes=90)",
         "grid.wallet",
         "await grid.close()",
