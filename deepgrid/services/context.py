@@ -15,6 +15,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
+from deepgrid.services.following.hub import Hub
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.vault import Vault
@@ -60,7 +61,11 @@ class Context:
     admission: Admission
     checks: ScriptChecks
     changes: Changes = field(default_factory=Changes)
+    hub: Hub = field(init=False)
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
+
+    def __post_init__(self) -> None:
+        self.hub = Hub(self)
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""
