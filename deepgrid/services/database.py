@@ -80,7 +80,11 @@ class ReleaseRecord(Table):
 
 
 class Log(Table):
-    """The output of one claim of a job. `size` counts all received bytes, also those that were dropped."""
+    """The output of one claim of a job. `size` counts all received bytes, also those that were dropped.
+
+    `source` is the position in the provider's file up to which the log accounts for it; null if it equals `size`.
+    `left_out` counts the bytes of the file that the provider left out, `pending` those that it still has.
+    """
 
     __tablename__ = "grid_log"
     job_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -88,6 +92,9 @@ class Log(Table):
     size: Mapped[int]
     final: Mapped[bool]
     updated_at: Mapped[int] = mapped_column(index=True)
+    source: Mapped[int | None]
+    left_out: Mapped[int | None]
+    pending: Mapped[int | None]
 
 
 class LogChunk(Table):

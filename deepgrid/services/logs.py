@@ -6,9 +6,10 @@ A log belongs to one claim of a job, so outputs of different providers never mix
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -26,20 +27,43 @@ Offset = Annotated[int, Query(ge=0, lt=2**53)]
 OffsetOrTail = Annotated[int, Query(gt=-(2**53), lt=2**53)]
 
 
-@router.post("/v1/jobs/{job_id}/log")
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chunk belongs, by the query of its request.
+
+    `offset`: position of its first byte in the log. `source`: position behind it in the provider's file. `left_out`:
+    bytes of the file that the log leaves out before this position. `pending`: bytes of it that follow. Without
+    `source`, the chunk is the part of the file from `offset` on.
+    """
+
+    offset: Offset
+    final: bool = False
+    source: Annotated[int | None, Query(ge=0, lt=2**53)] = None
+    left_out: Annotated[int, Query(ge=0, lt=2**53)] = 0
+    pending: Annotated[int, Query(ge=0, lt=2**53)] = 0
+    claimed_at: Annotated[int | None, Query(ge=0, lt=2**53)] = None
+
+
+@router.post("/v1/jobs/{job_id}/log", response_model_exclude_none=True)
 async def append(
-    job_id: JobId, request: SignedChunk, context: Services, offset: Offset, final: bool = False
+    job_id: JobId, request: SignedChunk, context: Services, place: Annotated[Place, Depends()]
 ) -> Appended:
-    """Append output from `offset` on. Bytes that are stored already are skipped. A gap is refused with 409."""
+    """Append output from `offset` on. Bytes that are stored already are skipped. A gap is refused with 409.
+
+    With `source`, a chunk at any other place than the log's end is refused with 409.
+    """
     request.look_up()
     job = await context.job(job_id)
-    if job.provider != request.address or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
+    if place.claimed_at is not None and job.claimed_at < place.claimed_at:
+        raise Refusal(425, f"this service's node does not show that claim of job {job_id} yet")
+    is_its = job.provider == request.address and place.claimed_at in (None, job.claimed_at)
+    if not is_its or job.status in (JobStatus.PENDING, JobStatus.META_SCHEDULED):
         raise Refusal(403, f"job {job_id} is not a job of {request.address}")
     async with context.database.write() as session:
         await request.accept(session)
-        size = await _append(context, session, job, offset, request.body, final)
+        answer = await _append(context, session, job, place, request.body)
     context.changes.announce(job_id)
-    return Appended(next_offset=size)
+    return answer
 
 
 @router.get("/v1/jobs/{job_id}/log")
@@ -75,21 +99,33 @@ def _answer(excerpt: Excerpt) -> Response:
     return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
 
 
-async def _append(context: Context, session: AsyncSession, job: Job, offset: int, data: bytes, final: bool) -> int:
-    """Store the new part of `data`. Returns the log's size."""
+async def _append(context: Context, session: AsyncSession, job: Job, place: Place, data: bytes) -> Appended:
+    """Store the new part of `data`, and what the provider says of the rest."""
     log = await _log_of(session, job, context.clock())
-    if offset > log.size:
-        raise Refusal(409, f"the log ends at {log.size}", next_offset=log.size)
-    fresh = data[log.size - offset :]
+    facts = {} if place.source is None else _facts(context, log)
+    if place.offset > log.size or (facts and place.offset != log.size):
+        raise Refusal(409, f"the log ends at {log.size}", next_offset=log.size, **facts)
+    fresh = data[log.size - place.offset :]
     kept = fresh[: max(0, context.max_log_bytes - log.size)]
     if kept:
         chunk = LogChunk(job_id=job.id, claimed_at=job.claimed_at, offset=log.size, length=len(kept))
         chunk.sealed = context.vault.seal(kept)
         session.add(chunk)
     log.size += len(fresh)
-    log.final = log.final or (final and offset + len(data) == log.size)
+    if place.source is None:
+        log.source = None if log.source is None else log.source + len(fresh)
+    else:
+        log.source, log.left_out, log.pending = place.source, place.left_out, place.pending
+        facts = _facts(context, log)
+    log.final = log.final or (place.final and place.offset + len(data) == log.size)
     log.updated_at = context.clock()
-    return log.size
+    return Appended(next_offset=log.size, **facts)
+
+
+def _facts(context: Context, log: Log) -> dict[str, int]:
+    """What the provider needs to go on after a restart."""
+    source = log.size if log.source is None else log.source
+    return {"next_source": source, "left_out": log.left_out or 0, "max_bytes": context.max_log_bytes}
 
 
 async def _log_of(session: AsyncSession, job: Job, now: int) -> Log:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.following.feed import Feed
-from deepgrid.services.following.stored import is_over, pieces_from, state_of
+from deepgrid.services.following.stored import Ending, ending_of, pieces_from, state_of
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Excerpt:
     offset: int
     final: bool
     claimed_at: int
+    ending: Ending = Ending()
 
     def headers(self) -> dict[str, str]:
         return {
@@ -31,6 +32,9 @@ class Excerpt:
             "X-Next-Offset": str(self.offset + len(self.data)),
             "X-Final": "true" if self.final else "false",
             "X-Claimed-At": str(self.claimed_at),
+            "X-Left-Out": str(self.ending.left_out),
+            "X-Pending": str(self.ending.pending),
+            "X-Closed": "true" if self.final and self.ending.closed else "false",
         }
 
 
@@ -41,17 +45,17 @@ async def excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
             offset = max(0, (await state_of(context, session, job)).size + offset)
         log, pieces = await pieces_from(context, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
         data = b"".join(piece.data for piece in pieces)
-        final = offset + len(data) >= log.size and await is_over(context, session, job, log)
-    return Excerpt(data, offset, final, job.claimed_at)
+        ending = await ending_of(context, session, job, log)
+    return Excerpt(data, offset, ending.over and offset + len(data) >= log.size, job.claimed_at, ending)
 
 
 async def excerpt_of(feed: Feed, offset: int) -> Excerpt:
     """What the followed log has now."""
-    claimed_at = feed.claimed_at
+    claimed_at, ending = feed.claimed_at, feed.ending
     offset = feed.position(offset)
     pieces = await feed.pieces(claimed_at, offset, MAX_LOG_CHUNK_BYTES)
     final = bool(pieces) and pieces[-1].final
-    return Excerpt(b"".join(piece.data for piece in pieces), offset, final, claimed_at)
+    return Excerpt(b"".join(piece.data for piece in pieces), offset, final, claimed_at, ending)
 
 
 async def wait_for_more(feed: Feed, reader: str, offset: int, wait_s: float) -> Excerpt:

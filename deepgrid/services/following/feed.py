@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.following.stored import Piece, is_over, pieces_from, state_of
+from deepgrid.services.following.stored import Ending, Piece, ending_of, pieces_from, state_of
 from deepgrid.services.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Feed:
     def __init__(self, context: Context, job: Job, tail_limit: int) -> None:
         self.job = job
         self.over = False
+        self.ending = Ending()
         self.news = asyncio.Event()
         self.followers = 0
         self.tail_limit = tail_limit  # the hub changes it
@@ -193,10 +194,10 @@ class Feed:
                     self._context, session, job.id, job.claimed_at, self._read_to, READ_BYTES
                 )
                 more = bool(found) and found[-1].end < state.size
-                over = not more and await is_over(self._context, session, job, state)
+                ending = await ending_of(self._context, session, job, state)
             if job.claimed_at != self.claimed_at:  # claimed anew meanwhile
                 break
-            self.over = over
+            self.ending, self.over = ending, ending.over and not more
             self._remember(found)
         if self.over or self._read_to != before or job.claimed_at != self._told:
             self._told = self.claimed_at

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deepgrid.services.context import Context
 
 LATE_OUTPUT_S = 30  # a provider may send the rest of the output after it has reported the end
+SILENCE_S = 600  # a provider that announced further output may be silent for this long
 SECOND_NS = 10**9
 
 
@@ -40,18 +41,33 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The state of a log. `size` counts the bytes that are kept. `exists` is False until the first append."""
+    """The state of a log. `size` counts the bytes that are kept. `exists` is False until the first append.
+
+    `left_out` counts the bytes of the output that are not in the log, `pending` those that its provider still has.
+    """
 
     size: int = 0
     ended: bool = False
     updated_at: int = 0
     exists: bool = False
+    left_out: int = 0
+    pending: int = 0
+
+    @classmethod
+    def of(
+        cls, kept_bytes: int, size: int, ended: bool, updated_at: int, left_out: int | None, pending: int | None
+    ) -> LogState:
+        """The state by the columns of the log's row, where the service keeps `kept_bytes` per log."""
+        dropped = max(0, size - kept_bytes)
+        return cls(size - dropped, ended, updated_at, True, (left_out or 0) + dropped, pending or 0)
 
 
 async def state_of(context: Context, session: AsyncSession, job: Job) -> LogState:
     """The state of the log of the job's present claim."""
     log = await session.get(Log, (job.id, job.claimed_at))
-    return LogState(min(log.size, context.max_log_bytes), log.final, log.updated_at, True) if log else LogState()
+    if log is None:
+        return LogState()
+    return LogState.of(context.max_log_bytes, log.size, log.final, log.updated_at, log.left_out, log.pending)
 
 
 async def pieces_from(
@@ -64,17 +80,17 @@ async def pieces_from(
         LogChunk.offset > offset - MAX_LOG_CHUNK_BYTES,  # lets the primary key find the first chunk
         LogChunk.offset + LogChunk.length > offset,
     )
-    columns = (Log.size, Log.final, Log.updated_at, LogChunk.offset, LogChunk.sealed, LogChunk.at_ns)
+    facts = (Log.size, Log.final, Log.updated_at, Log.left_out, Log.pending)
     rows = await session.stream(
-        select(*columns)
+        select(*facts, LogChunk.offset, LogChunk.sealed, LogChunk.at_ns)
         .outerjoin(LogChunk, covers)
         .where(Log.job_id == job_id, Log.claimed_at == claimed_at)
         .order_by(LogChunk.offset)
         .execution_options(yield_per=8)
     )
     state, pieces, left = LogState(), list[Piece](), most_bytes
-    async for size, ended, updated_at, start, sealed, at_ns in rows:
-        state = LogState(min(size, context.max_log_bytes), ended, updated_at, True)
+    async for size, ended, updated_at, left_out, pending, start, sealed, at_ns in rows:
+        state = LogState.of(context.max_log_bytes, size, ended, updated_at, left_out, pending)
         if sealed is None:
             break
         skipped = max(0, offset - start)
@@ -87,15 +103,35 @@ async def pieces_from(
     return state, pieces
 
 
-async def is_over(context: Context, session: AsyncSession, job: Job, log: LogState) -> bool:
-    """Whether nothing will be added to the log."""
-    if log.ended:
-        return True
-    if job.status.hot:
-        return False
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What readers are told about the end of a log.
+
+    `over`: nothing will be added. `closed`: its provider said so, or no output was to come. `left_out` and `pending`
+    are as in `LogState`.
+    """
+
+    over: bool = False
+    closed: bool = False
+    left_out: int = 0
+    pending: int = 0
+
+
+async def ending_of(context: Context, session: AsyncSession, job: Job, log: LogState) -> Ending:
+    """What readers are told about the end of the log."""
+    closed = log.ended or (not job.status.hot and not log.exists and await _has_no_output(session, job))
+    over = closed or (not job.status.hot and _is_silent(job, log, context.clock()))
+    return Ending(over, closed, log.left_out, log.pending)
+
+
+async def _has_no_output(session: AsyncSession, job: Job) -> bool:
+    """Whether no output was to come: the job's definition ships none, or no provider claimed the job."""
     definition = await session.get(Definition, job.definition.definition_hash)
     silent = definition is not None and definition.uploader == job.customer and not definition.enable_logging
-    if not log.exists and (silent or job.claimed_at == 0):
-        return True
-    now = context.clock()
-    return now - log.updated_at > LATE_OUTPUT_S and abs(now - job.ended_at) > LATE_OUTPUT_S
+    return silent or job.claimed_at == 0
+
+
+def _is_silent(job: Job, log: LogState, now: int) -> bool:
+    """Whether the provider of a job that is over sent nothing for so long that nothing is expected any more."""
+    silence_s = SILENCE_S if log.pending else LATE_OUTPUT_S
+    return now - log.updated_at > silence_s and abs(now - job.ended_at) > LATE_OUTPUT_S
