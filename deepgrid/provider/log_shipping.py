@@ -53,13 +53,21 @@ class LogSink(Protocol):
     """The log service as the shipper sees it. `ship_log` returns the position from which to go on."""
 
     async def ship_log(
-        self, job_id: int, claimed_at: int, at: LogPosition, data: bytes, after: LogPosition, *, pending: int, final: bool
+        self,
+        job_id: int,
+        claimed_at: int,
+        at: LogPosition,
+        data: bytes,
+        after: LogPosition,
+        *,
+        pending: int,
+        final: bool,
     ) -> LogPosition: ...
 
 
 @dataclass
 class _Stream:
-    at: LogPosition = LogPosition()
+    at: LogPosition = field(default_factory=LogPosition)
     ending: bool = False
     pushing: bool = False
     waits: bool = False  # its head is full, and its job is not over

@@ -37,9 +37,7 @@ class LogPosition:
 
     def after_gap(self, line: bytes, gap: int) -> Self:
         """The position behind a line that stands for `gap` bytes of the file."""
-        return replace(
-            self, offset=self.offset + len(line), source=self.source + gap, left_out=self.left_out + gap
-        )
+        return replace(self, offset=self.offset + len(line), source=self.source + gap, left_out=self.left_out + gap)
 
 
 class Message(BaseModel):

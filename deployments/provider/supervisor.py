@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.registration import register
 from deepgrid.provider.log_resumption import resume_logs
+from deepgrid.provider.registration import register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from deployments.provider.drain_exit import until_drained

@@ -20,9 +20,9 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import runs_of
-from deepgrid.provider.claim_journal import ClaimJournal
 from deployments.provider.carriers import CarrierWatchdog
 from runtime.orphaned_runs import runs_in
 from runtime.worker import WORKER_TYPE

@@ -115,7 +115,11 @@ async def test_the_limit_of_the_service_counts_too() -> None:
 
 
 async def test_a_journal_keeps_what_is_not_delivered_for_the_next_process(tmp_path: Path) -> None:
-    cluster, service, file = Cluster(b"a long output of a job that is over\n"), Service(outages=10**6), tmp_path / "logs"
+    cluster, service, file = (
+        Cluster(b"a long output of a job that is over\n"),
+        Service(outages=10**6),
+        tmp_path / "logs",
+    )
     async with LogShipper(cluster, service, QUICK, ClaimJournal(file, KEY)) as shipper, asyncio.timeout(WITHIN_S):
         shipper.end(KEY)
         while KEY not in set(ClaimJournal(file, KEY)):

@@ -24,7 +24,7 @@ class Excerpt:
     offset: int
     final: bool
     claimed_at: int
-    ending: Ending = Ending()
+    ending: Ending
 
     def headers(self) -> dict[str, str]:
         return {
