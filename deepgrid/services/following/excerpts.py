@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.following.feed import Feed
-from deepgrid.services.following.stored import is_over, pieces_from, state_of
+from deepgrid.services.following.stored import Parts, is_over, pieces_from, state_of
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
-
-if TYPE_CHECKING:
-    from deepgrid.services.context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +30,14 @@ class Excerpt:
         }
 
 
-async def excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
+async def excerpt_now(parts: Parts, job: Job, offset: int) -> Excerpt:
     """What the database has now."""
-    async with context.database.read() as session:
+    async with parts.database.read() as session:
         if offset < 0:
-            offset = max(0, (await state_of(context, session, job)).size + offset)
-        log, pieces = await pieces_from(context, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
+            offset = max(0, (await state_of(parts, session, job)).size + offset)
+        log, pieces = await pieces_from(parts, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
         data = b"".join(piece.data for piece in pieces)
-        final = offset + len(data) >= log.size and await is_over(context, session, job, log)
+        final = offset + len(data) >= log.size and await is_over(parts, session, job, log)
     return Excerpt(data, offset, final, job.claimed_at)
 
 

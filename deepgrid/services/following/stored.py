@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.database import Definition, Log, LogChunk
+from deepgrid.services.admission import Admission
+from deepgrid.services.database import Database, Definition, Log, LogChunk
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
-
-if TYPE_CHECKING:
-    from deepgrid.services.context import Context
+from deepgrid.services.vault import Vault
 
 LATE_OUTPUT_S = 30  # a provider may send the rest of the output after it has reported the end
 SECOND_NS = 10**9
+
+
+class Parts(Protocol):
+    """The parts of a running service that readers of logs need. `Context` has them."""
+
+    database: Database
+    vault: Vault
+    max_log_bytes: int
+    admission: Admission
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """Gives unix seconds."""
+        ...
+
+    async def job(self, job_id: int) -> Job:
+        """The job as the chain has it. Refuses with 404 or 503."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +66,14 @@ class LogState:
     exists: bool = False
 
 
-async def state_of(context: Context, session: AsyncSession, job: Job) -> LogState:
+async def state_of(parts: Parts, session: AsyncSession, job: Job) -> LogState:
     """The state of the log of the job's present claim."""
     log = await session.get(Log, (job.id, job.claimed_at))
-    return LogState(min(log.size, context.max_log_bytes), log.final, log.updated_at, True) if log else LogState()
+    return LogState(min(log.size, parts.max_log_bytes), log.final, log.updated_at, True) if log else LogState()
 
 
 async def pieces_from(
-    context: Context, session: AsyncSession, job_id: int, claimed_at: int, offset: int, most_bytes: int
+    parts: Parts, session: AsyncSession, job_id: int, claimed_at: int, offset: int, most_bytes: int
 ) -> tuple[LogState, list[Piece]]:
     """The state of a log, and at most `most_bytes` of its output from `offset` on."""
     covers = and_(
@@ -74,11 +92,11 @@ async def pieces_from(
     )
     state, pieces, left = LogState(), list[Piece](), most_bytes
     async for size, ended, updated_at, start, sealed, at_ns in rows:
-        state = LogState(min(size, context.max_log_bytes), ended, updated_at, True)
+        state = LogState(min(size, parts.max_log_bytes), ended, updated_at, True)
         if sealed is None:
             break
         skipped = max(0, offset - start)
-        data = context.vault.unseal(sealed)[skipped : skipped + left]
+        data = parts.vault.unseal(sealed)[skipped : skipped + left]
         pieces.append(Piece(data, start + skipped, at_ns or updated_at * SECOND_NS, False, claimed_at))
         left -= len(data)
         if left <= 0:
@@ -87,7 +105,7 @@ async def pieces_from(
     return state, pieces
 
 
-async def is_over(context: Context, session: AsyncSession, job: Job, log: LogState) -> bool:
+async def is_over(parts: Parts, session: AsyncSession, job: Job, log: LogState) -> bool:
     """Whether nothing will be added to the log."""
     if log.ended:
         return True
@@ -97,5 +115,5 @@ async def is_over(context: Context, session: AsyncSession, job: Job, log: LogSta
     silent = definition is not None and definition.uploader == job.customer and not definition.enable_logging
     if not log.exists and (silent or job.claimed_at == 0):
         return True
-    now = context.clock()
+    now = parts.clock()
     return now - log.updated_at > LATE_OUTPUT_S and abs(now - job.ended_at) > LATE_OUTPUT_S
