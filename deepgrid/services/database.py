@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import DDL, BigInteger, Integer, LargeBinary, String, event, inspect
+from sqlalchemy import BigInteger, Integer, LargeBinary, String, event, inspect, text
 from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
@@ -182,7 +182,7 @@ def _add_missing_columns(connection: Connection) -> None:
         for column in table.columns:
             if column.name not in present:
                 kind = column.type.compile(connection.dialect)
-                connection.execute(DDL(f"ALTER TABLE {table.name} ADD COLUMN{unless} {column.name} {kind}"))
+                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN{unless} {column.name} {kind}"))
 
 
 def _private_file(url: URL) -> None:

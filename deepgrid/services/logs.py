@@ -18,7 +18,7 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.authentication import SignedChunk, SignedReader
 from deepgrid.services.context import Context, JobId, Services
 from deepgrid.services.database import Log, LogChunk
-from deepgrid.services.following import Excerpt, counted, excerpt_now, excerpt_of, require_customer, wait_for_more
+from deepgrid.services.following import Excerpt, excerpt_now, excerpt_of, require_customer, wait_for_more
 from deepgrid.services.messages import MAX_WAIT_S, Appended
 from deepgrid.services.refusal import Refusal
 
@@ -62,7 +62,7 @@ async def append(
     async with context.database.write() as session:
         await request.accept(session)
         answer = await _append(context, session, job, place, request.body)
-    context.changes.announce(job_id)
+    context.hub.announce(job_id)
     return answer
 
 
@@ -89,7 +89,7 @@ async def read(
         excerpt = await excerpt_of(feed, offset)
         await request.accept()
         if not (excerpt.data or excerpt.final):
-            with counted(context, request.source, job_id):
+            with context.hub.counted(request.source, job_id), context.admission.running.lend(request.source):
                 excerpt = await wait_for_more(feed, request.address, offset, wait)
             await request.require_session()  # it may have ended while the reader waited
     return _answer(excerpt)

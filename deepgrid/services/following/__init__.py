@@ -1,12 +1,12 @@
 """Readers of logs that wait for output. All followers of one log share one reader of the database.
 
-`follow` yields a log's pieces as they arrive. `Hub` holds the shared reader of each followed log (`Feed`).
-`counted` bounds the number of followers. `Excerpt` is what one HTTP request gets.
+`Hub.follow` yields a log's pieces as they arrive, and `Hub.counted` bounds the number of followers. `Feed` is the
+shared reader of one followed log. `Excerpt` is what one HTTP request gets.
 """
 
 from deepgrid.services.following.excerpts import Excerpt, excerpt_now, excerpt_of, wait_for_more
 from deepgrid.services.following.feed import LOOK_AGAIN_S, Feed, require_customer
-from deepgrid.services.following.hub import Hub, counted, follow
+from deepgrid.services.following.hub import Hub
 from deepgrid.services.following.stored import LATE_OUTPUT_S, Piece
 
 __all__ = [
@@ -16,10 +16,8 @@ __all__ = [
     "Feed",
     "Hub",
     "Piece",
-    "counted",
     "excerpt_now",
     "excerpt_of",
-    "follow",
     "require_customer",
     "wait_for_more",
 ]

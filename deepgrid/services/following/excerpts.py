@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.following.feed import Feed
-from deepgrid.services.following.stored import Ending, ending_of, pieces_from, state_of
+from deepgrid.services.following.stored import Ending, Parts, ending_of, pieces_from, state_of
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
-
-if TYPE_CHECKING:
-    from deepgrid.services.context import Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +34,14 @@ class Excerpt:
         }
 
 
-async def excerpt_now(context: Context, job: Job, offset: int) -> Excerpt:
+async def excerpt_now(parts: Parts, job: Job, offset: int) -> Excerpt:
     """What the database has now."""
-    async with context.database.read() as session:
+    async with parts.database.read() as session:
         if offset < 0:
-            offset = max(0, (await state_of(context, session, job)).size + offset)
-        log, pieces = await pieces_from(context, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
+            offset = max(0, (await state_of(parts, session, job)).size + offset)
+        log, pieces = await pieces_from(parts, session, job.id, job.claimed_at, offset, MAX_LOG_CHUNK_BYTES)
         data = b"".join(piece.data for piece in pieces)
-        ending = await ending_of(context, session, job, log)
+        ending = await ending_of(parts, session, job, log)
     return Excerpt(data, offset, ending.over and offset + len(data) >= log.size, job.claimed_at, ending)
 
 

@@ -11,20 +11,17 @@ import contextlib
 import logging
 from bisect import bisect_right
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.following.stored import Ending, Piece, ending_of, pieces_from, state_of
+from deepgrid.services.following.stored import Ending, Parts, Piece, ending_of, pieces_from, state_of
 from deepgrid.services.refusal import Refusal
-
-if TYPE_CHECKING:
-    from deepgrid.services.context import Context
 
 LOOK_AGAIN_S = 2.0  # finds chunks that another process stored, and asks the chain for the job's end
 PACE_S = 0.1  # chunks that arrive faster are read together
+TAIL_BYTES = 1024 * 1024  # kept in memory
 LINGER_S = 5.0  # the reader stays for followers that poll
 READ_BYTES = 1024 * 1024
 ENDED_TAIL_BYTES = 64 * 1024  # kept after the end, for followers that are behind
@@ -46,15 +43,18 @@ class Feed:
     `news` is an event that is set at the next change. Take it before you look for pieces, then wait for it.
     """
 
-    def __init__(self, context: Context, job: Job, tail_limit: int) -> None:
+    def __init__(self, parts: Parts, job: Job, pages: asyncio.Semaphore) -> None:
+        """`pages` limits how many followers read older output from the database at the same time."""
         self.job = job
         self.over = False
         self.ending = Ending()
         self.news = asyncio.Event()
         self.followers = 0
-        self.tail_limit = tail_limit  # the hub changes it
+        self.tail_limit = TAIL_BYTES  # the hub may lower it
+        self.changed = asyncio.Event()  # set it when something was stored
         self.ready = asyncio.Event()  # after the first look
-        self._context = context
+        self._parts = parts
+        self._pages = pages
         self._tail: list[Piece] = []
         self._tail_cost = 0
         self._read_to = 0
@@ -96,7 +96,7 @@ class Feed:
             found = await self._stored(claimed_at, offset, most_bytes)
         reached = found[-1].end if found else offset
         if over and (reached >= end or not found):  # clean-up may have deleted it
-            last = found.pop() if found else Piece(b"", offset, self._context.clock() * 10**9, True, claimed_at)
+            last = found.pop() if found else Piece(b"", offset, self._parts.clock() * 10**9, True, claimed_at)
             found.append(replace(last, final=True))
         return found
 
@@ -116,39 +116,38 @@ class Feed:
         return found
 
     async def _stored(self, claimed_at: int, offset: int, most_bytes: int) -> list[Piece]:
-        async with self._context.hub.pages, self._context.database.read() as session:
-            return (await pieces_from(self._context, session, self.job.id, claimed_at, offset, most_bytes))[1]
+        async with self._pages, self._parts.database.read() as session:
+            return (await pieces_from(self._parts, session, self.job.id, claimed_at, offset, most_bytes))[1]
 
     # -- the reader --------------------------------------------------------------------
 
     async def run(self) -> None:
         """Read until the log is complete, or nobody has followed it for some seconds."""
-        with self._context.changes.watch(self.job.id) as changed:
-            asking = asyncio.create_task(self._ask_chain(changed))
-            try:
-                await self._read(changed, asking)
-            except (SQLAlchemyError, GridError) as error:
-                logger.error("the log of job %d cannot be read: %s", self.job.id, type(error).__name__)
-                self.stop("the service's store does not answer at the moment")
-            except Exception:
-                logger.exception("unexpected error while the log of job %d was read", self.job.id)
-                self.stop("the service cannot read this log at the moment")
-            finally:
-                asking.cancel()
-                self.tail_limit = min(self.tail_limit, ENDED_TAIL_BYTES)
-                self.trim()
+        asking = asyncio.create_task(self._ask_chain())
+        try:
+            await self._read(asking)
+        except (SQLAlchemyError, GridError) as error:
+            logger.error("the log of job %d cannot be read: %s", self.job.id, type(error).__name__)
+            self.stop("the service's store does not answer at the moment")
+        except Exception:
+            logger.exception("unexpected error while the log of job %d was read", self.job.id)
+            self.stop("the service cannot read this log at the moment")
+        finally:
+            asking.cancel()
+            self.tail_limit = min(self.tail_limit, ENDED_TAIL_BYTES)
+            self.trim()
 
-    async def _read(self, changed: asyncio.Event, asking: asyncio.Task[None]) -> None:
-        async with self._context.database.read() as session:
-            log = await state_of(self._context, session, self.job)
+    async def _read(self, asking: asyncio.Task[None]) -> None:
+        async with self._parts.database.read() as session:
+            log = await state_of(self._parts, session, self.job)
         self._read_to = max(0, log.size - FIRST_TAIL_BYTES)
         await self._look()
         self.ready.set()
         while not self.over and not self._fault and self._is_wanted():
             await asyncio.sleep(PACE_S)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), LOOK_AGAIN_S - PACE_S)
-            changed.clear()
+                await asyncio.wait_for(self.changed.wait(), LOOK_AGAIN_S - PACE_S)
+            self.changed.clear()
             await self._look()
             if asking.done():
                 asking.result()  # it ends by an unexpected error only
@@ -170,31 +169,31 @@ class Feed:
     def _is_wanted(self) -> bool:
         return self.followers > 0 or asyncio.get_running_loop().time() - self._left_at < LINGER_S
 
-    async def _ask_chain(self, changed: asyncio.Event) -> None:
+    async def _ask_chain(self) -> None:
         """Ask for the job's state again and again. A silent chain is asked again later."""
         while True:
             await asyncio.sleep(LOOK_AGAIN_S)
             try:
-                job = await self._context.job(self.job.id)
+                job = await self._parts.job(self.job.id)
             except Refusal as refusal:
                 if refusal.status == 404:  # a reorganisation removed the job
                     self.stop(refusal.sentence)
                 continue
             if job.claimed_at != self.job.claimed_at:
                 self._tail, self._tail_cost, self._read_to = [], 0, 0
-                changed.set()
+                self.changed.set()
             self.job = job
 
     async def _look(self) -> None:
         """Read new chunks."""
         job, before, more = self.job, self._read_to, True
         while more:
-            async with self._context.database.read() as session:
+            async with self._parts.database.read() as session:
                 state, found = await pieces_from(
-                    self._context, session, job.id, job.claimed_at, self._read_to, READ_BYTES
+                    self._parts, session, job.id, job.claimed_at, self._read_to, READ_BYTES
                 )
                 more = bool(found) and found[-1].end < state.size
-                ending = await ending_of(self._context, session, job, state)
+                ending = await ending_of(self._parts, session, job, state)
             if job.claimed_at != self.claimed_at:  # claimed anew meanwhile
                 break
             self.ending, self.over = ending, ending.over and not more

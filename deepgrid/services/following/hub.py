@@ -6,29 +6,24 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.following.feed import Feed, require_customer
-from deepgrid.services.following.stored import Piece
+from deepgrid.services.following.feed import TAIL_BYTES, Feed, require_customer
+from deepgrid.services.following.stored import Parts, Piece
 from deepgrid.services.refusal import Refusal
 
-if TYPE_CHECKING:
-    from deepgrid.services.context import Context
-
-TAIL_BYTES = 1024 * 1024  # of one log, in memory
-TAILS_BYTES = 64 * 1024 * 1024  # of all logs
+TAILS_BYTES = 64 * 1024 * 1024  # of all logs, in memory
 PAGE_BYTES = 128 * 1024  # of older output, per follower
-STOPPING = "the service stops; try again"
 PAGES_AT_ONCE = 4  # reads of older output; leaves connections of the database's pool to others
+STOPPING = "the service stops; try again"
 
 
 class Hub:
     """One `Feed` per followed log. A feed starts with the first follower and ends some seconds after the last."""
 
-    def __init__(self, context: Context) -> None:
-        self.pages = asyncio.Semaphore(PAGES_AT_ONCE)
-        self._context = context
+    def __init__(self, parts: Parts) -> None:
+        self._pages = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._parts = parts
         self._feeds: dict[int, Feed] = {}
         self._tasks: dict[Feed, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Task[Job]] = {}
@@ -37,6 +32,57 @@ class Hub:
     def followers(self, job_id: int) -> int:
         """How many follow the log of this job."""
         return self._feeds[job_id].followers if job_id in self._feeds else 0
+
+    def announce(self, job_id: int) -> None:
+        """Wake the log's reader: output was stored."""
+        if job_id in self._feeds:
+            self._feeds[job_id].changed.set()
+
+    async def follow(self, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
+        """The output of a job from `offset` on, as it arrives, for the job's customer.
+
+        Ends when the log is complete: the last piece is final, and may be empty. When the job is claimed anew, the rest
+        of the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read ahead
+        for a follower that takes its time.
+
+        Args:
+            job_id: The job, which must exist.
+            reader: The authenticated address of the follower, with checksum.
+            offset: First byte. A negative one counts from the present end.
+
+        Raises:
+            Refusal: 403 if the reader is not the job's customer, 404 if there is no such job, 503 (try again) if the
+                chain or the store does not answer or the service stops.
+        """
+        async with self.join(job_id, reader) as feed:
+            claimed_at = feed.claimed_at
+            offset = feed.position(offset)
+            while True:
+                news = feed.news
+                feed.require(reader)
+                pieces = await feed.pieces(claimed_at, offset, PAGE_BYTES)
+                for piece in pieces:
+                    yield piece
+                    offset = piece.end
+                    if piece.final:
+                        return
+                if pieces:
+                    continue
+                if feed.claimed_at != claimed_at:
+                    claimed_at, offset = feed.claimed_at, 0
+                else:
+                    await news.wait()
+
+    @contextlib.contextmanager
+    def counted(self, source: str, job_id: int) -> Iterator[None]:
+        """Count a follower from a source address. Refuses with 429 if there are too many."""
+        admission = self._parts.admission
+        with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(str(job_id)) as other:
+            if not (one and other):
+                raise Refusal(
+                    429, f"too many requests wait for the output of job {job_id}, or from your address", retry_after_s=2
+                )
+            yield
 
     @contextlib.asynccontextmanager
     async def join(self, job_id: int, reader: str) -> AsyncIterator[Feed]:
@@ -76,7 +122,7 @@ class Hub:
         """The job as the chain has it. Simultaneous calls for one job share one answer."""
         asked = self._asked.get(job_id)
         if asked is None:
-            asked = self._asked[job_id] = asyncio.create_task(self._context.job(job_id))
+            asked = self._asked[job_id] = asyncio.create_task(self._parts.job(job_id))
             asked.add_done_callback(partial(self._answered, job_id))
         return await asyncio.shield(asked)
 
@@ -88,7 +134,7 @@ class Hub:
     def _start(self, job: Job) -> Feed:
         if self._stopped:
             raise Refusal(503, STOPPING, retry_after_s=2)
-        feed = self._feeds[job.id] = Feed(self._context, job, TAIL_BYTES)
+        feed = self._feeds[job.id] = Feed(self._parts, job, self._pages)
         self._tasks[feed] = asyncio.create_task(self._run(feed))
         self._share()
         return feed
@@ -107,52 +153,3 @@ class Hub:
         for feed in self._tasks:
             feed.tail_limit = limit
             feed.trim()
-
-
-async def follow(context: Context, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
-    """The output of a job from `offset` on, as it arrives, for the job's customer.
-
-    Ends when the log is complete: the last piece is final, and may be empty. When the job is claimed anew, the rest of
-    the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read ahead for a
-    follower that takes its time.
-
-    Args:
-        context: The running service.
-        job_id: The job, which must exist.
-        reader: The authenticated address of the follower, with checksum.
-        offset: First byte. A negative one counts from the present end.
-
-    Raises:
-        Refusal: 403 if the reader is not the job's customer, 404 if there is no such job, 503 (try again) if the chain
-            or the store does not answer or the service stops.
-    """
-    async with context.hub.join(job_id, reader) as feed:
-        claimed_at = feed.claimed_at
-        offset = feed.position(offset)
-        while True:
-            news = feed.news
-            feed.require(reader)
-            pieces = await feed.pieces(claimed_at, offset, PAGE_BYTES)
-            for piece in pieces:
-                yield piece
-                offset = piece.end
-                if piece.final:
-                    return
-            if pieces:
-                continue
-            if feed.claimed_at != claimed_at:
-                claimed_at, offset = feed.claimed_at, 0
-            else:
-                await news.wait()
-
-
-@contextlib.contextmanager
-def counted(context: Context, source: str, job_id: int) -> Iterator[None]:
-    """Count a follower from a source address. Refuses with 429 if there are too many."""
-    admission = context.admission
-    with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(str(job_id)) as other:
-        if not (one and other):
-            raise Refusal(
-                429, f"too many requests wait for the output of job {job_id}, or from your address", retry_after_s=2
-            )
-        yield
