@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from fastapi import APIRouter, Depends, Query, Response
 from sqlalchemy.exc import IntegrityError
@@ -102,7 +102,7 @@ def _answer(excerpt: Excerpt) -> Response:
 async def _append(context: Context, session: AsyncSession, job: Job, place: Place, data: bytes) -> Appended:
     """Store the new part of `data`, and what the provider says of the rest."""
     log = await _log_of(session, job, context.clock())
-    facts = {} if place.source is None else _facts(context, log)
+    facts: Facts = {} if place.source is None else _facts(context, log)
     if place.offset > log.size or (facts and place.offset != log.size):
         raise Refusal(409, f"the log ends at {log.size}", next_offset=log.size, **facts)
     fresh = data[log.size - place.offset :]
@@ -122,8 +122,15 @@ async def _append(context: Context, session: AsyncSession, job: Job, place: Plac
     return Appended(next_offset=log.size, **facts)
 
 
-def _facts(context: Context, log: Log) -> dict[str, int]:
-    """What the provider needs to go on after a restart."""
+class Facts(TypedDict, total=False):
+    """What the provider needs to go on after a restart, as in `Appended`."""
+
+    next_source: int
+    left_out: int
+    max_bytes: int
+
+
+def _facts(context: Context, log: Log) -> Facts:
     source = log.size if log.source is None else log.source
     return {"next_source": source, "left_out": log.left_out or 0, "max_bytes": context.max_log_bytes}
 
