@@ -75,7 +75,7 @@ class Provider(GridBlock):
 
     def settings(self) -> ProviderSettings:
         """Convert to the settings of `deepgrid.provider`. Prices are text in the block: JSON numbers lose wei."""
-        labels = {"name": self.cluster, LOG_RATE_LABEL: str(self.log_kib_per_s), **self.labels}
+        labels = {"name": self.cluster, **self.labels, LOG_RATE_LABEL: str(self.log_kib_per_s)}
         return ProviderSettings(
             cluster=self.cluster,
             book=self.grid.address_book,

@@ -125,7 +125,7 @@ async def pieces_from(
 class Ending:
     """What readers are told about the end of a log.
 
-    `over`: nothing will be added. `closed`: its provider said so, or no output was to come. `left_out` and `pending`
+    `over`: nothing will be added. `closed`: its provider said so, or no output was expected. `left_out` and `pending`
     are as in `LogState`.
     """
 
@@ -143,7 +143,7 @@ async def ending_of(parts: Parts, session: AsyncSession, job: Job, log: LogState
 
 
 async def _has_no_output(session: AsyncSession, job: Job) -> bool:
-    """Whether no output was to come: the job's definition ships none, or no provider claimed the job."""
+    """Whether no output was expected: the job's definition ships none, or no provider claimed the job."""
     definition = await session.get(Definition, job.definition.definition_hash)
     silent = definition is not None and definition.uploader == job.customer and not definition.enable_logging
     return silent or job.claimed_at == 0
