@@ -16,8 +16,8 @@ from sqlalchemy import event
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits
 from deepgrid.services.following import LOOK_AGAIN_S, Piece
-from deepgrid.services.following.feed import TAIL_BYTES
 from deepgrid.services.following.hub import PAGE_BYTES
+from deepgrid.services.following.log_feed import TAIL_BYTES
 from deepgrid.services.refusal import Refusal
 from tests.services.support import ACCOUNTS, Grid, Start, eventually
 
