@@ -15,7 +15,7 @@ from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import Address
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Label, Prices
-from deepgrid.provider.session import ProviderSettings
+from deepgrid.provider.session import LOG_RATE_LABEL, ProviderSettings
 from deepgrid.slurm.setup.guards import check_gaps
 
 
@@ -54,6 +54,9 @@ class Provider(GridBlock):
     )
     metrics_host: str = Field(default="127.0.0.1", description="Address of the endpoint for health and metrics.")
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Its port; 0 for no endpoint.")
+    log_kib_per_s: int = Field(
+        default=256, ge=1, le=1024, description="KiB per second of each job's output that are delivered at most."
+    )
     trust_customers: bool = Field(
         default=False, description="Run jobs even if the cluster lacks guards. Only for customers whom you know."
     )
@@ -72,7 +75,7 @@ class Provider(GridBlock):
 
     def settings(self) -> ProviderSettings:
         """Convert to the settings of `deepgrid.provider`. Prices are text in the block: JSON numbers lose wei."""
-        labels = {"name": self.cluster, **self.labels}
+        labels = {"name": self.cluster, **self.labels, LOG_RATE_LABEL: str(self.log_kib_per_s)}
         return ProviderSettings(
             cluster=self.cluster,
             book=self.grid.address_book,
@@ -91,6 +94,7 @@ class Provider(GridBlock):
             metrics_port=self.metrics_port,
             trust_customers=self.trust_customers,
             accepted_gaps=tuple(self.accepted_gaps),
+            log_kib_per_s=self.log_kib_per_s,
             services_url=self.services.url if self.services else "",
             benchmarks=self.benchmarks.settings() if self.benchmarks else BenchmarkSettings(),
         )

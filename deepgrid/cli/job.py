@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.cli.border import runs
+from deepgrid.cli.border import FAILED, runs
 from deepgrid.cli.grid import amount, as_customer, as_sender, shown
 from deepgrid.cli.job_screen import show_jobs, show_record
 from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
@@ -14,6 +14,7 @@ from deepgrid.cli.screen import Screen, print_json
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
+from deepgrid.errors import InputError
 
 job = typer.Typer(help="Show jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
 
@@ -61,18 +62,28 @@ async def logs(
     tail: Annotated[
         int | None, typer.Option("--tail", "-n", metavar="N", help="Begin with the last N lines.", min=0)
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Wait for all of it, and say whether it is whole; if not, exit with 1.")
+    ] = False,
     no_timestamp: NoTimestamp = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
     """Print a job's output. With --follow, each line has the time of its arrival."""
+    if whole and (follow or tail is not None):
+        raise InputError("--all prints the whole output.", next_step="Leave out --follow and --tail.")
     screen, aside = Screen(timestamps=follow and not no_timestamp), Screen(to_stderr=True)
     async with as_customer(key, book) as grid:
         job = await grid.job(number)
         before, printed = job.status.words, False
-        async for line in job.logs(follow, tail=tail, say=aside.remark):
+        async for line in job.logs(follow or whole, tail=tail, say=aside.remark):
             screen.output([line.text])
             printed = True
+        if whole:
+            status = await job.log_status()
+            if status.is_whole:
+                aside.remark(status.words)  # otherwise `logs` said so
+            raise typer.Exit(0 if status.is_whole else FAILED)
         if not printed and tail != 0:
             aside.remark(f"job {number} is {before}; it has no stored output")
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deepgrid.client.grid import AsyncGrid as AsyncGrid
     from deepgrid.client.job import AsyncJob as AsyncJob
     from deepgrid.client.job_set import AsyncJobSet as AsyncJobSet
+    from deepgrid.client.log_status import LogStatus as LogStatus
     from deepgrid.client.settings import ClientSettings as ClientSettings
     from deepgrid.client.sweep import Summary as Summary
     from deepgrid.client.sweep import Unsubmitted as Unsubmitted
@@ -81,6 +82,7 @@ _MODULES = {
     "deepgrid.client.grid": ("AsyncGrid",),
     "deepgrid.client.job": ("AsyncJob",),
     "deepgrid.client.job_set": ("AsyncJobSet",),
+    "deepgrid.client.log_status": ("LogStatus",),
     "deepgrid.client.settings": ("ClientSettings",),
     "deepgrid.client.sweep": ("Summary", "Unsubmitted"),
     "deepgrid.client.sync.grid": ("Grid",),
@@ -107,8 +109,8 @@ __all__ = [
     "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
     "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid",
     "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobEnd", "JobError",
-    "JobEvent", "JobFailed", "JobPanicked", "JobRecord", "JobSet", "JobStatus", "LogLine", "Misfit", "NoOutput",
-    "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step",
+    "JobEvent", "JobFailed", "JobPanicked", "JobRecord", "JobSet", "JobStatus", "LogLine", "LogStatus", "Misfit",
+    "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step",
     "Summary", "Unsubmitted", "ViewMessage", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
 ]  # fmt: skip
 

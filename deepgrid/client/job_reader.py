@@ -13,10 +13,11 @@ from deepgrid.client.display.record import JobRecord
 from deepgrid.client.display.story import steps_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.live import live_events
-from deepgrid.client.engine.output import lines_of, pieces
+from deepgrid.client.engine.output import lines_of, pieces, status_of
 from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.job_view import JobView, Seen
+from deepgrid.client.log_status import LogStatus
 from deepgrid.client.values import LogLine, Remark, Step
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import InputError
@@ -74,7 +75,8 @@ class AsyncJobReader(JobView):
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
             tail: Begin with the last `tail` lines that are stored now. None means with the first line.
-            say: Gets a sentence about each outage, and when the job starts again on another cluster.
+            say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
+                the log lacks a part of the output.
 
         Yields:
             The lines.
@@ -101,6 +103,19 @@ class AsyncJobReader(JobView):
         """
         async for piece in pieces(self._connection, self.id, follow=follow):
             yield piece.data
+
+    async def log_status(self) -> LogStatus:
+        """How complete the job's log is at the moment.
+
+        Returns:
+            Its size, and what it lacks.
+
+        Raises:
+            AccessDenied: The job is another customer's.
+            ServiceError: The services do not answer.
+        """
+        services = self._connection.session.services
+        return status_of(await self._connection.patiently(lambda: services.read_log(self.id, -1)))
 
     async def events(self) -> AsyncIterator[JobEvent]:
         """The live view of the job, from its request until it is over.

@@ -62,12 +62,15 @@ class Carrier:
                 await steps.cancel_at_slurm()
 
     async def finish(self) -> None:
-        """Deliver the rest of the log, and remove the cluster's completion record. The job is settled already."""
-        await self.session.logs.finish(self.key)
+        """Remove the cluster's completion record, and wait a while for the rest of the log. The job is settled already.
+
+        A log that takes longer is delivered without this carrier.
+        """
         try:
             await self.session.cluster.acknowledge(self.key)
         except GridError as error:
             logger.warning("job %d: its completion record stays: %s", self.key.job_id, error.message)
+        await self.session.logs.finish(self.key)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from deepgrid.errors import ChainError, GridError
 from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.observability.liveness import Need
 from deepgrid.observability.metrics import Metrics
+from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.wakeups import Wakeups
 from deepgrid.registry import Registries
@@ -40,6 +41,7 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 logger = logging.getLogger(__name__)
 
 CLAIMS_AT_ONCE = 50
+LOG_RATE_LABEL = "logs.bw.kibps"  # shows customers how fast a cluster delivers the output of a job
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class ProviderSettings:
     metrics_port: int = 0  # of the endpoint for health and metrics; 0 for none
     trust_customers: bool = False  # claim jobs even if guards are missing
     accepted_gaps: tuple[str, ...] = ()  # names of guards that may be missing
+    log_kib_per_s: int = 256  # of each job's output that are delivered
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,8 @@ class ProviderSession:
         self.monitor = SlurmMonitor(cluster)
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         self.registries = Registries(settings.registries, settings.containers.mirrors)
-        self.logs = LogShipper(cluster, self.services, log_shipping)
+        undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
+        self.logs = LogShipper(cluster, self.services, log_shipping, undelivered)
         self.wakeups = Wakeups()
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a stand-in carries
 
@@ -187,9 +191,10 @@ class ProviderSession:
 async def provider_session(
     settings: ProviderSettings,
     intervals: Intervals = Intervals(),
-    log_shipping: LogShippingSettings = LogShippingSettings(),  # noqa: B008
+    log_shipping: LogShippingSettings | None = None,
 ) -> AsyncIterator[ProviderSession]:
     """Open everything that a provider's flows need, and close it at the end."""
+    log_shipping = log_shipping or LogShippingSettings(bytes_per_s=settings.log_kib_per_s * 1024)
     async with AsyncExitStack() as stack:
         metrics = Metrics()
         book = AddressBook.load(settings.book)

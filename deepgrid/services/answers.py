@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from deepgrid.errors import AccessDenied, GridError, InputError, NotFound, ServiceError
 from deepgrid.services import messages
-from deepgrid.services.messages import Message
+from deepgrid.services.messages import LogPosition, Message
 from deepgrid.workflow import Definition, from_canonical, hash_definition
 
 LONGEST_PAUSE_S = 30.0
@@ -93,3 +93,13 @@ def error_of(answer: Answer) -> GridError:
         case status if status >= 500:
             return ServiceError(sentence.replace("refused", "failed", 1), next_step=LATER)
     return ServiceError(sentence, transient=False, next_step="Check that this version fits the grid's services.")
+
+
+def log_position(answer: Answer) -> LogPosition:
+    """Where a log ends, as the answer to a chunk of output says, also if it refuses the chunk for its place."""
+    is_elsewhere = answer.status == 409
+    found = refusal_of(answer) if is_elsewhere else parsed(messages.Appended, checked(answer))
+    if found.next_offset is None:
+        raise error_of(answer)
+    source = found.next_offset if found.next_source is None else found.next_source  # None: of an earlier release
+    return LogPosition(found.next_offset, source, found.left_out or 0, found.max_bytes or LogPosition().most)

@@ -25,8 +25,18 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, InputError, ServiceError
 from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages
-from deepgrid.services.answers import Answer, asked_pause_s, checked, error_of, nonsense, opened, parsed, refusal_of
-from deepgrid.services.messages import Message, Notice, Release
+from deepgrid.services.answers import (
+    Answer,
+    asked_pause_s,
+    checked,
+    error_of,
+    log_position,
+    nonsense,
+    opened,
+    parsed,
+    refusal_of,
+)
+from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.session_keys import Session
 from deepgrid.services.signers import Signer, WalletSigner
@@ -46,13 +56,20 @@ UPLOAD_PATIENCE_S = 300.0  # how long an upload is retried while the service ask
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Output of the claim made at `claimed_at`, from `offset` up to `next_offset`. If `final`, the log is complete."""
+    """Output of the claim made at `claimed_at`, from `offset` up to `next_offset`. If `final`, nothing will follow.
+
+    `left_out` counts the bytes of the output that are not in the log, `pending` those that its provider still has. If
+    `closed`, the provider said that the log ends here.
+    """
 
     data: bytes = field(repr=False)
     next_offset: int
     final: bool
     claimed_at: int
     offset: int = 0
+    left_out: int = 0
+    pending: int = 0
+    closed: bool = False
 
 
 class ServicesClient:
@@ -180,6 +197,19 @@ class ServicesClient:
             return gap
         return expected
 
+    async def ship_log(
+        self, job_id: int, claimed_at: int, at: LogPosition, data: bytes, after: LogPosition, *,
+        pending: int = 0, final: bool = False,
+    ) -> LogPosition:  # fmt: skip
+        """Append `data`, at most 1 MiB, to the log of one claim, if the log ends at `at`.
+
+        Returns the position from which to go on: `after` if the data was stored, else where the log ends.
+        """
+        place = f"offset={at.offset}&source={after.source}&left_out={after.left_out}&pending={pending}"
+        end = f"final={'true' if final else 'false'}&claimed_at={claimed_at}"
+        answer = await self._send("POST", f"/v1/jobs/{job_id}/log?{place}&{end}", data)
+        return log_position(answer)
+
     async def read_log(self, job_id: int, offset: int = 0, *, wait_s: float = 0.0) -> LogChunk:
         """Output of this account's job from `offset` on. Waits up to `wait_s` (at most 25) for new output.
 
@@ -197,6 +227,9 @@ class ServicesClient:
                 headers["X-Final"] == "true",
                 int(headers["X-Claimed-At"]),
                 int(headers["X-Offset"]),
+                int(headers.get("X-Left-Out", "0")),
+                int(headers.get("X-Pending", "0")),
+                headers.get("X-Closed", headers["X-Final"]) == "true",  # an earlier release does not send it
             )
         except (KeyError, ValueError):
             raise nonsense() from None

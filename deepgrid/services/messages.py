@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -15,6 +16,28 @@ MAX_NOTICE_CHARS = 500
 MAX_WAIT_S = 25.0
 
 DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """How far a log is delivered, in bytes.
+
+    `offset` counts the log, `source` the provider's file. `left_out` are bytes of the file that are not in the log.
+    `most` is what the service keeps per log.
+    """
+
+    offset: int = 0
+    source: int = 0
+    left_out: int = 0
+    most: int = 2**53
+
+    def after(self, data: bytes) -> Self:
+        """The position behind this part of the file."""
+        return replace(self, offset=self.offset + len(data), source=self.source + len(data))
+
+    def after_gap(self, line: bytes, gap: int) -> Self:
+        """The position behind a line that stands for `gap` bytes of the file."""
+        return replace(self, offset=self.offset + len(line), source=self.source + gap, left_out=self.left_out + gap)
 
 
 class Message(BaseModel):
@@ -98,15 +121,25 @@ class Notices(Message):
 
 
 class Appended(Message):
-    """Length of the log in bytes. The next chunk must begin there."""
+    """Length of the log in bytes. The next chunk must begin there.
+
+    The further fields answer a request with `source`: how much of the provider's file the log accounts for, how many
+    bytes of it are left out, and how many bytes the service keeps per log.
+    """
 
     next_offset: int
+    next_source: int | None = None
+    left_out: int | None = None
+    max_bytes: int | None = None
 
 
 class Fault(BaseModel):
-    """Body of every refusal. `next_offset` is set only for a log chunk that leaves a gap."""
+    """Body of every refusal. The fields of `Appended` are set only for a log chunk at another place."""
 
     model_config = ConfigDict(extra="ignore")
 
     error: str
     next_offset: int | None = None
+    next_source: int | None = None
+    left_out: int | None = None
+    max_bytes: int | None = None

@@ -13,6 +13,7 @@ import asyncio
 import base64
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from deepgrid.errors import Deposed, SlurmError, SlurmUnreachable
 from deepgrid.lifecycle.job import Hardware, JobKey
@@ -39,6 +40,14 @@ _OUTPUT = read_script("output.sh")
 _ACKNOWLEDGE = read_script("common.sh", "acknowledge.sh")
 _LEDGER = read_script("ledger_lookup.sh")
 _END_FOREIGN = read_script("common.sh", "account.sh", "end_foreign.sh")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPage:
+    """A part of a job's output, and the size of the whole output in bytes."""
+
+    size: int
+    data: bytes = field(repr=False)
 
 
 class Cluster:
@@ -179,11 +188,20 @@ class Cluster:
 
     async def read_output(self, offsets: Mapping[JobKey, int], limit: int = 2**16) -> dict[JobKey, bytes]:
         """The output of each job from its offset on, at most `limit` bytes per job. Omits jobs without new output."""
+        pages = await self.read_output_pages(offsets, limit)
+        return {key: page.data for key, page in pages.items() if page.data}
+
+    async def read_output_pages(self, offsets: Mapping[JobKey, int], limit: int) -> dict[JobKey, OutputPage]:
+        """As `read_output`, with the size of each output. Omits jobs whose output cannot be read."""
         lines = "".join(f"{key.folder} {offset}\n" for key, offset in offsets.items())
         done = await self._login.run(call(_OUTPUT, self.settings.grid_root, limit), stdin=lines.encode())
         answers = [line.split(" ") for line in whole_answer(done)]
         keys = {key.folder: key for key in offsets}
-        return {keys[folder]: base64.b64decode(text) for folder, text in answers if folder in keys}
+        return {
+            keys[folder]: OutputPage(int(size), base64.b64decode("".join(text)))
+            for folder, size, *text in answers
+            if folder in keys
+        }
 
     async def _effect(self, verb: str, key: JobKey, *arguments: object) -> tuple[str, str]:
         return await self._protocol(protocol.protocol(self.settings, verb, key, *arguments, term=self.term))

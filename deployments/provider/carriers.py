@@ -23,9 +23,9 @@ from deepgrid.errors import GridError
 from deepgrid.lifecycle.drive import drive
 from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.carrier import Carrier, carry
+from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import adopt, complete_stale_runs, runs_of
-from deployments.provider.carried_jobs import CarriedJobs
 from runtime.outages import asking, warn
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,8 @@ class CarrierWatchdog:
         self._settings = settings
         self._alone_since: dict[JobKey, float] = {}  # claims that no run carries
         state, cluster = session.settings.state, session.settings.cluster
-        self._journal = CarriedJobs(state / f"{cluster}.untold.json", like=session.key(0, 0))
+        # Claims carried while Prefect was down. Their runs are updated when Prefect is back.
+        self._journal = ClaimJournal(state / f"{cluster}.untold.json", like=session.key(0, 0))
         self._silent_since: float | None = None
         self._ask_after = self._compared_at = -math.inf
 

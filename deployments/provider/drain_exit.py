@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from runtime.claiming_pause import is_claiming, is_for_good
 from runtime.outages import until_it_answers, warn
 
 POLL_S = 5.0
+LOGS_WITHIN_S = 600.0  # what is not delivered then stays incomplete
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +28,9 @@ async def until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -
     await until_it_answers()
     async with AsyncClientContext.get_or_create():  # else each poll creates a client, which costs more than the poll
         await _until_drained(session, is_idle)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LOGS_WITHIN_S):
+            await session.logs.until_idle()
 
 
 async def _until_drained(session: ProviderSession, is_idle: Callable[[], bool]) -> None:

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.provider.log_resumption import resume_logs
 from deepgrid.provider.registration import register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
@@ -78,6 +79,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
             group.create_task(_work(worker))
             with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
+                group.create_task(resume_logs(session))
                 group.create_task(QueueWatcher(session).watch())
                 group.create_task(_end_when_drained(session, worker))
                 await Supervisor(session, carriers).follow(group)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.messages import LogPosition
 from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party, finished
 
 
@@ -70,6 +71,32 @@ async def test_logs_are_followed_to_their_end(dps: Dps, running_id: int, provide
     assert await finished(following) == type(until_now)(0, "two\n", "")
     timed = await dps.run("job", "logs", str(running_id), "--follow")
     assert re.fullmatch(r"(\d\d:\d\d:\d\d  \| (one|two)\n){2}", timed.out)
+
+
+async def test_what_a_log_lacks_is_said(dps: Dps, chain: Chain, running_id: int, provider: Party) -> None:
+    claimed_at, ship = (await chain.job(running_id)).claimed_at, provider.services.ship_log
+    head = await ship(running_id, claimed_at, LogPosition(), b"head\n", LogPosition(5, 5), pending=1_006)
+    so_far = await dps.run("job", "logs", str(running_id))
+    assert (so_far.status, so_far.out) == (0, "head\n")
+    assert "The log is not whole: 1,006 bytes are still to come." in so_far.err
+    waiting = await dps.start("job", "logs", str(running_id), "--all")
+    await provider.writer.settle(running_id, JobStatus.FINISHED, 1)
+    gap = await ship(running_id, claimed_at, head, b"[gap]\n", head.after_gap(b"[gap]\n", 1_000), pending=6)
+    await ship(running_id, claimed_at, gap, b"tail\n\n", gap.after(b"tail\n\n"), final=True)
+    whole = await finished(waiting)
+    assert (whole.status, whole.out) == (1, "head\n[gap]\ntail\n\n")
+    assert whole.err.count("The log is not whole: 1,000 bytes are left out.") == whole.err.count("\n") == 1
+    plain = await dps.run("job", "logs", str(running_id), "--tail", "1")
+    assert (plain.status, plain.out) == (0, "\n") and "1,000 bytes are left out" in plain.err
+
+
+async def test_a_whole_log_is_said_to_be_whole(dps: Dps, running_id: int, provider: Party) -> None:
+    await provider.services.push_log(running_id, 0, b"all\n", final=True)
+    outcome = await dps.run("job", "logs", str(running_id), "--all")
+    assert (outcome.status, outcome.out) == (0, "all\n")
+    assert outcome.err.endswith("The log is whole: 4 bytes.\n")
+    refused = await dps.run("job", "logs", str(running_id), "--all", "--tail", "2")
+    assert (refused.status, refused.out) == (2, "") and "--all prints the whole output" in refused.err
 
 
 async def test_a_job_that_has_written_nothing_says_so(dps: Dps, job_id: int) -> None:

@@ -20,9 +20,9 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.states import Cancelled, Completed, Crashed, Failed
 
 from deepgrid.lifecycle.job import JobKey
+from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import runs_of
-from deployments.provider.carried_jobs import CarriedJobs
 from deployments.provider.carriers import CarrierWatchdog
 from runtime.orphaned_runs import runs_in
 from runtime.worker import WORKER_TYPE
@@ -68,9 +68,9 @@ def session(tmp_path: Path) -> ProviderSession:
 async def run_after_a_restart(client: PrefectClient, session: ProviderSession, key: JobKey) -> FlowRun:
     """The claim's run, after a supervisor has adopted the claim from the journal of the previous one."""
     kept = session.settings.state / f"{CLUSTER}.untold.json"
-    CarriedJobs(kept, like=KEY).add([key])
+    ClaimJournal(kept, like=KEY).add([key])
     async with asyncio.timeout(PATIENCE_S):
-        while set(CarriedJobs(kept, like=KEY)):  # Prefect may be slow to answer
+        while set(ClaimJournal(kept, like=KEY)):  # Prefect may be slow to answer
             await CarrierWatchdog(session, {}, asyncio.TaskGroup())._check(time.monotonic())
     return (await runs_of(client, session, [key]))[key]
 

@@ -12,8 +12,10 @@ from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.interruption import continues, noted
 from deepgrid.client.engine.patience import patiently
+from deepgrid.client.log_status import LogStatus
 from deepgrid.client.values import LogLine
 from deepgrid.errors import GridError
+from deepgrid.services.client import LogChunk
 
 FIRST_REACH_BYTES = 64 * 1024  # the last lines are looked for in this much of the end, then in 16 times as much, ...
 LONGEST_REACH_BYTES = 16 * 1024 * 1024
@@ -30,6 +32,7 @@ class Piece:
         complete: Whether the output of this claim ends with this piece.
         end: Offset behind the last byte.
         claimed_at: Time of the claim in unix seconds.
+        status: How complete the log is.
     """
 
     data: bytes = field(repr=False)
@@ -38,10 +41,16 @@ class Piece:
     complete: bool
     end: int
     claimed_at: int
+    status: LogStatus
 
 
 def _silent(_: str) -> None:
     return None
+
+
+def status_of(chunk: LogChunk) -> LogStatus:
+    """How complete a log is, by its last chunk."""
+    return LogStatus(chunk.next_offset, chunk.left_out, chunk.pending, chunk.final, chunk.closed)
 
 
 async def pieces(
@@ -84,7 +93,7 @@ async def pieces(
         offset = page.next_offset
         ended = page.final or not (follow or page.data)
         if page.data or ended:
-            yield Piece(page.data, ended, claim, page.final, offset, page.claimed_at)
+            yield Piece(page.data, ended, claim, page.final, offset, page.claimed_at, status_of(page))
         if ended:
             return
 
@@ -95,19 +104,27 @@ async def lines_of(
 ) -> AsyncIterator[list[LogLine]]:  # fmt: skip
     """The job's output as lines that are safe to print, in batches. With `tail`, from the last `tail` lines on.
 
-    Raises as `pieces` does.
+    At the end `say` gets a sentence if the log is known to lack something. Raises as `pieces` does.
     """
     lines, claim, start, claimed_at = LogLines(), 1, 0, 0
     if tail is not None:
         end = await _end_of(connection, job_id, tail, follow=follow)
         yield _arrived(end.lines[-tail:] if tail else [], claim)
         if end.last.complete or not follow:
+            _say_what_lacks(end.last.status, say)
             return
         lines, start, claimed_at = end.decoder, end.last.end, end.last.claimed_at
     async for piece in pieces(connection, job_id, follow=follow, start=start, claimed_at=claimed_at, say=say):
         if piece.claim != claim:
             lines, claim = LogLines(), piece.claim
         yield _arrived(lines.feed(piece.data, final=piece.final), claim)
+        if piece.final:
+            _say_what_lacks(piece.status, say)
+
+
+def _say_what_lacks(status: LogStatus, say: Callable[[str], None]) -> None:
+    if status.left_out or status.pending or (status.final and not status.closed):
+        say(status.words)
 
 
 async def last_lines(connection: Connection, job_id: int, count: int, patience_s: float) -> tuple[str, ...]:

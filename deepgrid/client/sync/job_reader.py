@@ -14,6 +14,7 @@ from deepgrid.client.display.record import JobRecord
 from deepgrid.client.events import JobEvent
 from deepgrid.client.job_reader import AsyncJobReader, _silent
 from deepgrid.client.job_view import JobView, Seen
+from deepgrid.client.log_status import LogStatus
 from deepgrid.client.twin import Twin
 from deepgrid.client.values import LogLine, Step
 from deepgrid.client.workflow import Source, Workflow
@@ -54,7 +55,8 @@ class JobReader(JobView, Twin[AsyncJobReader], of=AsyncJobReader):
         Args:
             follow: Go on until the output is complete. Outages of the services only delay it.
             tail: Begin with the last `tail` lines that are stored now. None means with the first line.
-            say: Gets a sentence about each outage, and when the job starts again on another cluster.
+            say: Gets a sentence about each outage, when the job starts again on another cluster, and at the end if
+                the log lacks a part of the output.
 
         Yields:
             The lines.
@@ -76,6 +78,18 @@ class JobReader(JobView, Twin[AsyncJobReader], of=AsyncJobReader):
             Pieces of the output.
         """
         return self._iterate(self._async.output(follow))
+
+    def log_status(self) -> LogStatus:
+        """How complete the job's log is at the moment.
+
+        Returns:
+            Its size, and what it lacks.
+
+        Raises:
+            AccessDenied: The job is another customer's.
+            ServiceError: The services do not answer.
+        """
+        return self._run(self._async.log_status())
 
     def events(self) -> Iterator[JobEvent]:
         """The live view of the job, from its request until it is over.

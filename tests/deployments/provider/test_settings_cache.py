@@ -11,6 +11,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from blocks import Grid, Provider, SlurmLogin, Wallet
 from deepgrid.errors import ServiceError
+from deepgrid.lifecycle.job import Label
 from deployments.provider import settings_cache
 from deployments.provider.settings_cache import cache_file, provider_settings
 
@@ -54,6 +55,13 @@ async def test_cached_settings_are_used_while_prefect_is_down(
     assert await provider_settings("alpha") == BLOCK.settings()
     assert "Using cached settings for cluster alpha; Prefect is not reachable: The Prefect server" in caplog.text
     assert stat.S_IMODE(cache_file("alpha").stat().st_mode) == 0o600
+
+
+def test_customers_see_how_fast_output_is_delivered() -> None:
+    faster = BLOCK.model_copy(update={"log_kib_per_s": 512, "labels": {"region": "ch", "logs.bw.kibps": "9999"}})
+    assert faster.settings().log_kib_per_s == 512
+    assert Label("logs.bw.kibps", "512") in faster.settings().labels
+    assert Label("logs.bw.kibps", "256") in BLOCK.settings().labels
 
 
 async def test_a_first_start_needs_prefect(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Claims that were carried without a run survive a restart, until their runs are up to date."""
+"""A journal of claims survives a restart, and ignores what it cannot read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.lifecycle.job import JobKey
-from deployments.provider.carried_jobs import CarriedJobs
+from deepgrid.provider.claim_journal import ClaimJournal
 
 KEY = JobKey(31337, "0x" + "ab" * 20, job_id=7, claimed_at=1_700_000_000)
 AGAIN = replace(KEY, claimed_at=1_700_000_060)
@@ -20,29 +20,29 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_journal_survives_a_restart(file: Path) -> None:
-    journal = CarriedJobs(file, like=KEY)
+    journal = ClaimJournal(file, like=KEY)
     assert set(journal) == set()
     journal.add([KEY, AGAIN])
-    assert set(journal) == set(CarriedJobs(file, like=KEY)) == {KEY, AGAIN}
+    assert set(journal) == set(ClaimJournal(file, like=KEY)) == {KEY, AGAIN}
     journal.discard([KEY])
-    assert set(journal) == set(CarriedJobs(file, like=KEY)) == {AGAIN}
+    assert set(journal) == set(ClaimJournal(file, like=KEY)) == {AGAIN}
 
 
 def test_claims_of_another_grid_are_ignored(file: Path) -> None:
-    CarriedJobs(file, like=KEY).add([KEY])
-    assert set(CarriedJobs(file, like=replace(KEY, chain_id=1))) == set()
+    ClaimJournal(file, like=KEY).add([KEY])
+    assert set(ClaimJournal(file, like=replace(KEY, chain_id=1))) == set()
 
 
 def test_a_damaged_file_is_ignored(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.parent.mkdir()
     file.write_text('["deepgrid:')
-    assert set(CarriedJobs(file, like=KEY)) == set()
+    assert set(ClaimJournal(file, like=KEY)) == set()
     assert "does not hold claims" in caplog.text
 
 
 def test_without_a_writable_folder_claims_are_kept_in_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "state").write_text("in the way")
-    journal = CarriedJobs(tmp_path / "state" / "alpha.untold.json", like=KEY)
+    journal = ClaimJournal(tmp_path / "state" / "alpha.untold.json", like=KEY)
     journal.add([KEY])
     assert set(journal) == {KEY}
     assert "cannot be written" in caplog.text

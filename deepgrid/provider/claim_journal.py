@@ -1,7 +1,6 @@
-"""Journal of claims carried while Prefect was down. Their flow runs are updated when Prefect is back.
+"""A set of claims in a file on this machine, which survives a restart of the supervisor.
 
-A claim that ends while Prefect is down may have no run at all, and no open job on chain points to it.
-The journal is a file on this machine, so it survives a restart.
+It is for work that outlasts a claim, such as the rest of its log: no open job on chain points to the claim any more.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from deepgrid.lifecycle.zombies import key_of_comment
 logger = logging.getLogger(__name__)
 
 
-class CarriedJobs:
+class ClaimJournal:
     """A set of claims in a file, for the grid of the claim `like`. A restart loses them if the file is not writable."""
 
     def __init__(self, file: Path, like: JobKey) -> None:
@@ -34,8 +33,12 @@ class CarriedJobs:
         self._replace(self._keys.union(keys))
 
     def discard(self, keys: Iterable[JobKey]) -> None:
-        """Remove claims whose runs are up to date, or will be."""
+        """Remove claims from the journal."""
         self._replace(self._keys.difference(keys))
+
+    def hold(self, keys: Iterable[JobKey]) -> None:
+        """Make the journal hold exactly these claims."""
+        self._replace(set(keys))
 
     def _replace(self, keys: set[JobKey]) -> None:
         if keys == self._keys:
