@@ -82,6 +82,7 @@ async def open_services(
         try:
             yield create_app(context)
         finally:
+            await context.hub.close()
             cleaning.cancel()
             await asyncio.gather(cleaning, return_exceptions=True)
     finally:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -15,6 +13,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
+from deepgrid.services.following import Hub
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.vault import Vault
@@ -22,29 +21,6 @@ from deepgrid.services.vault import Vault
 MINIMUM_FOR_S = 60
 
 JobId = Annotated[int, Path(ge=1, lt=2**63)]
-
-
-class Changes:
-    """Wakes the readers of this process that wait for a job's log."""
-
-    def __init__(self) -> None:
-        self._watchers: dict[int, set[asyncio.Event]] = {}
-
-    def announce(self, job_id: int) -> None:
-        for event in self._watchers.get(job_id, ()):
-            event.set()
-
-    @contextmanager
-    def watch(self, job_id: int) -> Iterator[asyncio.Event]:
-        """An event that is set whenever the job's log changes. Clear it before reading the log."""
-        event = asyncio.Event()
-        self._watchers.setdefault(job_id, set()).add(event)
-        try:
-            yield event
-        finally:
-            self._watchers[job_id].discard(event)
-            if not self._watchers[job_id]:
-                del self._watchers[job_id]
 
 
 @dataclass
@@ -59,8 +35,11 @@ class Context:
     max_log_bytes: int
     admission: Admission
     checks: ScriptChecks
-    changes: Changes = field(default_factory=Changes)
+    hub: Hub = field(init=False)
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
+
+    def __post_init__(self) -> None:
+        self.hub = Hub(self)
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, LargeBinary, String, event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy import BigInteger, Integer, LargeBinary, String, event, inspect, text
+from sqlalchemy.engine import URL, Connection, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -96,6 +97,7 @@ class LogChunk(Table):
     offset: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     length: Mapped[int]
     sealed: Mapped[bytes]
+    at_ns: Mapped[int | None] = mapped_column(default=time.time_ns)  # when it was stored
 
 
 class NoticeRecord(Table):
@@ -131,10 +133,11 @@ class Database:
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
 
     async def create_tables(self) -> None:
-        """Create missing tables. Raises ConfigurationError when the database cannot be used."""
+        """Create missing tables and columns. Raises ConfigurationError when the database cannot be used."""
         try:
             async with self._engine.begin() as connection:
                 await connection.run_sync(Table.metadata.create_all)
+                await connection.run_sync(_add_missing_columns)
         except (SQLAlchemyError, OSError) as error:
             raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
 
@@ -161,6 +164,18 @@ def _with_driver(url: str) -> URL:
         raise ConfigurationError(
             "The services' database URL is not usable.", next_step="Use sqlite:///FILE or postgresql://..."
         ) from None
+
+
+def _add_missing_columns(connection: Connection) -> None:
+    """Add the columns that a database of an earlier release lacks. Columns that are added later are nullable."""
+    found = inspect(connection)
+    unless = " IF NOT EXISTS" if connection.dialect.name == "postgresql" else ""  # another process may be faster
+    for table in Table.metadata.sorted_tables:
+        present = {column["name"] for column in found.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in present:
+                kind = column.type.compile(connection.dialect)
+                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN{unless} {column.name} {kind}"))
 
 
 def _private_file(url: URL) -> None:

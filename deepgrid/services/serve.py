@@ -48,6 +48,7 @@ async def serve(settings: ServicesSettings) -> None:
         async with open_services(settings, domain, chain) as app, listening(app, settings) as url:
             logger.info("the services listen at %s", url)
             await stop.wait()
+            app.state.context.hub.stop()  # the followers get an answer, and come back to the next process
     finally:
         await chain.close()
 

@@ -182,7 +182,7 @@ async def eventually(condition: Callable[[], Awaitable[bool]], within_s: float =
 
 async def waits(grid: Grid, job_id: int) -> bool:
     """Whether a reader of the job's log waits at the service."""
-    return job_id in grid.context.changes._watchers
+    return grid.context.hub.followers(job_id) > 0
 
 
 async def push(url: str, body: bytes, headers: Headers, path: str = PATH) -> httpx.Response:

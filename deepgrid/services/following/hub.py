@@ -1,0 +1,155 @@
+"""The followed logs of this process, and who may follow them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.services.following.feed import TAIL_BYTES, Feed, require_customer
+from deepgrid.services.following.stored import Parts, Piece
+from deepgrid.services.refusal import Refusal
+
+TAILS_BYTES = 64 * 1024 * 1024  # of all logs, in memory
+PAGE_BYTES = 128 * 1024  # of older output, per follower
+PAGES_AT_ONCE = 4  # reads of older output; leaves connections of the database's pool to others
+STOPPING = "the service stops; try again"
+
+
+class Hub:
+    """One `Feed` per followed log. A feed starts with the first follower and ends some seconds after the last."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._pages = asyncio.Semaphore(PAGES_AT_ONCE)
+        self._parts = parts
+        self._feeds: dict[int, Feed] = {}
+        self._tasks: dict[Feed, asyncio.Task[None]] = {}
+        self._asked: dict[int, asyncio.Task[Job]] = {}
+        self._stopped = False
+
+    def followers(self, job_id: int) -> int:
+        """How many follow the log of this job."""
+        return self._feeds[job_id].followers if job_id in self._feeds else 0
+
+    def announce(self, job_id: int) -> None:
+        """Wake the log's reader: output was stored."""
+        if job_id in self._feeds:
+            self._feeds[job_id].changed.set()
+
+    async def follow(self, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
+        """The output of a job from `offset` on, as it arrives, for the job's customer.
+
+        Ends when the log is complete: the last piece is final, and may be empty. When the job is claimed anew, the rest
+        of the earlier claim comes first, then the output of the new claim from its offset 0 on. Nothing is read ahead
+        for a follower that takes its time.
+
+        Args:
+            job_id: The job, which must exist.
+            reader: The authenticated address of the follower, with checksum.
+            offset: First byte. A negative one counts from the present end.
+
+        Raises:
+            Refusal: 403 if the reader is not the job's customer, 404 if there is no such job, 503 (try again) if the
+                chain or the store does not answer or the service stops.
+        """
+        async with self.join(job_id, reader) as feed:
+            claimed_at = feed.claimed_at
+            offset = feed.position(offset)
+            while True:
+                news = feed.news
+                feed.require(reader)
+                pieces = await feed.pieces(claimed_at, offset, PAGE_BYTES)
+                for piece in pieces:
+                    yield piece
+                    offset = piece.end
+                    if piece.final:
+                        return
+                if pieces:
+                    continue
+                if feed.claimed_at != claimed_at:
+                    claimed_at, offset = feed.claimed_at, 0
+                else:
+                    await news.wait()
+
+    @contextlib.contextmanager
+    def counted(self, source: str, job_id: int) -> Iterator[None]:
+        """Count a follower from a source address. Refuses with 429 if there are too many."""
+        admission = self._parts.admission
+        with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(str(job_id)) as other:
+            if not (one and other):
+                raise Refusal(
+                    429, f"too many requests wait for the output of job {job_id}, or from your address", retry_after_s=2
+                )
+            yield
+
+    @contextlib.asynccontextmanager
+    async def join(self, job_id: int, reader: str) -> AsyncIterator[Feed]:
+        """The feed of a job's log, for its customer.
+
+        Refuses with 403 other readers, with 404 when there is no such job, and with 503 when the chain or the store
+        is silent or the service stops.
+        """
+        feed = self._feeds.get(job_id)
+        if feed is None:
+            job = await self._job(job_id)
+            require_customer(job, reader)
+            feed = self._feeds.get(job_id) or self._start(job)
+        feed.followers += 1
+        try:
+            await feed.ready.wait()
+            feed.require(reader)
+            yield feed
+        finally:
+            feed.leave()
+
+    def stop(self) -> None:
+        """End all followers now. New ones are refused."""
+        self._stopped = True
+        for feed in list(self._tasks):
+            feed.stop(STOPPING)
+
+    async def close(self) -> None:
+        """Stop, and wait for the readers' end. Call it before the database is closed."""
+        self.stop()
+        tasks = [*self._tasks.values(), *self._asked.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _job(self, job_id: int) -> Job:
+        """The job as the chain has it. Simultaneous calls for one job share one answer."""
+        asked = self._asked.get(job_id)
+        if asked is None:
+            asked = self._asked[job_id] = asyncio.create_task(self._parts.job(job_id))
+            asked.add_done_callback(partial(self._answered, job_id))
+        return await asyncio.shield(asked)
+
+    def _answered(self, job_id: int, asked: asyncio.Task[Job]) -> None:
+        del self._asked[job_id]
+        if not asked.cancelled():
+            asked.exception()  # marks it as seen: the callers may be gone
+
+    def _start(self, job: Job) -> Feed:
+        if self._stopped:
+            raise Refusal(503, STOPPING, retry_after_s=2)
+        feed = self._feeds[job.id] = Feed(self._parts, job, self._pages)
+        self._tasks[feed] = asyncio.create_task(self._run(feed))
+        self._share()
+        return feed
+
+    async def _run(self, feed: Feed) -> None:
+        try:
+            await feed.run()
+        finally:
+            if self._feeds.get(feed.job.id) is feed:
+                del self._feeds[feed.job.id]
+            del self._tasks[feed]
+
+    def _share(self) -> None:
+        """Divide the memory for tails among the feeds."""
+        limit = min(TAIL_BYTES, TAILS_BYTES // len(self._tasks))
+        for feed in self._tasks:
+            feed.tail_limit = limit
+            feed.trim()
