@@ -65,6 +65,10 @@ class MemoryChain:
         self._up()
         return max(self.jobs_by_id, default=0)
 
+    async def jobs_by_customer(self, customer: str) -> list[int]:
+        self._up()
+        return [job_id for job_id, job in sorted(self.jobs_by_id.items()) if job.customer == customer]
+
     async def has_jobs(self, customer: str) -> bool:
         self._up()
         return any(job.customer == customer for job in self.jobs_by_id.values())
