@@ -38,6 +38,14 @@ async def serve_services(
     ],
     host: Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port to listen at.", min=0)] = 3000,
+    grpc_port: Annotated[
+        int | None,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_GRPC_PORT",
+            help="Port of the log service over gRPC, for existing clients. None by default.",
+            min=0,
+        ),
+    ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_CERT", help="Certificate with its chain, PEM.")
     ] = None,
@@ -63,7 +71,7 @@ async def serve_services(
 
     start_logging()
     settings = ServicesSettings(
-        database, secret_file, host=host, port=port, book=book, tls_cert=tls_cert, tls_key=tls_key,
+        database, secret_file, host=host, port=port, grpc_port=grpc_port, book=book, tls_cert=tls_cert, tls_key=tls_key,
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
     )  # fmt: skip
     await serve_until_stopped(settings)

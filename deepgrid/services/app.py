@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, logs, messages, notices, revocations
+from deepgrid.services import definitions, logger_api, logs, messages, notices, revocations
 from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
@@ -42,6 +42,7 @@ class ServicesSettings:
 
     `database_url`: `sqlite:///FILE` (for one process) or `postgresql://...`; it may contain a password.
     `secret_file`: the key for encryption at rest; created (mode 0600) if it is missing.
+    `grpc_port`: the port of the log service over gRPC; None serves gRPC-web only.
     `tls_cert`, `tls_key`: PEM files.
     `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
@@ -51,6 +52,7 @@ class ServicesSettings:
     secret_file: Path
     host: str = "127.0.0.1"
     port: int = 3000
+    grpc_port: int | None = None
     book: Path | None = None
     max_log_bytes: int = 64 * 1024 * 1024
     retention: Retention = field(default_factory=Retention)
@@ -95,7 +97,8 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
-    for router in (definitions.router, logs.router, notices.router, revocations.router):
+    app.add_middleware(logger_api.LoggerCors)
+    for router in (definitions.router, logs.router, notices.router, revocations.router, logger_api.router):
         app.include_router(router)
     app.add_api_route("/v1/health", health)
     for kind, handler in HANDLERS.items():

@@ -24,6 +24,10 @@ class ChainView(Protocol):
         """Id of the last job; ids count from 1."""
         ...
 
+    async def jobs_by_customer(self, customer: str) -> list[int]:
+        """Ids of the jobs of `customer`, oldest first."""
+        ...
+
     async def has_jobs(self, customer: str) -> bool:
         """Whether `customer` ever submitted a job."""
         ...

@@ -12,6 +12,7 @@ import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import uvicorn
+from fastapi import FastAPI
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -20,6 +21,7 @@ from deepgrid.secure_url import is_loopback
 from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
+from deepgrid.services.logger_api import serving_grpc
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
 
@@ -45,8 +47,14 @@ async def serve(settings: ServicesSettings) -> None:
     chain = await Chain.connect(book)
     try:
         domain = Domain(book.chain_id, book.meta_scheduler)
-        async with open_services(settings, domain, chain) as app, listening(app, settings) as url:
+        async with (
+            open_services(settings, domain, chain) as app,
+            listening(app, settings) as url,
+            listening_grpc(app, settings) as grpc_address,
+        ):
             logger.info("the services listen at %s", url)
+            if grpc_address:
+                logger.info("the log service speaks gRPC at %s", grpc_address)
             await stop.wait()
             app.state.context.hub.stop()  # the followers get an answer, and come back to the next process
     finally:
@@ -73,6 +81,19 @@ async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSetti
     finally:
         server.should_exit = True
         await serving
+
+
+@contextlib.asynccontextmanager
+async def listening_grpc(app: FastAPI, settings: ServicesSettings) -> AsyncIterator[str | None]:
+    """Serve the log service of `app` over gRPC, and yield its address; None if the settings name no port."""
+    port, certificate, key = settings.grpc_port, settings.tls_cert, settings.tls_key
+    if port is None:
+        yield None
+        return
+    _tls_of(settings)  # refuses unusable files with a sentence
+    tls = (key, certificate) if key and certificate else None
+    async with serving_grpc(app.state.context, settings.host, port, Proxies(settings.trusted_proxies), tls) as address:
+        yield address
 
 
 class _Server(uvicorn.Server):

@@ -23,7 +23,7 @@ from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.context import Context
 from deepgrid.services.request_signing import Domain
-from deepgrid.services.serve import listening
+from deepgrid.services.serve import listening, listening_grpc
 from deepgrid.services.session_keys import Rights
 from deepgrid.services.signers import SessionKey, Signer
 from deepgrid.workflow import Definition, parse
@@ -64,6 +64,10 @@ class MemoryChain:
     async def job_count(self) -> int:
         self._up()
         return max(self.jobs_by_id, default=0)
+
+    async def jobs_by_customer(self, customer: str) -> list[int]:
+        self._up()
+        return [job_id for job_id, job in sorted(self.jobs_by_id.items()) if job.customer == customer]
 
     async def has_jobs(self, customer: str) -> bool:
         self._up()
@@ -117,6 +121,7 @@ class Grid:
     settings: ServicesSettings
     context: Context
     clients: dict[str, ServicesClient]
+    grpc: str | None = None
 
     def __getattr__(self, name: str) -> ServicesClient:
         return self.clients[name]
@@ -141,10 +146,11 @@ async def starting(folder: Path) -> AsyncIterator[Start]:
             chain, clock = chain or rich_chain(), Clock()
             app = await stack.enter_async_context(open_services(chosen, DOMAIN, chain, clock))
             address = await stack.enter_async_context(listening(app, chosen))
+            grpc = await stack.enter_async_context(listening_grpc(app, chosen))
             clients = {name: client_of(address, account) for name, account in ACCOUNTS.items()}
             for client in clients.values():
                 await stack.enter_async_context(client)
-            return Grid(address, chain, clock, chosen, app.state.context, clients)
+            return Grid(address, chain, clock, chosen, app.state.context, clients, grpc)
 
         yield start_one
 

@@ -189,6 +189,15 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self.cycle.response_complete:
             self._connection.idle = True
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._abort_in(self._limits.answer_within_s)  # a stream may have no end
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._disarm()
+
     def timeout_keep_alive_handler(self) -> None:
         if self.transport.get_write_buffer_size():
             self.transport.abort()

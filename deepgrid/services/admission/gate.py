@@ -42,6 +42,16 @@ class Admission:
         self._known: OrderedDict[str, float] = OrderedDict()
         self._nonces: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
+    def admit(self, source: str, signer: str = "") -> None:
+        """Count a request before it is read. `signer` is claimed, not verified. Refuses above the rates."""
+        if not self.knows(signer):
+            if not self.refusals.has(source):
+                raise too_many(self.refusals.wait_s(source))
+            if not self.strangers.take(source):
+                raise too_many(self.strangers.wait_s(source))
+        if not self.requests.take(source):
+            raise too_many(self.requests.wait_s(source))
+
     def verified(self, verified: Verified) -> None:
         """Count a request with a valid signature.
 
@@ -90,7 +100,7 @@ class Gate:
         source = source_of(client[0] if client else None)
         scope["state"] = {**scope.get("state", {}), "source": source}
         try:
-            self._admit(source, scope)
+            self._admission.admit(source, _claimed_signer(scope))
         except Refusal as refusal:
             await _answer(refusal, send)
             return
@@ -99,16 +109,6 @@ class Gate:
                 await _answer(Refusal(429, "too many requests at once", retry_after_s=1), send)
                 return
             await self._guarded(source, scope, receive, send)
-
-    def _admit(self, source: str, scope: Scope) -> None:
-        admission = self._admission
-        if not admission.knows(_claimed_signer(scope)):
-            if not admission.refusals.has(source):
-                raise too_many(admission.refusals.wait_s(source))
-            if not admission.strangers.take(source):
-                raise too_many(admission.strangers.wait_s(source))
-        if not admission.requests.take(source):
-            raise too_many(admission.requests.wait_s(source))
 
     async def _guarded(self, source: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request. Count the bytes of its body, and count a refusal against its source."""

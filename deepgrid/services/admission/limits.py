@@ -38,6 +38,8 @@ class Limits:
         body_bytes, body_bytes_per_address: bodies of running requests.
         followers, followers_per_address, followers_per_job: requests and streams that wait for output. They do not
             count as running. Fewer than the connections, so that waiting requests never take them all.
+        stream_s: a gRPC stream.
+        list_every_s: pause between two lists of logs in a gRPC stream.
     Rates:
         requests_per_address, requests_per_signer: all requests. A signer counts once the signature is verified.
         strangers_per_address: requests without a recently accepted signer, unsigned ones included.
@@ -66,6 +68,8 @@ class Limits:
     followers: int = 768
     followers_per_address: int = 512
     followers_per_job: int = 512
+    stream_s: float = 24 * 3600.0
+    list_every_s: float = 10.0
     requests_per_address: Rate = Rate(100, 1000)
     requests_per_signer: Rate = Rate(100, 1000)
     strangers_per_address: Rate = Rate(5, 100)

@@ -1,0 +1,128 @@
+"""gRPC-web as a route of the HTTP application, for browsers and for networks without HTTP/2."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import aclosing
+
+from fastapi import APIRouter, Request, Response
+from grpc import StatusCode
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from deepgrid.services.authentication import body_of
+from deepgrid.services.context import Services
+from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
+from deepgrid.services.logger_api.status import GrpcError, invalid, service_stops, stream_is_over
+from deepgrid.services.logger_api.web_frames import (
+    BINARY_TYPES,
+    TEXT_TYPES,
+    frames,
+    message_of,
+    trailers,
+)
+from deepgrid.services.refusal import Refusal
+
+LONGEST_BODY_BYTES = 2 * LONGEST_REQUEST_BYTES  # base64 and the frame add a third
+PREFLIGHT_S = 1_728_000
+METHODS = ("GET", "PUT", "DELETE", "POST", "OPTIONS")
+REQUEST_HEADERS = (
+    "keep-alive", "user-agent", "cache-control", "content-type", "content-transfer-encoding",
+    "x-accept-content-transfer-encoding", "x-accept-response-streaming", "x-user-agent", "x-grpc-web", "grpc-timeout",
+    "authorization",
+)  # fmt: skip
+TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
+SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+
+router = APIRouter()
+
+
+@router.post(f"/{SERVICE}/{{method}}")
+async def call(request: Request, context: Services) -> Response:
+    """Call a method of the log service: one frame in the body, frames in the answer, the status in the last one."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in BINARY_TYPES + TEXT_TYPES:
+        raise Refusal(415, f"the content type must be {BINARY_TYPES[1]} or {TEXT_TYPES[0]}")
+    limits = context.admission.limits
+    body = await body_of(request, LONGEST_BODY_BYTES, limits.body_within_s)
+    text = kind in TEXT_TYPES
+
+    async def batches() -> Batches:
+        message = message_of(body, text=text)
+        async for batch in answers(request.url.path, context, request.scope["state"]["source"], message):
+            yield batch
+
+    return FrameStream(batches(), request.headers.get("grpc-timeout"), limits.stream_s, text=text)
+
+
+class FrameStream(StreamingResponse):
+    """The answers as frames. Ends with the status, also when the time is over or the service stops.
+
+    Each batch waits until the client has taken the earlier ones.
+    """
+
+    def __init__(self, batches: Batches, timeout: str | None, longest_s: float, *, text: bool) -> None:
+        super().__init__((), media_type=(TEXT_TYPES if text else BINARY_TYPES)[1])
+        self._batches, self._timeout, self._longest_s, self._text = batches, timeout, longest_s, text
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except asyncio.CancelledError:  # by the server, which stops
+            task = asyncio.current_task()
+            assert task is not None
+            task.uncancel()
+            await self._end(send, service_stops())
+
+    async def stream_response(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            await self._stream(send)
+        except GrpcError as error:
+            await self._end(send, error)
+        else:
+            await self._end(send, GrpcError(StatusCode.OK, ""))
+
+    async def _stream(self, send: Send) -> None:
+        asked_s = seconds_of(self._timeout)
+        try:
+            async with asyncio.timeout(min(asked_s, self._longest_s)), aclosing(self._batches) as batches:
+                async for batch in batches:
+                    await send({"type": "http.response.body", "body": self._frames(batch), "more_body": True})
+        except TimeoutError:
+            if asked_s <= self._longest_s:
+                raise GrpcError(StatusCode.DEADLINE_EXCEEDED, "the call's own time limit is over") from None
+            raise stream_is_over(self._longest_s) from None
+
+    def _frames(self, batch: list[bytes]) -> bytes:
+        return frames(batch, text=self._text)
+
+    async def _end(self, send: Send, error: GrpcError) -> None:
+        await send({"type": "http.response.body", "body": trailers(error.code, error.sentence, text=self._text)})
+
+
+class LoggerCors:
+    """ASGI middleware: pages of any origin may call the log service. There are no cookies, and requests are signed."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._cors = CORSMiddleware(
+            app, allow_origins=["*"], allow_methods=METHODS, allow_headers=REQUEST_HEADERS,
+            expose_headers=["grpc-status", "grpc-message"], max_age=PREFLIGHT_S,
+        )  # fmt: skip
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        ours = scope["type"] == "http" and scope["path"].startswith("/logger.")
+        await (self._cors if ours else self._app)(scope, receive, send)
+
+
+def seconds_of(timeout: str | None) -> float:
+    """The header `grpc-timeout` in seconds; infinite without one. Raises GrpcError."""
+    if timeout is None:
+        return float("inf")
+    found = TIMEOUT.fullmatch(timeout)
+    if found is None:
+        raise invalid("grpc-timeout must be up to 8 digits and one of H, M, S, m, u, n")
+    return int(found[1]) * SECONDS[found[2]]

@@ -1,0 +1,1 @@
+"""Generates the modules of Protocol Buffers messages: `python -m tools.proto`, with `--check` to compare only."""
