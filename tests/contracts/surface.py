@@ -129,9 +129,9 @@ FUNCTIONS = {
     isValidForScheduling(address provider) view -> (bool)
     isWaitingForApproval(address provider) view -> (bool)
     getJobCount(address provider) view -> (uint256)
-    providers(address provider) view 
+    providers(address provider) view
         -> (address addr, ProviderHardware providerHardware, ProviderPrices providerPrices, bool isBanned)
-    waitingApprovalProviders(address provider) view 
+    waitingApprovalProviders(address provider) view
         -> (address addr, ProviderHardware providerHardware, ProviderPrices providerPrices, bool isBanned)
     jobCountByProvider(address provider) view -> (uint256)
     head() view -> (uint256)
