@@ -22,4 +22,18 @@ contract Credit is ERC20, ERC20Permit, AccessControl {
     function mint(address account, uint256 amount) external onlyRole(MINTER_ROLE) {
         _mint(account, amount);
     }
+
+    /// Refuses to move more than the sender has, with the text of OpenZeppelin 4, which existing clients show.
+    function _update(address from, address to, uint256 value) internal override {
+        require(from == address(0) || balanceOf(from) >= value, "ERC20: transfer amount exceeds balance");
+        super._update(from, to, value);
+    }
+
+    /// Refuses to spend more than was allowed, with the text of OpenZeppelin 4, which existing clients show.
+    function _spendAllowance(address owner, address spender, uint256 value) internal override {
+        uint256 allowed = allowance(owner, spender);
+        if (allowed == type(uint256).max) return;
+        require(allowed >= value, "ERC20: insufficient allowance");
+        _approve(owner, spender, allowed - value, false);
+    }
 }

@@ -30,7 +30,8 @@ event ClaimNextCancellingJobEvent(address customer, address provider, bytes32 jo
 /// @notice The provider took a top-up off its queue.
 /// @param jobId Id of the job.
 /// @param provider Provider of the job.
-/// @param maxDurationMinute Minutes that the job may run in all, counted from its start.
+/// @param maxDurationMinute Minutes that the job may run longer than the provider was told before. Add them to the limit
+/// of ClaimJobEvent and of earlier events, or read the whole limit with `jobTerms`.
 event ClaimNextTopUpJobEvent(bytes32 jobId, address provider, uint64 maxDurationMinute);
 
 /// @notice The job is PENDING again: its provider refused it, or it timed out.

@@ -9,7 +9,6 @@ import {
     InsufficientFunds,
     InsufficientHardware,
     InvalidJobDefinition,
-    JobProviderOnly,
     NewJobRequestDisabled,
     NoJob,
     ProviderNotJoined,
@@ -231,7 +230,7 @@ contract MetaScheduler is Endings, IUsualCalls {
 
     function _refusalOfReport(JobWord word, JobStatus next) private view returns (bytes memory) {
         address provider = _providerOf(word);
-        if (msg.sender != provider) return abi.encodeWithSelector(JobProviderOnly.selector, msg.sender, provider);
+        if (msg.sender != provider) return _refusalOfOther(provider);
         if (next < JobStatus.RUNNING) revert RunningColdStatusOnly(next);
         return States.refusal(word.status(), next);
     }
@@ -242,7 +241,7 @@ contract MetaScheduler is Endings, IUsualCalls {
         returns (JobWord)
     {
         _extras[jobId].exitCode = exitCode;
-        return _noteError(jobId, word, bytes(lastError));
+        return _noteError(jobId, word.withExtra(), bytes(lastError));
     }
 
     /// Marks the job as RUNNING for `ranMinutes` so far. The caller has checked the edge.

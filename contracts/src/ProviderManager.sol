@@ -19,12 +19,12 @@ import {
 } from "./Errors.sol";
 import {IMetaScheduler} from "./interfaces/IMetaScheduler.sol";
 import {HardwareTotals, Label, ProviderHardware, ProviderPrices} from "./Types.sol";
-import {ProviderBook} from "./base/ProviderBook.sol";
+import {MappingGetters} from "./base/MappingGetters.sol";
 import {IdList} from "./libraries/IdList.sol";
 
 /// @notice The registry of providers, with their hardware, prices and labels. A provider proposes its offer and the
 /// meta-scheduler approves it. A later proposal leaves the approved version in force until it is approved itself.
-contract ProviderManager is AccessControl, ProviderBook {
+contract ProviderManager is AccessControl, MappingGetters {
     using IdList for IdList.List;
 
     /// @notice Role that approves, removes and bans providers.

@@ -3,13 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {
-    CustomerOnly,
-    JobHotStatusOnly,
-    JobProviderOnly,
-    MetaScheduledScheduledStatusOnly,
-    TimeoutTooEarly
-} from "./Errors.sol";
+import {CustomerOnly, MetaScheduledScheduledStatusOnly, TimeoutTooEarly} from "./Errors.sol";
 import {JobRefusedEvent} from "./Events.sol";
 import {JobStatus} from "./Types.sol";
 import {CutChanges} from "./base/CutChanges.sol";
@@ -22,6 +16,7 @@ import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IRareCalls} from "./interfaces/IRareCalls.sol";
 import {IdList} from "./libraries/IdList.sol";
 import {JobWord} from "./libraries/JobWord.sol";
+import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 
 /// @notice The calls that a usual job does not need, and the views.
@@ -63,12 +58,12 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
 
     /// @inheritdoc IRareCalls
     function cancelJob(bytes32 jobId) external {
-        JobWord word = _word(jobId);
+        JobWord word = _hotWord(jobId);
         Deal memory deal = _dealOf(jobId, word);
         if (msg.sender != deal.customer) revert CustomerOnly(msg.sender, deal.customer);
-        JobStatus status = word.status();
-        if (!States.isHot(status)) revert JobHotStatusOnly(status);
-        if (!States.isClaimed(status)) return _end(jobId, word, deal, JobStatus.CANCELLED, 0);
+        if (!States.isClaimed(word.status())) {
+            return _end(jobId, word.withCancelRequest(), deal, JobStatus.CANCELLED, 0);
+        }
         if (!word.cancelRequested()) {
             _extras[jobId].cancelRequestedAt = uint40(block.timestamp);
             _words[jobId] = word.withExtra().withCancelRequest().withDelegateSpending(false);
@@ -83,7 +78,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
 
     /// @inheritdoc IRareCalls
     function panicJob(bytes32 jobId, string calldata lastError) external onlyRole(METASCHEDULER_ROLE) {
-        JobWord word = _noteError(jobId, _word(jobId), bytes(lastError));
+        JobWord word = _noteError(jobId, _hotWord(jobId), bytes(lastError));
         _panic(jobId, word, _dealOf(jobId, word));
     }
 
@@ -113,7 +108,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     function refuseJob(bytes32 jobId) external {
         JobWord word = _word(jobId);
         Deal memory deal = _dealOf(jobId, word);
-        if (msg.sender != deal.provider) revert JobProviderOnly(msg.sender, deal.provider);
+        if (msg.sender != deal.provider) Refusals.raise(_refusalOfOther(deal.provider));
         JobStatus status = word.status();
         if (status != JobStatus.META_SCHEDULED && status != JobStatus.SCHEDULED) {
             revert MetaScheduledScheduledStatusOnly(status);
@@ -127,6 +122,7 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
     /// Returns the job to PENDING, without provider and terms. If the customer requested a cancel, ends it instead.
     function _giveBack(bytes32 jobId, JobWord word, Deal memory deal) private {
         if (word.cancelRequested()) return _end(jobId, word, deal, JobStatus.CANCELLED, 0);
+        if (word.hasExtra()) _extras[jobId].pendingTopUp = 0; // the next claim's limit includes it
         _leave(deal.provider, jobId, word);
         _words[jobId] = _moved(jobId, word, JobStatus.PENDING).released().withExtra();
         _extras[jobId].lastRefuser = deal.provider;

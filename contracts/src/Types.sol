@@ -66,7 +66,8 @@ struct JobCost {
     bool delegateSpendingAuthority;
 }
 
-/// @notice Times of a job; 0 for those that have not come.
+/// @notice Times of a job; 0 for those that have not come. `start` is `end` if the job ended without running.
+/// `cancelRequestTimestamp` is `end` if the cancel took effect at once.
 struct JobTime {
     uint256 submit;
     uint256 start;
@@ -91,12 +92,14 @@ struct Job {
     int64 exitCode;
 }
 
-/// @notice What the assignment of a job fixed. Without one, all fields but `lastRefuser` are 0.
+/// @notice What the assignment of a job fixed. Without one, all fields but `lastRefuser` are 0. `startedAt` is 0 unless
+/// the job ran.
 struct JobTerms {
     uint256 ratePerMinute;
     uint64 limitMinutes;
     uint64 assignedAt;
     uint64 claimedAt;
+    uint64 startedAt;
     uint8 cutPercent;
     address lastRefuser;
 }

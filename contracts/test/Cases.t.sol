@@ -88,7 +88,7 @@ contract CasesTest is Grid {
             topUp(id, row[2] * HUNDREDTH);
             vm.assertEq(rare.get(id).cost.pendingTopUp, (row[1] + row[2]) * HUNDREDTH, "pending top-up");
             vm.expectEmit(address(grid));
-            emit ClaimNextTopUpJobEvent(id, provider, uint64(row[5]));
+            emit ClaimNextTopUpJobEvent(id, provider, uint64(row[5] - row[3]));
             vm.prank(provider);
             rare.claimNextTopUpJob();
         }

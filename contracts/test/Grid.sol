@@ -200,6 +200,11 @@ abstract contract Grid {
         made.affinity[0] = Affinity(Label("zone", "west"), "==");
     }
 
+    /// An error with a text, as tokens of OpenZeppelin 4 have it.
+    function told(string memory text) internal pure returns (bytes memory) {
+        return abi.encodeWithSignature("Error(string)", text);
+    }
+
     function missingRole(address who, bytes32 role) internal pure returns (bytes memory) {
         return abi.encodeWithSelector(IAccessControl.AccessControlUnauthorizedAccount.selector, who, role);
     }

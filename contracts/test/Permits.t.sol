@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
 import {JobStatus, Permit} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
@@ -43,17 +42,16 @@ contract PermitsTest is Grid {
     function test_expired_wrong_and_too_small_signatures_allow_nothing() external {
         Permit memory wrong = signed(200 ether, block.timestamp);
         wrong.value = 300 ether;
-        checkRefused(signed(200 ether, block.timestamp - 1), 0);
-        checkRefused(wrong, 0);
-        checkRefused(signed(150 ether, block.timestamp), 150 ether);
+        checkRefused(signed(200 ether, block.timestamp - 1));
+        checkRefused(wrong);
+        checkRefused(signed(150 ether, block.timestamp));
         vm.assertEq(grid.jobIdCounter(), 0, "no job");
     }
 
-    function checkRefused(Permit memory permit, uint256 allowed) private {
-        vm.expectRevert(
-            abi.encodeWithSelector(IERC20Errors.ERC20InsufficientAllowance.selector, address(grid), allowed, 200 ether)
-        );
+    function checkRefused(Permit memory permit) private {
+        vm.expectRevert(told("ERC20: insufficient allowance"));
         ask(permit);
+        vm.assertEq(credit.allowance(owner, address(grid)), 0, "nothing stays allowed");
     }
 
     function ask(Permit memory permit) private returns (bytes32) {

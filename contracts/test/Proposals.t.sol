@@ -69,7 +69,7 @@ contract ProposalsTest is Registry {
         remove(provider);
         vm.assertEq(manager.getProviderHardware(provider).nodes, 0, "hardware");
         vm.assertEq(manager.getProviderPrices(provider).cpuPricePerMin, 0, "prices");
-        vm.assertEq(manager.getProviderLabels(provider).length, 0, "labels");
+        vm.assertEq(manager.getLabels(provider).length, 0, "labels");
         (ProviderPrices memory offered,) = manager.offer(provider);
         vm.assertEq(offered.cpuPricePerMin, 0, "offer");
     }
@@ -86,7 +86,7 @@ contract ProposalsTest is Registry {
             if (sizes[i] % 3 == 0) continue;
             approve(provider);
             vm.assertEq(abi.encode(manager.getProviderHardware(provider)), abi.encode(nodes), "hardware");
-            vm.assertEq(abi.encode(manager.getProviderLabels(provider)), abi.encode(few), "labels");
+            vm.assertEq(abi.encode(manager.getLabels(provider)), abi.encode(few), "labels");
             vm.assertEq(
                 abi.encode(manager.getProviderPrices(provider)), abi.encode(scaled(1 + uint256(sizes[i]))), "prices"
             );

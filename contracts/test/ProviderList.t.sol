@@ -21,7 +21,7 @@ contract ProviderListTest is Registry {
         (data, length, cursor) = manager.fetchPage(cursor, 3);
         vm.assertEq(length, 2, "last page");
         vm.assertEq(cursor, 0, "no next page");
-        (ProviderEntry[] memory page, uint256 next) = manager.providers(0, 100);
+        (ProviderEntry[] memory page, uint256 next) = manager.fetchProviders(0, 100);
         vm.assertEq(page.length, manager.elementCount(), "all providers");
         vm.assertEq(next, 0, "no next page");
         vm.assertTrue(page[0].approved && !page[0].waitingForApproval, "approved");
@@ -31,7 +31,7 @@ contract ProviderListTest is Registry {
         vm.expectRevert(OutOfBounds.selector);
         manager.fetchPage(3, 3); // number 3 was removed
         vm.expectRevert(OutOfBounds.selector);
-        manager.providers(uint256(type(uint64).max) + 2, 3);
+        manager.fetchProviders(uint256(type(uint64).max) + 2, 3);
     }
 
     function test_the_list_links_its_providers_in_both_directions() external {

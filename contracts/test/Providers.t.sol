@@ -37,7 +37,7 @@ contract ProvidersTest is Registry {
         checkVersion(manager.getProvider(rival), 1 ether);
         vm.assertEq(abi.encode(manager.getProviderHardware(rival)), abi.encode(hardware(2, 4, 16, 64_000)), "hardware");
         vm.assertEq(manager.getProviderPrices(rival).cpuPricePerMin, 1 ether, "prices");
-        vm.assertEq(abi.encode(manager.getProviderLabels(rival)), abi.encode(labels()), "labels");
+        vm.assertEq(abi.encode(manager.getLabels(rival)), abi.encode(labels()), "labels");
     }
 
     function test_a_newer_proposal_leaves_the_approved_version_in_force() external {

@@ -10,6 +10,8 @@ interface Vm {
     }
 
     function prank(address sender) external;
+    function startPrank(address sender) external;
+    function stopPrank() external;
     function warp(uint256 timestamp) external;
     function roll(uint256 height) external;
     function etch(address place, bytes calldata code) external;

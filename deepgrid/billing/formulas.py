@@ -38,10 +38,10 @@ class Bill:
 def bill(minutes: int, rate_wei: int, locked_wei: int, cut_percent: int) -> Bill:
     """Divide `locked_wei` for `minutes` at `rate_wei`; the parts add up to the wei.
 
-    The cost is never more than `locked_wei`: one minute more than the credits buy costs all of them. The provider
-    gets floor(cost * (100 - cut) / 100), the platform gets the rest of the cost.
+    The cost is never more than `locked_wei`: one minute more than the credits buy costs all of them. The platform
+    gets floor(cost * cut / 100), the provider gets the rest of the cost.
     """
     charged = min(minutes, affordable_minutes(locked_wei, rate_wei) + 1)
     cost = min(charged * rate_wei, locked_wei)
-    paid = cost * (100 - cut_percent) // 100
-    return Bill(cost=cost, paid=paid, cut=cost - paid, refunded=locked_wei - cost)
+    cut = cost * cut_percent // 100
+    return Bill(cost=cost, paid=cost - cut, cut=cut, refunded=locked_wei - cost)

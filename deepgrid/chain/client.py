@@ -200,7 +200,7 @@ class Chain(Node):
         cursor, most = 0, PROVIDERS_PER_CALL
         while True:
             try:
-                page, cursor = await self._read("ProviderManager", "providers", cursor, most)
+                page, cursor = await self._read("ProviderManager", "fetchProviders", cursor, most)
             except ContractError as error:
                 if not too_large(error) or most == 1:
                     raise

@@ -25,10 +25,10 @@ TOP_UP_GAS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class ToppedUp:
-    """A job that was topped up, and its new limit in minutes from its start."""
+    """A job that was topped up, and the minutes that it may run longer. The whole limit is the job's."""
 
     job_id: int
-    limit_minutes: int
+    added_minutes: int
 
 
 class Writer(BatchWriter):
@@ -206,7 +206,7 @@ class Writer(BatchWriter):
         try:
             return await self._send("MetaScheduler", function)
         except ContractError as error:
-            if error.name == "NoJob":
+            if error.name in ("NoJob", "ProviderNotJoined"):  # a banned provider may still empty its queues
                 return None
             raise
 

@@ -26,8 +26,11 @@ logger = logging.getLogger(__name__)
 
 # Contract errors that mean that another process did this step already.
 OVERTAKEN = frozenset(
-    {"JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "MetaScheduledScheduledStatusOnly"}
-)
+    {
+        "JobHotStatusOnly", "SameStatusError", "InvalidTransition", "JobProviderOnly", "ProviderNotJoined",
+        "MetaScheduledScheduledStatusOnly",
+    }
+)  # fmt: skip
 
 
 class Steps(Protocol):

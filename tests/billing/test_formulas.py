@@ -37,6 +37,11 @@ def test_at_most_one_minute_above_the_limit_is_billed(minutes: int, cost: int) -
     assert bill(minutes, 1, CREDIT, 20).cost == cost
 
 
+def test_the_cut_is_rounded_down_and_the_provider_gets_the_rest() -> None:
+    parts = bill(1, 7, CREDIT, 20)  # 20 % of 7 wei are 1.4
+    assert (parts.paid, parts.cut, parts.refunded) == (6, 1, CREDIT - 7)
+
+
 @given(st.integers(0, 10**6), st.integers(0, 10**24), st.integers(0, 10**27), st.integers(0, 100))
 def test_the_parts_of_a_bill_add_up_to_the_wei(minutes: int, rate: int, locked: int, cut: int) -> None:
     parts = bill(minutes, rate, locked, cut)

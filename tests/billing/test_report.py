@@ -42,7 +42,7 @@ def test_the_table_begins_with_what_differs() -> None:
     rows = table(books("provider"))
     assert [row["job"] for row in rows] == [1, 2, 3, 4]
     assert rows[0]["difference"] == "minutes"
-    assert rows[0]["paid"] == "19.200000000000000006"
+    assert rows[0]["paid"] == "19.200000000000000007"
     assert rows[1]["locked"] == f"{HUGE // CREDIT}.000000000000000001"
     assert "Slurm job" not in table(books("operator"))[0]
 

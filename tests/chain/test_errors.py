@@ -15,7 +15,7 @@ from deepgrid.chain.node.abi import CODEC, selector
 from deepgrid.chain.node.contract import CONTRACTS, interface
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.rpc import Rpc
-from deepgrid.chain.transactions.contract_errors import SENTENCES, contract_error, role_hash
+from deepgrid.chain.transactions.contract_errors import SENTENCES, TOKEN_TEXTS, contract_error, role_hash
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.chain.transactions.wallet import Wallet
@@ -32,6 +32,11 @@ WHO = "0x" + "ab" * 20
 def _revert(name: str, *args: object) -> bytes:
     item = ERRORS[name]
     return selector(item) + encode([field["type"] for field in item["inputs"]], args)
+
+
+def _text(text: str) -> bytes:
+    item = {"name": "Error", "type": "error", "inputs": [{"name": "", "type": "string"}]}
+    return selector(item) + encode(["string"], [text])
 
 
 def test_every_sentence_fits_its_error() -> None:
@@ -62,6 +67,15 @@ def test_every_error_becomes_one_sentence_with_its_arguments(name: str) -> None:
     assert "refused: " not in error.message, "no sentence of its own"
 
 
+@pytest.mark.parametrize(("text", "meaning"), [(text, meaning) for text, (meaning, _, _) in TOKEN_TEXTS.items()])
+def test_the_tokens_texts_become_sentences_under_the_names_of_its_errors(text: str, meaning: str) -> None:
+    error = contract_error(_text(text))
+    assert (error.name, error.args_by_name) == (meaning, {"message": text})
+    assert meaning in ERRORS
+    assert re.fullmatch(r"The [^{}]+\.", error.message)
+    assert error.next_step
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -70,8 +84,7 @@ def test_every_error_becomes_one_sentence_with_its_arguments(name: str) -> None:
         (_revert("JobHotStatusOnly", 7), "The job is over: it is out of credits."),
         (_revert("AccessControlUnauthorizedAccount", WHO, role_hash("MINTER_ROLE")), "lacks the role MINTER_ROLE."),
         (_revert("AccessControlUnauthorizedAccount", WHO, b"\1" * 32), "lacks the role 0x0101"),
-        (selector({"name": "Error", "type": "error", "inputs": [{"name": "", "type": "string"}]})
-         + encode(["string"], ["out of luck"]), "The contract refused: out of luck."),
+        (_text("out of luck"), "The contract refused: out of luck."),
         (bytes.fromhex("4e487b71") + encode(["uint256"], [0x11]), "a number overflowed"),
         (bytes.fromhex("4e487b71") + encode(["uint256"], [0x77]), "0x77"),
         (b"\xde\xad\xbe\xef", "an unknown reason (0xdeadbeef)"),

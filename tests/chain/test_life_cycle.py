@@ -82,7 +82,7 @@ async def test_every_end_divides_the_deposit(
     bill = await chain.settlement(job_id)
     assert bill is not None
     cost = min(billed * RATE, locked)
-    assert (bill.billed_minutes, bill.paid_wei, bill.cut_wei) == (billed, cost * 80 // 100, cost - cost * 80 // 100)
+    assert (bill.billed_minutes, bill.paid_wei, bill.cut_wei) == (billed, cost - cost * 20 // 100, cost * 20 // 100)
     assert bill.paid_wei + bill.cut_wei + bill.refunded_wei == locked
     assert bill.tx_hash == receipt.tx_hash
     assert await chain.balance(people.provider.address) == bill.paid_wei

@@ -21,7 +21,7 @@ async def test_a_top_up_raises_the_limit_and_waits_for_the_provider(people: Peop
     assert await people.chain.queues(people.provider.address) == Queues(0, 0, 1)
     hint = await people.provider.claim_next_top_up()
     assert hint is not None
-    assert (hint.job_id, hint.limit_minutes) == (job_id, job.granted_minutes)
+    assert (hint.job_id, hint.added_minutes) == (job_id, job.granted_minutes - 200 * CREDIT // RATE)
     assert (await people.chain.job(job_id)).pending_top_up_wei == 0
     assert await people.provider.claim_next_top_up() is None
 

@@ -23,6 +23,8 @@ from web3.middleware import SignAndSendRawMiddlewareBuilder
 
 from tests.contracts.surface import PARTS, abi_of
 
+TEXT = "0x08c379a0"  # begins the data of Error(string)
+
 
 class Refused(Exception):
     """A contract's error: its name and arguments."""
@@ -122,7 +124,9 @@ class Client:
 
 
 def _refusal(error: ContractLogicError, more: Sequence[dict[str, Any]] = ()) -> Refused:
-    """The error by its first four bytes, as clients decode it."""
+    """The error by its first four bytes, as clients decode it: its name, or the text that it carries."""
+    if str(error.data).startswith(TEXT):
+        return Refused(decode(["string"], bytes.fromhex(str(error.data)[len(TEXT) :]))[0])
     if not isinstance(error, ContractCustomError):
         return Refused(str(error.data))
     data = bytes.fromhex(str(error.data)[2:])

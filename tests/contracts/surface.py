@@ -93,6 +93,9 @@ FUNCTIONS = {
     getClaimableJobQueueSize(address provider) view -> (uint256)
     getCancellingJobQueueSize(address provider) view -> (uint256)
     getTopUpJobQueueSize(address provider) view -> (uint256)
+    providerClaimableJobsQueues(address provider) view -> (int128 begin, int128 end)
+    providerCancellingJobsQueues(address provider) view -> (int128 begin, int128 end)
+    providerTopUpJobsQueues(address provider) view -> (int128 begin, int128 end)
     """,
     "Constants": OWNABLE + """
     minimumAmount() view -> (uint256)
@@ -121,11 +124,16 @@ FUNCTIONS = {
     getWaitingForApprovalProvider(address provider) view -> (Provider)
     getProviderHardware(address provider) view -> (ProviderHardware)
     getProviderPrices(address provider) view -> (ProviderPrices)
-    getProviderLabels(address provider) view -> (Label[])
+    getLabels(address provider) view -> (Label[])
     isBanned(address provider) view -> (bool)
     isValidForScheduling(address provider) view -> (bool)
     isWaitingForApproval(address provider) view -> (bool)
     getJobCount(address provider) view -> (uint256)
+    providers(address provider) view
+        -> (address addr, ProviderHardware providerHardware, ProviderPrices providerPrices, bool isBanned)
+    waitingApprovalProviders(address provider) view
+        -> (address addr, ProviderHardware providerHardware, ProviderPrices providerPrices, bool isBanned)
+    jobCountByProvider(address provider) view -> (uint256)
     head() view -> (uint256)
     tail() view -> (uint256)
     get(uint256 id) view -> (uint256 id, uint256 next, uint256 prev, bytes32 data)
@@ -238,6 +246,7 @@ LEFT_OUT = {
         "checkNewJobStatus convertCreditToDuration convertDurationToCredit getRemainingTime isDelegateTopable"
         " isJobCold isJobHot isJobDefinitionValid"
     ),
+    "Credit": "increaseAllowance decreaseAllowance owner transferOwnership renounceOwnership OwnershipTransferred",
     "Faucets": "FaucetCredit FaucetNative creditUser claim",
 }
 

@@ -20,7 +20,7 @@ from tests.contracts.support import DEFINITION, HARDWARE, LABELS, NAME, PRICES, 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 ROLE, OWNER = "AccessControlUnauthorizedAccount", "OwnableUnauthorizedAccount"
 OPEN = "open"  # succeeds: it only concerns the caller
-PAYS = "ERC20InsufficientAllowance"  # open to any caller who pays
+PAYS = "ERC20: insufficient allowance"  # open to any caller who pays
 
 # The result of each function for a stranger without credits, on a RUNNING job of other parties.
 REFUSALS = {
@@ -30,9 +30,9 @@ REFUSALS = {
         "topUpJobDelegate": "CustomerMetaSchedulerProviderOnly",
         "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,
         "claimNextJob": "ProviderNotJoined", "claimNextJobs": "ProviderNotJoined",
-        "claimNextCancellingJob": "NoJob", "claimNextTopUpJob": "NoJob",
+        "claimNextCancellingJob": "ProviderNotJoined", "claimNextTopUpJob": "ProviderNotJoined",
         "noteStanding": OPEN,  # only copies the registry
-        "providerSetJobStatus": "JobProviderOnly", "refuseJob": "JobProviderOnly",
+        "providerSetJobStatus": "ProviderNotJoined", "refuseJob": "ProviderNotJoined",
         "providerSetJobStatuses": OPEN,  # skips jobs of other providers
         "setEnableRequestNewJob": ROLE, "withdrawAdmin": ROLE,
         "setMinimumAmount": OWNER, "setDeepsquareCut": OWNER, "setBillDurationDeltaMinute": OWNER,
@@ -47,7 +47,7 @@ REFUSALS = {
         "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
     },
     "Credit": {
-        "approve": OPEN, "transfer": "ERC20InsufficientBalance", "transferFrom": PAYS,
+        "approve": OPEN, "transfer": "ERC20: transfer amount exceeds balance", "transferFrom": PAYS,
         "permit": "ERC2612ExpiredSignature", "mint": ROLE,
         "grantRole": ROLE, "revokeRole": ROLE, "renounceRole": "AccessControlBadConfirmation",
     },

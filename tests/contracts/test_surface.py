@@ -55,12 +55,14 @@ def test_enums_have_the_same_members_in_the_same_order() -> None:
 
 
 def test_functions_left_out_are_absent_and_documented() -> None:
-    offered = {entry.get("name") for contract in set(PARTS.values()) for entry in compiled(contract)}
+    everything = set(PARTS.values())
     page = (ROOT / "docs" / "explanation" / "contracts.md").read_text()
     section = re.search(r"^## Left out on purpose\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
     assert section is not None
     for part, names in LEFT_OUT.items():
         assert part in section[1], part
+        serving = {PARTS[part]} if part in PARTS else everything
+        offered = {entry.get("name") for contract in serving for entry in compiled(contract)}
         for name in names.split():
             assert name not in offered, name
             assert f"`{name}" in section[1], name

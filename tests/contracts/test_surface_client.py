@@ -118,7 +118,7 @@ def test_top_ups_by_hand_and_by_authority(scene: Scene) -> None:
     assert client.queues.functions.getTopUpJobQueueSize(provider).call() == 1
     assert client.queues.functions.hasTopUpJob(provider).call()
     hints = client.events_of(client.send(provider, f.claimNextTopUpJob()), client.scheduler, "ClaimNextTopUpJobEvent")
-    assert hints == [{"jobId": job_id, "provider": provider, "maxDurationMinute": 41}]
+    assert hints == [{"jobId": job_id, "provider": provider, "maxDurationMinute": 1}]
     assert _refused(scene, provider, f.claimNextTopUpJob()) == ("NoJob",)
 
     assert _refused(scene, provider, f.topUpJobDelegate(job_id)) == ("NoSpendingAuthority",)
@@ -144,7 +144,9 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     assert client.jobs.functions.jobIdByCustomer(customer, 0).call() == pending
     assert _refused(scene, scene.rival, f.cancelJob(pending)) == ("CustomerOnly", scene.rival, customer)
     client.send(customer, f.cancelJob(pending))
-    assert client.jobs.functions.get(pending).call().status == CANCELLED
+    job = client.jobs.functions.get(pending).call()
+    assert (job.status, job.hasCancelRequest) == (CANCELLED, True)
+    assert job.time.start == job.time.end == job.time.cancelRequestTimestamp > 0
     assert client.credit.functions.balanceOf(customer).call() == 10_000 * CREDIT
     assert _refused(scene, customer, f.cancelJob(pending)) == ("JobHotStatusOnly", CANCELLED)
 
@@ -155,6 +157,7 @@ def test_cancelling_before_and_while_it_runs(scene: Scene) -> None:
     assert job.time.cancelRequestTimestamp > 0
     assert client.queues.functions.hasCancellingJob(provider).call()
     assert client.queues.functions.getCancellingJobQueueSize(provider).call() == 1
+    assert tuple(client.queues.functions.providerCancellingJobsQueues(provider).call()) == (0, 1)
     heard = client.send(provider, f.claimNextCancellingJob())
     assert client.events_of(heard, client.scheduler, "ClaimNextCancellingJobEvent") == [
         {"jobId": job_id, "customer": customer, "provider": provider}
@@ -197,6 +200,10 @@ def test_requirements_of_a_request(scene: Scene) -> None:
     client, customer, f = scene.client, scene.customer, scene.client.scheduler.functions
     poor = f.requestNewJob(DEFINITION, 100 * CREDIT - 1, NAME, False)
     assert _refused(scene, customer, poor) == ("InsufficientFunds", 100 * CREDIT - 1, 100 * CREDIT)
+    of_a_stranger = f.requestNewJob(DEFINITION, 100 * CREDIT, NAME, False)
+    assert _refused(scene, scene.rival, of_a_stranger) == ("ERC20: insufficient allowance",)
+    client.send(scene.rival, client.credit.functions.approve(client.meta_scheduler, 100 * CREDIT))
+    assert _refused(scene, scene.rival, of_a_stranger) == ("ERC20: transfer amount exceeds balance",)
     without_tasks = (*DEFINITION[:3], 0, *DEFINITION[4:])
     invalid = f.requestNewJob(without_tasks, 100 * CREDIT, NAME, False)
     assert _refused(scene, customer, invalid) == ("InvalidJobDefinition",)
@@ -223,8 +230,11 @@ def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
     scene.anvil.pass_time(UNCHANGED_S)
     client.send(scene.operator, f.approve(scene.provider))
     assert tuple(f.getProvider(scene.provider).call().providerPrices) == PRICES
-    assert [tuple(label) for label in f.getProviderLabels(scene.provider).call()] == LABELS
+    assert [tuple(label) for label in f.getLabels(scene.provider).call()] == LABELS
     assert tuple(f.getProviderHardware(scene.provider).call()) == HARDWARE
+    assert tuple(f.providers(scene.provider).call()) == (scene.provider, HARDWARE, PRICES, False)
+    assert int(f.waitingApprovalProviders(scene.provider).call()[0], 16) == 0
+    assert f.jobCountByProvider(scene.provider).call() == 0
     assert tuple(f.getProviderPrices(scene.provider).call()) == PRICES
     join(scene, scene.rival)
 
@@ -244,6 +254,10 @@ def test_a_provider_joins_changes_is_listed_and_leaves(scene: Scene) -> None:
     assert client.w3.to_checksum_address(node[3][-20:]) == scene.provider
     assert list(f.objects(last).call())[:3] == [last, 0, first]
 
+
+def test_a_provider_is_banned_and_removed(scene: Scene) -> None:
+    client, f = scene.client, scene.client.providers.functions
+    join(scene, scene.rival)
     client.send(scene.operator, f.ban(scene.rival))
     assert f.isBanned(scene.rival).call()
     assert _refused(scene, scene.operator, f.ban(scene.rival)) == ("AlreadyDone",)

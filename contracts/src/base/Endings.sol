@@ -30,8 +30,10 @@ abstract contract Endings is Escrow {
     /// @param providerManager_ Registry of the providers.
     constructor(IERC20 credit_, IProviderManager providerManager_) Lines(providerManager_) Escrow(credit_) {}
 
-    /// Stores the beginning of an error text for the customer. The caller stores the word.
+    /// Stores the beginning of an error text for the customer. An empty text keeps an earlier one. The caller stores
+    /// the word.
     function _noteError(bytes32 jobId, JobWord word, bytes calldata lastError) internal returns (JobWord) {
+        if (lastError.length == 0) return word;
         _extras[jobId].lastError = string(Texts.beginning(lastError));
         return word.withExtra();
     }

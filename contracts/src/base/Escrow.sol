@@ -53,9 +53,10 @@ abstract contract Escrow is Lines, AccessControl {
         _words[jobId] = _moved(jobId, word, status).ended(charged);
         if (deal.provider != address(0)) _leave(deal.provider, jobId, word);
         uint256 cost = Billing.cost(charged, deal.rate, deal.locked);
-        uint256 paid = cost * (100 - deal.cutPercent) / 100;
-        if (cost != paid) _platformCut += uint112(cost - paid);
-        emit JobSettledEvent(jobId, deal.provider, deal.customer, uint64(billed), paid, cost - paid, deal.locked - cost);
+        uint256 cut = cost * deal.cutPercent / 100;
+        uint256 paid = cost - cut;
+        if (cut != 0) _platformCut += uint112(cut);
+        emit JobSettledEvent(jobId, deal.provider, deal.customer, uint64(billed), paid, cut, deal.locked - cost);
         if (paid != 0) credit.safeTransfer(deal.provider, paid);
         if (cost != deal.locked) credit.safeTransfer(deal.customer, deal.locked - cost);
     }

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {JobCreated, JobTransitionEvent} from "../Events.sol";
-import {InvalidJob} from "../Errors.sol";
+import {InvalidJob, JobHotStatusOnly} from "../Errors.sol";
 import {JobDefinition, JobRequest, JobStatus} from "../Types.sol";
 import {Blob, Pen, Pens} from "../libraries/Blob.sol";
 import {IdRuns} from "../libraries/IdRuns.sol";
@@ -102,6 +102,12 @@ abstract contract JobStore is Constants {
     function _word(bytes32 jobId) internal view returns (JobWord word) {
         word = _words[jobId];
         if (!word.exists()) revert InvalidJob();
+    }
+
+    /// The job's word. Reverts with JobHotStatusOnly if the job has ended.
+    function _hotWord(bytes32 jobId) internal view returns (JobWord word) {
+        word = _word(jobId);
+        if (!States.isHot(word.status())) revert JobHotStatusOnly(word.status());
     }
 
     /// Moves the job along an edge of the state machine, after a check. The caller stores the word.

@@ -98,9 +98,9 @@ abstract contract JobViews is Lines, IRareCalls {
         uint256 end = cold ? word.endedAt() : 0;
         job.time = JobTime({
             submit: core.submittedAt,
-            start: word.startedAt(),
+            start: word.started() ? word.startedAt() : end,
             end: end,
-            cancelRequestTimestamp: extra.cancelRequestedAt,
+            cancelRequestTimestamp: _cancelTime(word, extra.cancelRequestedAt, end),
             blockNumberStateChange: word.changedInBlock(),
             panicTimestamp: job.status == JobStatus.PANICKED ? end : 0
         });
@@ -113,7 +113,14 @@ abstract contract JobViews is Lines, IRareCalls {
         terms.limitMinutes = _limitMinutes(deal);
         terms.assignedAt = uint64(word.assignedAt());
         terms.claimedAt = uint64(word.claimedAt());
+        terms.startedAt = uint64(word.startedAt());
         terms.cutPercent = uint8(deal.cutPercent);
+    }
+
+    /// Time of the cancel request; 0 for none. A cancel that took effect at once stored no time: the end has it.
+    function _cancelTime(JobWord word, uint256 requested, uint256 end) private pure returns (uint256) {
+        if (!word.cancelRequested()) return 0;
+        return requested == 0 ? end : requested;
     }
 
     /// A page of a customer's ids. Goes back from the newest word of ids to the one with index `from`.

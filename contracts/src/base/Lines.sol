@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {JobProviderOnly, ProviderNotJoined} from "../Errors.sol";
 import {IProviderManager} from "../interfaces/IProviderManager.sol";
 import {ISharedCalls} from "../interfaces/ISharedCalls.sol";
 import {ProviderRecord} from "../Types.sol";
@@ -9,6 +10,7 @@ import {IdList} from "../libraries/IdList.sol";
 import {JobRecord} from "../libraries/JobRecord.sol";
 import {JobWord} from "../libraries/JobWord.sol";
 import {LineWord} from "../libraries/LineWord.sol";
+import {Refusals} from "../libraries/Refusals.sol";
 import {Terms} from "../libraries/Terms.sol";
 import {JobStore} from "./JobStore.sol";
 
@@ -54,6 +56,12 @@ abstract contract Lines is JobStore {
     /// The job's provider; 0 for none.
     function _providerOf(JobWord word) internal view returns (address) {
         return _terms[word.terms()].seller.provider();
+    }
+
+    /// The error for a caller that is not the job's provider, in the order that existing clients know.
+    function _refusalOfOther(address provider) internal view returns (bytes memory) {
+        if (!_lines[msg.sender].valid()) return Refusals.plain(ProviderNotJoined.selector);
+        return abi.encodeWithSelector(JobProviderOnly.selector, msg.sender, provider);
     }
 
     /// The job's parties and money now. Provider, rate and cut are 0 while the job has no provider.

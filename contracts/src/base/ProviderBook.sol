@@ -115,14 +115,14 @@ abstract contract ProviderBook is IProviderManager {
     /// @notice The provider with its approved version.
     /// @param provider The provider's address.
     /// @return The provider; all fields but `isBanned` are empty when none is approved.
-    function getProvider(address provider) external view returns (Provider memory) {
+    function getProvider(address provider) public view returns (Provider memory) {
         return _view(provider, _standing[provider].approved, _approved(provider));
     }
 
     /// @notice The provider with its waiting proposal.
     /// @param provider The provider's address.
     /// @return The provider; all fields but `isBanned` are empty when none waits.
-    function getWaitingForApprovalProvider(address provider) external view returns (Provider memory) {
+    function getWaitingForApprovalProvider(address provider) public view returns (Provider memory) {
         return _view(provider, _standing[provider].waiting, _proposed(provider));
     }
 
@@ -143,7 +143,7 @@ abstract contract ProviderBook is IProviderManager {
     /// @notice The approved labels.
     /// @param provider The provider's address.
     /// @return labels The labels; empty when none are approved.
-    function getProviderLabels(address provider) external view returns (Label[] memory labels) {
+    function getLabels(address provider) external view returns (Label[] memory labels) {
         if (_standing[provider].approved) labels = _approved(provider).labels;
     }
 
@@ -228,7 +228,7 @@ abstract contract ProviderBook is IProviderManager {
     /// @param howMany Maximum number of providers.
     /// @return page The providers.
     /// @return newCursor First entry of the next page; 0 for none.
-    function providers(uint256 from, uint256 howMany)
+    function fetchProviders(uint256 from, uint256 howMany)
         external
         view
         returns (ProviderEntry[] memory page, uint256 newCursor)

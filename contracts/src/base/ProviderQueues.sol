@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {NoJob} from "../Errors.sol";
+import {NoJob, ProviderNotJoined} from "../Errors.sol";
 import {ClaimNextCancellingJobEvent, ClaimNextTopUpJobEvent} from "../Events.sol";
 import {IRareCalls} from "../interfaces/IRareCalls.sol";
 import {IdList} from "../libraries/IdList.sol";
-import {JobWord} from "../libraries/JobWord.sol";
 import {Lines} from "./Lines.sol";
 
 /// @notice The three queues of a provider: new jobs, cancel requests and top-ups. The last two are hints. Each holds a
@@ -22,9 +21,11 @@ abstract contract ProviderQueues is Lines, IRareCalls {
     /// @inheritdoc IRareCalls
     function claimNextTopUpJob() external {
         bytes32 jobId = _pop(_toppedUp[msg.sender]);
-        JobWord word = _word(jobId);
+        Deal memory deal = _dealOf(jobId, _word(jobId));
+        uint64 limit = _limitMinutes(deal);
+        deal.locked -= _extras[jobId].pendingTopUp;
         _extras[jobId].pendingTopUp = 0;
-        emit ClaimNextTopUpJobEvent(jobId, msg.sender, _limitMinutes(_dealOf(jobId, word)));
+        emit ClaimNextTopUpJobEvent(jobId, msg.sender, limit - _limitMinutes(deal));
     }
 
     /// @inheritdoc IRareCalls
@@ -52,9 +53,32 @@ abstract contract ProviderQueues is Lines, IRareCalls {
         return _toppedUp[provider].size;
     }
 
-    /// Takes the oldest job off a queue. Reverts with NoJob if it is empty.
+    /// @inheritdoc IRareCalls
+    function providerClaimableJobsQueues(address provider) external view returns (int128, int128) {
+        return (0, _asEnd(_lines[provider].claimable()));
+    }
+
+    /// @inheritdoc IRareCalls
+    function providerCancellingJobsQueues(address provider) external view returns (int128, int128) {
+        return (0, _asEnd(_cancelling[provider].size));
+    }
+
+    /// @inheritdoc IRareCalls
+    function providerTopUpJobsQueues(address provider) external view returns (int128, int128) {
+        return (0, _asEnd(_toppedUp[provider].size));
+    }
+
+    /// End of a queue with this size that begins at 0.
+    function _asEnd(uint256 size) private pure returns (int128) {
+        return int128(uint128(size));
+    }
+
+    /// Takes the oldest job off a queue. Reverts if it is empty: with NoJob for a provider, else with ProviderNotJoined.
     function _pop(IdList.List storage queue) private returns (bytes32 jobId) {
-        if (queue.size == 0) revert NoJob();
+        if (queue.size == 0) {
+            if (!_lines[msg.sender].valid()) revert ProviderNotJoined();
+            revert NoJob();
+        }
         jobId = _toId(queue.head);
         queue.remove(queue.head);
     }

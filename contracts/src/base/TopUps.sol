@@ -5,7 +5,6 @@ import {
     CustomerMetaSchedulerProviderOnly,
     CustomerOnly,
     InsufficientFunds,
-    JobHotStatusOnly,
     NoSpendingAuthority,
     RemainingTimeAboveLimit,
     RunningScheduledStatusOnly
@@ -46,10 +45,9 @@ abstract contract TopUps is Endings, IRareCalls {
 
     /// @inheritdoc IRareCalls
     function setDelegateSpendingAuthority(bytes32 jobId, bool delegateSpendingAuthority) external {
-        JobWord word = _word(jobId);
+        JobWord word = _hotWord(jobId);
         address customer = _customerOf(word);
         if (msg.sender != customer) revert CustomerOnly(msg.sender, customer);
-        if (!States.isHot(word.status())) revert JobHotStatusOnly(word.status());
         _words[jobId] = word.withDelegateSpending(delegateSpendingAuthority);
     }
 

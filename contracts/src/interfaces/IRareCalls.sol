@@ -105,7 +105,7 @@ interface IRareCalls {
     /// @dev Reverts with NoJob if the queue is empty.
     function claimNextCancellingJob() external;
 
-    /// @notice Takes the caller's oldest top-up off its queue and emits the job's new limit.
+    /// @notice Takes the caller's oldest top-up off its queue and emits the minutes that it added.
     /// @dev Reverts with NoJob if the queue is empty.
     function claimNextTopUpJob() external;
 
@@ -138,6 +138,24 @@ interface IRareCalls {
     /// @param provider The provider's address.
     /// @return Number of jobs.
     function getTopUpJobQueueSize(address provider) external view returns (uint256);
+
+    /// @notice The jobs that wait for the provider's claim, as the bounds of a queue.
+    /// @param provider The provider's address.
+    /// @return begin Always 0.
+    /// @return end Number of jobs.
+    function providerClaimableJobsQueues(address provider) external view returns (int128 begin, int128 end);
+
+    /// @notice The cancel requests in the provider's queue, as its bounds.
+    /// @param provider The provider's address.
+    /// @return begin Always 0.
+    /// @return end Number of jobs.
+    function providerCancellingJobsQueues(address provider) external view returns (int128 begin, int128 end);
+
+    /// @notice The topped-up jobs in the provider's queue, as its bounds.
+    /// @param provider The provider's address.
+    /// @return begin Always 0.
+    /// @return end Number of jobs.
+    function providerTopUpJobsQueues(address provider) external view returns (int128 begin, int128 end);
 
     // ---------------------------------------------------------------- provider registry
 

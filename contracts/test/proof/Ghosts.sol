@@ -15,6 +15,7 @@ struct Ghost {
     bool delegateSpending;
     uint256 locked;
     uint256 pendingTopUp;
+    uint256 told; // minutes that its provider was told
     uint256 rate;
     uint256 cut;
     uint256 cost;

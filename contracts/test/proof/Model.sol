@@ -105,6 +105,7 @@ abstract contract Model {
     function released(Ghost storage job) private {
         job.lastRefuser = job.provider;
         (job.provider, job.rate, job.cut, job.assignedAt, job.claimedAt) = (address(0), 0, 0, 0, 0);
+        job.pendingTopUp = 0;
     }
 
     /// Checks a settlement that the contract emitted: the bill equals the reference, and the whole lock is divided.
@@ -114,7 +115,7 @@ abstract contract Model {
         vm.assertEq(job.coldHash, 0, "settled once");
         vm.assertEq(paid + cut + refunded, job.locked, "paid + cut + refunded = locked");
         job.cost = Reference.cost(billed, job.locked, job.rate);
-        vm.assertEq(paid, job.cost * (100 - job.cut) / 100, "the provider's share");
+        vm.assertEq(cut, job.cost * job.cut / 100, "the platform's share");
         vm.assertEq(paid + cut, job.cost, "cost");
         gained[job.provider] += int256(paid);
         gained[job.customer] += int256(refunded);
@@ -189,8 +190,10 @@ abstract contract Model {
         vm.assertEq(uint256(job.status), uint256(ghost.status), "cold status");
         vm.assertEq(job.cost.finalCost, ghost.cost, "final cost");
         vm.assertEq(job.cost.maxCost, ghost.locked, "locked");
-        vm.assertEq(job.time.start, ghost.startedAt, "start");
+        vm.assertEq(job.time.start, ghost.startedAt == 0 ? ghost.endedAt : ghost.startedAt, "start");
         vm.assertEq(job.time.end, ghost.endedAt, "end");
+        vm.assertEq(job.time.cancelRequestTimestamp, ghost.cancelAt, "cancel request");
+        vm.assertTrue(job.hasCancelRequest == (ghost.cancelAt != 0), "cancel flag");
         checkTerms(ghost, rare.jobTerms(bytes32(id)));
     }
 
@@ -199,6 +202,7 @@ abstract contract Model {
         vm.assertEq(terms.cutPercent, ghost.cut, "cut");
         vm.assertEq(terms.assignedAt, ghost.assignedAt, "assigned");
         vm.assertEq(terms.claimedAt, ghost.claimedAt, "claimed");
+        vm.assertEq(terms.startedAt, ghost.startedAt, "started");
         vm.assertEq(terms.lastRefuser, ghost.lastRefuser, "last refuser");
         uint256 limit = ghost.provider == address(0) ? 0 : Reference.limit(ghost.locked, ghost.rate);
         vm.assertEq(terms.limitMinutes, limit, "limit");

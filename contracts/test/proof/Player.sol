@@ -108,6 +108,8 @@ abstract contract Player is Model {
             (uint256 id, JobStatus from, JobStatus to) = abi.decode(log.data, (uint256, JobStatus, JobStatus));
             vm.assertEq(uint256(from), uint256(jobs[id].status), "moved from the state in the model");
             moved(id, to, caller, wanted, minutesRan);
+            bool byCustomer = to == JobStatus.CANCELLED && from < JobStatus.SCHEDULED && !isReport;
+            if (byCustomer) jobs[id].cancelAt = vm.getBlockTimestamp();
         } else if (topic == JobSettledEvent.selector) {
             bookEnd(log.data);
         } else if (topic == IUsualCalls.ClaimJobEvent.selector) {
@@ -116,21 +118,23 @@ abstract contract Player is Model {
             (,, uint256 id) = abi.decode(log.data, (address, address, uint256));
             vm.assertEq(pop(providerOf[caller].cancelling, id), 0, "the oldest cancel request");
         } else if (topic == ClaimNextTopUpJobEvent.selector) {
-            (uint256 id,, uint64 limit) = abi.decode(log.data, (uint256, address, uint64));
+            (uint256 id,, uint64 more) = abi.decode(log.data, (uint256, address, uint64));
             vm.assertEq(pop(providerOf[caller].toppedUp, id), 0, "the oldest top-up");
-            vm.assertEq(limit, Reference.limit(jobs[id].locked, jobs[id].rate), "the whole limit");
+            vm.assertEq(jobs[id].told + more, Reference.limit(jobs[id].locked, jobs[id].rate), "the hints add up");
+            jobs[id].told += more;
             jobs[id].pendingTopUp = 0;
         } else if (topic == BatchItemSkippedEvent.selector) {
             ++skipped;
         }
     }
 
-    function bookClaim(address caller, bytes memory data) private view {
+    function bookClaim(address caller, bytes memory data) private {
         (address customer, address provider, uint256 id, uint64 limit, JobDefinition memory definition) =
             abi.decode(data, (address, address, uint256, uint64, JobDefinition));
         Ghost storage job = jobs[id];
         vm.assertTrue(customer == job.customer && provider == caller, "customer and provider of the job");
         vm.assertEq(limit, Reference.limit(job.locked, job.rate), "limit");
+        job.told = limit;
         vm.assertEq(keccak256(abi.encode(definition, rare.get(bytes32(id)).jobName)), job.asked, "definition");
     }
 

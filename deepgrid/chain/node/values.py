@@ -100,7 +100,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
         submitted_at=time["submit"],
         assigned_at=terms["assignedAt"],
         claimed_at=terms["claimedAt"],
-        started_at=time["start"],
+        started_at=terms["startedAt"],  # the contract's `start` is the end if the job never ran
         ended_at=time["end"],
         cancel_requested_at=time["cancelRequestTimestamp"],
         has_cancel_request=raw["hasCancelRequest"],

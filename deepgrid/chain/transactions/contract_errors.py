@@ -145,6 +145,18 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "OwnableUnauthorizedAccount": ("{account} is not the contract's owner.", "Use the owner's key."),
 }
 
+# Text of a token's error -> the error of newer tokens with the same meaning, its sentence, next step. Credit keeps the
+# texts of OpenZeppelin 4, because existing clients show them.
+TOKEN_TEXTS: dict[str, tuple[str, str, str]] = {
+    "ERC20: transfer amount exceeds balance": (
+        "ERC20InsufficientBalance", "The account that pays has too few credits.", "Get more credits.",
+    ),
+    "ERC20: insufficient allowance": (
+        "ERC20InsufficientAllowance", "The grid may not spend that many credits of the account that pays.",
+        "Raise the allowance with `dps allowance set`.",
+    ),
+}  # fmt: skip
+
 PANICS = {
     0x01: "an assertion failed",
     0x11: "a number overflowed",
@@ -192,7 +204,8 @@ def contract_error(data: bytes) -> ContractError:
     if name == "Panic":
         message, next_step = f"The contract failed: {PANICS.get(args['code'], hex(args['code']))}.", ""
     elif name == "Error":
-        message, next_step = f"The contract refused: {args['message']}.", ""
+        unknown = ("Error", f"The contract refused: {args['message']}.", "")
+        name, message, next_step = TOKEN_TEXTS.get(args["message"], unknown)
     else:
         message, next_step = SENTENCES.get(name, (f"The contract refused: {name}.", ""))
         message = _SentenceFormatter().vformat(message, (), args)

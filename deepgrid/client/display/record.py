@@ -73,7 +73,7 @@ def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
     """States and remarks, sorted by time."""
     told: list[Step | Remark | ViewMessage] = [*steps_of(record.history, record.job, record.cluster)]
     told += record.remarks or ()
-    if record.job.has_cancel_request:
+    if record.job.has_cancel_request and record.job.claimed_at:  # before the claim, a cancel takes effect at once
         told.append(cancel_requested(record.job))
     return sorted(told, key=lambda entry: entry.at)
 
