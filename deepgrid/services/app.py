@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
 from deepgrid.services import definitions, logs, messages, notices, revocations
-from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
+from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
@@ -45,6 +45,7 @@ class ServicesSettings:
     `tls_cert`, `tls_key`: PEM files.
     `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
+    `anonymous`: what clients that do not sign may store.
     """
 
     database_url: str = field(repr=False)
@@ -60,6 +61,7 @@ class ServicesSettings:
     trusted_proxies: tuple[str, ...] = ()
     allow_plain_http: bool = False
     limits: Limits = field(default_factory=Limits)
+    anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)
 
 
 @contextlib.asynccontextmanager
@@ -75,6 +77,7 @@ async def open_services(
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
         Admission(settings.limits), ScriptChecks(settings.limits),
+        anonymous=AnonymousAdmission(settings.anonymous, settings.limits),
     )  # fmt: skip
     try:
         await database.create_tables()
