@@ -77,7 +77,7 @@ async def open_services(
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
         Admission(settings.limits), ScriptChecks(settings.limits),
-        anonymous=AnonymousAdmission(settings.anonymous, settings.limits),
+        AnonymousAdmission(settings.anonymous, settings.limits),
     )  # fmt: skip
     try:
         await database.create_tables()

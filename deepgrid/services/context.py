@@ -59,8 +59,8 @@ class Context:
     max_log_bytes: int
     admission: Admission
     checks: ScriptChecks
+    anonymous: AnonymousAdmission
     changes: Changes = field(default_factory=Changes)
-    anonymous: AnonymousAdmission = field(default_factory=AnonymousAdmission)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
 

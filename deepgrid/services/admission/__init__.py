@@ -11,6 +11,6 @@ from deepgrid.services.admission.limits import Limits, Rate
 from deepgrid.services.admission.unsigned import AnonymousAdmission, AnonymousSettings
 
 __all__ = [
-    "Admission", "AnonymousAdmission", "AnonymousSettings", "Connections", "Gate", "GuardedProtocol", "Limits", "Proxies", "Rate", "ScriptChecks",
-    "allow_more_files",
+    "Admission", "AnonymousAdmission", "AnonymousSettings", "Connections", "Gate", "GuardedProtocol", "Limits",
+    "Proxies", "Rate", "ScriptChecks", "allow_more_files",
 ]  # fmt: skip
