@@ -59,9 +59,7 @@ def require_shellcheck() -> None:
         )
 
 
-def _run(
-    command: list[str], content: bytes, niceness: int, limits: CheckLimits
-) -> subprocess.CompletedProcess[bytes]:
+def _run(command: list[str], content: bytes, niceness: int, limits: CheckLimits) -> subprocess.CompletedProcess[bytes]:
     bounded = [*(("nice", "-n", str(niceness)) if niceness else ()), *BOUNDED, str(limits.processor_s), *command]
     try:
         ended = subprocess.run(bounded, input=content, capture_output=True, timeout=limits.within_s, check=False)
