@@ -7,11 +7,13 @@ definition, and the job's customer uploaded it, or is the customer of the first 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Annotated
 
 import ecies
 from fastapi import APIRouter, Path, Response
 from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
@@ -125,7 +127,8 @@ async def _owned(context: Context, definition_hash: str) -> Definition | None:
         try:
             async with asyncio.timeout(BIND_WITHIN_S), context.reading_jobs:
                 if await _is_unowned(context, definition_hash):
-                    await read_new_jobs(context)
+                    with contextlib.suppress(IntegrityError):  # another process noted the same jobs at the same time
+                        await read_new_jobs(context)
         except (ChainError, NotFound, TimeoutError):
             raise chain_is_silent() from None
         if await _is_unowned(context, definition_hash):

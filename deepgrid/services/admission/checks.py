@@ -12,16 +12,18 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from deepgrid.errors import InputError
+from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Limits
+from deepgrid.services.refusal import Refusal
 from deepgrid.services.script_check import check_grammar, check_script
 from deepgrid.workflow import from_canonical, without_values
 
 MOST_VERDICTS = 2000
 MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
 SMALL_DEFINITION_BYTES = 4 * 1024
+RETRY_AFTER_S = 5  # when the machine was too busy for a check
 LARGE_NICENESS, ANONYMOUS_NICENESS = 10, 19
 
 
@@ -51,8 +53,8 @@ class ScriptChecks:
     async def check(self, uploader: str, content: bytes) -> Verdict:
         """Check a definition in canonical form, and return its verdict.
 
-        Raises InputError for a fault, ServiceError when the checkers do not answer in time. Refuses with 429 while
-        too many checks of this uploader wait.
+        Raises InputError for a fault. Refuses with 429 while too many checks of this uploader wait, and with 503 when
+        the checkers do not answer in time. Both refusals ask for a retry.
         """
         key = hashlib.sha256(content).digest()
         verdict = self._verdicts.get(key) or await self._in_turn(uploader, key, content)
@@ -70,7 +72,10 @@ class ScriptChecks:
         async with self._queue.turn(uploader, large=large):
             if key not in self._verdicts:
                 loop = asyncio.get_running_loop()
-                self._remember(key, await loop.run_in_executor(self._threads, self._examine, content, large))
+                try:
+                    self._remember(key, await loop.run_in_executor(self._threads, self._examine, content, large))
+                except ServiceError as error:
+                    raise Refusal(503, error.message, retry_after_s=RETRY_AFTER_S) from None
             return self._verdicts[key]
 
     def _examine(self, content: bytes, large: bool) -> Verdict:

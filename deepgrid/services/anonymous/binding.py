@@ -17,8 +17,9 @@ async def bind_to_customers(session: AsyncSession, jobs: Sequence[Job], now: int
     `jobs` are in the order of their ids, and all earlier jobs were given before. The owner never changes.
     """
     hashes = {job.definition.definition_hash for job in jobs}
-    wanted = select(UnownedDefinition).where(UnownedDefinition.definition_hash.in_(hashes)).with_for_update()
-    for row in (await session.scalars(wanted)).all():
+    wanted = select(UnownedDefinition).where(UnownedDefinition.definition_hash.in_(hashes))
+    in_order = wanted.order_by(UnownedDefinition.definition_hash).with_for_update()  # else processes may deadlock
+    for row in (await session.scalars(in_order)).all():
         first = next(job for job in jobs if job.definition.definition_hash == row.definition_hash)
         session.add(
             Definition(

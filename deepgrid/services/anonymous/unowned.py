@@ -33,9 +33,8 @@ async def store_anonymous(context: Context, source: str, job: Definition) -> str
         The definition hash, 64 hex digits.
 
     Raises:
-        Refusal: 403 when such definitions are switched off, 429 above a limit.
+        Refusal: 403 when such definitions are switched off, 429 above a limit, 503 when the machine is too busy.
         InputError: The job, its script or a module has faults, one per line.
-        ServiceError: The checkers do not answer in time.
     """
     limits = context.anonymous.limits
     context.anonymous.submit(source)
