@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
+import subprocess
+from functools import cache
 from urllib.parse import urlsplit
 
 from deepgrid.modules import Unavailable
@@ -41,6 +44,8 @@ class ListedHosts:
                 f"must be at a host from which this grid fetches modules by https ({shown}); submit with `dps`, which"
                 " fetches modules itself"
             )
+        if not _git_keeps_to_addresses():
+            raise Unavailable("the services of this grid have no git of version 2.37 or newer")
         if (host, port) not in self._pinned:
             self._pinned[host, port] = ",".join(self._addresses(host, port))
 
@@ -72,6 +77,17 @@ class ListedHosts:
         if not self._settings.private_module_hosts and not all(map(is_public, addresses)):
             raise Unavailable(f"the host {host} is at a private address")
         return [f"[{address}]" if address.version == 6 else str(address) for address in dict.fromkeys(addresses)]
+
+
+@cache
+def _git_keeps_to_addresses() -> bool:
+    """Whether the installed git knows `http.curloptResolve`; older ones ignore it."""
+    try:
+        said = subprocess.run(["git", "version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    found = re.search(r"(\d+)\.(\d+)", said)
+    return found is not None and (int(found[1]), int(found[2])) >= (2, 37)
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
