@@ -1,0 +1,11 @@
+"""Definitions without a signature, for clients that submit by GraphQL.
+
+`store_anonymous` stores one for no owner. The customer of the first job that names it becomes its owner for ever, and
+from then on it is like a signed upload. `resolve_uses` fetches the modules of a job for such clients.
+"""
+
+from deepgrid.services.anonymous.binding import bind_to_customers, forget_unowned
+from deepgrid.services.anonymous.modules_of_strangers import resolve_uses
+from deepgrid.services.anonymous.unowned import store_anonymous
+
+__all__ = ["bind_to_customers", "forget_unowned", "resolve_uses", "store_anonymous"]
