@@ -54,6 +54,9 @@ async def serve_services(
     allow_plain_http: Annotated[
         bool, typer.Option(help="Listen without TLS at an address that other machines reach: secrets in clear text.")
     ] = False,
+    debug_scripts: Annotated[
+        bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
+    ] = False,
     book: BookFile = None,
 ) -> None:
     """Store definitions and logs, and release them to their parties, until stopped by a signal."""
@@ -65,5 +68,6 @@ async def serve_services(
     settings = ServicesSettings(
         database, secret_file, host=host, port=port, book=book, tls_cert=tls_cert, tls_key=tls_key,
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
+        debug_scripts=debug_scripts,
     )  # fmt: skip
     await serve_until_stopped(settings)

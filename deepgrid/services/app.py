@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, logs, messages, notices, revocations
+from deepgrid.services import definitions, graphql, logs, messages, notices, revocations
 from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
@@ -44,6 +44,7 @@ class ServicesSettings:
     `secret_file`: the key for encryption at rest; created (mode 0600) if it is missing.
     `tls_cert`, `tls_key`: PEM files.
     `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
+    `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
     """
 
@@ -59,6 +60,7 @@ class ServicesSettings:
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     allow_plain_http: bool = False
+    debug_scripts: bool = False
     limits: Limits = field(default_factory=Limits)
 
 
@@ -75,6 +77,7 @@ async def open_services(
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
         Admission(settings.limits), ScriptChecks(settings.limits),
+        debug_scripts=settings.debug_scripts,
     )  # fmt: skip
     try:
         await database.create_tables()
@@ -93,8 +96,10 @@ def create_app(context: Context) -> FastAPI:
     app = FastAPI(title="deepgrid services", openapi_url=None)
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
+    app.add_middleware(graphql.CrossOrigin)
     for router in (definitions.router, logs.router, notices.router, revocations.router):
         app.include_router(router)
+    app.include_router(graphql.router)
     app.add_api_route("/v1/health", health)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)

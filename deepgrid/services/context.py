@@ -60,6 +60,7 @@ class Context:
     admission: Admission
     checks: ScriptChecks
     changes: Changes = field(default_factory=Changes)
+    debug_scripts: bool = False
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
 
     async def job(self, job_id: int) -> Job:
