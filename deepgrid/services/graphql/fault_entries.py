@@ -10,7 +10,7 @@ from typing import Any
 from deepgrid.workflow.faults import dotted
 from deepgrid.workflow.yaml_nodes import Path
 
-_WORDS = re.compile(r"Cpu|Dns|Uid|Gid|Url|Id(?![a-z])|Mpi")  # which Go's names have in capitals
+_WORDS = re.compile(r"Cpu|Dns|Uid|Gid|Url|Http|Id(?![a-z])")  # which Go's names have in capitals
 _PLACE = re.compile(r"\[[0-9]+\]")
 
 TAGS_OF_KINDS = {

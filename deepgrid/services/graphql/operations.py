@@ -39,9 +39,9 @@ class Asked:
 
 
 @mutation.field("submit")
-async def submit(_root: None, info: GraphQLResolveInfo, job: Any) -> str:
+async def submit(_root: None, info: GraphQLResolveInfo[Asked], job: Any) -> str:
     """Store a job, and return its hash. Raises FaultyInput, Refusal and ServiceError."""
-    asked: Asked = info.context
+    asked = info.context
     definition = await _apart(definition_from, job)
     try:
         return await store_anonymous(asked.context, asked.source, definition)
@@ -50,7 +50,7 @@ async def submit(_root: None, info: GraphQLResolveInfo, job: Any) -> str:
 
 
 @mutation.field("validate")
-async def validate(_root: None, _info: GraphQLResolveInfo, module: Any) -> str:
+async def validate(_root: None, _info: GraphQLResolveInfo[Asked], module: Any) -> str:
     """`valid`, or the faults of a module, one per line."""
     try:
         await _apart(module_from, module)
@@ -60,9 +60,9 @@ async def validate(_root: None, _info: GraphQLResolveInfo, module: Any) -> str:
 
 
 @query.field("job")
-async def batch_script(_root: None, info: GraphQLResolveInfo, batchLocationHash: str) -> str:
+async def batch_script(_root: None, info: GraphQLResolveInfo[Asked], batchLocationHash: str) -> str:
     """The batch script of a stored definition, if the service runs for tests. Raises Refusal."""
-    context: Context = info.context.context
+    context = info.context.context
     if not context.debug_scripts:
         raise Refusal(403, "this service does not show batch scripts")
     async with context.database.read() as session:
