@@ -99,7 +99,7 @@ def _sentence(cause: Exception) -> str:
         return "the service is not configured correctly"
     if isinstance(cause, GridError):
         return cause.message
-    logger.error("a GraphQL request failed: unexpected %s", type(cause).__name__)
+    logger.error("a GraphQL request failed: %s", type(cause).__name__)
     return f"the service failed ({type(cause).__name__})"
 
 
