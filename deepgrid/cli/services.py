@@ -57,10 +57,29 @@ async def serve_services(
     debug_scripts: Annotated[
         bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
     ] = False,
+    anonymous: Annotated[
+        bool,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_ANONYMOUS",
+            help="Store definitions of clients that do not sign, for the customer of the first job that names them.",
+        ),
+    ] = True,
+    module_hosts: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_MODULE_HOSTS",
+            help="HOST or HOST:PORT from which modules are fetched for clients that do not sign; repeatable, or with"
+            " commas. None by default.",
+        ),
+    ] = None,
+    private_module_hosts: Annotated[
+        bool, typer.Option(help="Fetch from these hosts at private addresses, too, such as those of a site.")
+    ] = False,
     book: BookFile = None,
 ) -> None:
     """Store definitions and logs, and release them to their parties, until stopped by a signal."""
     with needs("services"):
+        from deepgrid.services.admission import AnonymousSettings
         from deepgrid.services.app import ServicesSettings
         from deepgrid.services.serve import serve as serve_until_stopped
 
@@ -69,5 +88,11 @@ async def serve_services(
         database, secret_file, host=host, port=port, book=book, tls_cert=tls_cert, tls_key=tls_key,
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
         debug_scripts=debug_scripts,
+        anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
     )  # fmt: skip
     await serve_until_stopped(settings)
+
+
+def hosts_of(entries: list[str] | None) -> tuple[str, ...]:
+    """The hosts of a repeated option, each of which may hold some with commas between."""
+    return tuple(host.strip() for entry in entries or () for host in entry.split(","))

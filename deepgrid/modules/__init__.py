@@ -1,6 +1,10 @@
-"""Modules of a workflow. They are fetched, filled in and checked on the customer's machine before submission."""
+"""Modules of a workflow. They are fetched, filled in and checked on the customer's machine before submission.
 
+For clients that cannot do so, the services do it, within a `Reach` of their own.
+"""
+
+from deepgrid.modules.reach import Reach, Unavailable
 from deepgrid.modules.resolving import load, resolve
 from deepgrid.modules.sandbox_limits import ModuleLimits
 
-__all__ = ["ModuleLimits", "load", "resolve"]
+__all__ = ["ModuleLimits", "Reach", "Unavailable", "load", "resolve"]

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepgrid.modules.repositories import Repositories, Unavailable
+from deepgrid.modules.reach import Reach, Unavailable
+from deepgrid.modules.repositories import Repositories
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Folder, Source
 
@@ -32,12 +33,14 @@ def default_cache() -> Path:
 class ModuleFiles:
     """Reads the modules of one resolution. `until` is its deadline by time.monotonic()."""
 
-    def __init__(self, cache: Path, until: float, limits: ModuleLimits) -> None:
+    def __init__(self, cache: Path, until: float, limits: ModuleLimits, reach: Reach) -> None:
         self._limits = limits
-        self._repositories = Repositories(cache, until, limits)
+        self._reach = reach
+        self._repositories = Repositories(cache, until, limits, reach)
 
     def find(self, source: Source) -> FoundFile:
         """Read the module at `source`. Raises Unavailable."""
+        self._reach.require(source)
         if isinstance(source, Folder):
             return FoundFile(_text(_read(source, self._limits.file_bytes), source.file), source.file, source)
         pinned = self._repositories.pinned(source)

@@ -17,44 +17,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from deepgrid.modules.children import OutOfTime, run
-from deepgrid.modules.mirrors import Mirrors
+from deepgrid.modules.reach import Reach, Unavailable
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Repository
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _SHORT_COMMIT = re.compile(r"[0-9a-f]{7,63}\Z")
 _EVERYTHING = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*")  # names that no commit id can match
+_LIMITED = 'ulimit -f "$0" && { [ "$1" = 0 ] || ulimit -v "$1"; } && shift && exec "$@"'
 _OPTIONS = (
     "protocol.version=2", "core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false",
     "fetch.recurseSubmodules=false", "gc.auto=0", "maintenance.auto=false",
     "fetch.unpackLimit=1",  # one pack file, so that the limit on file size applies
     "http.lowSpeedLimit=1000", "http.lowSpeedTime=20",
 )  # fmt: skip
-_KEPT = (
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_SSL_CAINFO",
-    "GIT_SSL_CAPATH",
-    "GIT_CONFIG_GLOBAL",
-)  # these say how to reach hosts
-
-
-class Unavailable(Exception):
-    """A file is not available. `transient` says whether a retry may help."""
-
-    def __init__(self, what: str, *, transient: bool = False) -> None:
-        super().__init__(what)
-        self.transient = transient
 
 
 class Repositories:
     """Reads the repositories of one resolution. `until` is its deadline by time.monotonic()."""
 
-    def __init__(self, cache: Path, until: float, limits: ModuleLimits) -> None:
+    def __init__(self, cache: Path, until: float, limits: ModuleLimits, reach: Reach) -> None:
         self._cache = cache
         self._until = until
         self._limits = limits
-        self._mirrors = Mirrors.from_environment()
+        self._reach = reach
 
     def pinned(self, source: Repository) -> Repository:
         """The source with its tag, the first digits of a commit, or the newest state replaced by the commit.
@@ -69,7 +55,7 @@ class Repositories:
             wanted = [f"{tag}{peeled}" for tag in [*tags, f"refs/tags/{source.ref}"] for peeled in ("^{}", "")]
         lines = [
             line.partition("\t")
-            for line in self._git("ls-remote", "--", self._mirrors.address(source.url), *wanted).splitlines()
+            for line in self._git("ls-remote", "--", self._reach.address(source.url), *wanted).splitlines()
         ]
         found = {name: commit for commit, _, name in lines}
         commit = next((found[name] for name in wanted if name in found), None)
@@ -96,7 +82,7 @@ class Repositories:
     def _completed(self, source: Repository) -> str:
         """The whole id of the commit that begins with the digits of `source.ref`. Raises Unavailable."""
         with self._empty() as at:
-            self._git(*_fetch(at), "--", self._mirrors.address(source.url), *_EVERYTHING)
+            self._git(*_fetch(at), "--", self._reach.address(source.url), *_EVERYTHING)
             try:
                 return self._git(at, "rev-parse", "--verify", "--quiet", f"{source.ref}^{{commit}}").strip()
             except Unavailable:
@@ -111,7 +97,7 @@ class Repositories:
             yield f"--git-dir={folder}"
 
     def _fetched(self, source: Repository) -> bytes:
-        address = self._mirrors.address(source.url)
+        address = self._reach.address(source.url)
         with self._empty() as at:
             try:
                 self._git(*_fetch(at), "--depth=1", "--", address, source.ref)
@@ -129,13 +115,16 @@ class Repositories:
             return self._git(at, "cat-file", "blob", blob).encode("utf-8", "surrogateescape")
 
     def _git(self, *words: str) -> str:
-        options = [word for option in _OPTIONS for word in ("-c", option)]
+        options = [word for option in (*_OPTIONS, *self._reach.options()) for word in ("-c", option)]
         within_s = min(self._limits.fetch_within_s, self._until - time.monotonic())
-        # The unit of ulimit is 512 bytes. Programs that git starts inherit the limit.
-        limited = ["/bin/sh", "-c", 'ulimit -f "$0" && exec "$@"', str(self._limits.repository_bytes // 512)]
+        # The units of ulimit are 512 bytes for -f and 1,024 for -v. Programs that git starts inherit the limits.
+        sizes = [str(self._limits.repository_bytes // 512), str(self._limits.git_memory_bytes // 1024)]
+        limited = ["/bin/sh", "-c", _LIMITED, *sizes]
         with tempfile.TemporaryFile() as out:
             try:
-                done = run([*limited, "git", *options, *words], within_s=within_s, env=_environment(), stdout=out)
+                done = run(
+                    [*limited, "git", *options, *words], within_s=within_s, env=self._reach.environment(), stdout=out
+                )
             except OutOfTime:
                 raise Unavailable("git did not answer in time; try again later", transient=True) from None
             if done.returncode != 0:
@@ -146,18 +135,6 @@ class Repositories:
 
 def _fetch(at: str) -> list[str]:
     return [at, "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
-
-
-def _environment() -> dict[str, str]:
-    """The user's environment, with credential helpers and keys, but without variables that redirect git.
-
-    git and ssh cannot prompt: they have no terminal, and may start no program that asks.
-    """
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
-    return own | {
-        "GIT_ALLOW_PROTOCOL": "https:ssh:file", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false",
-        "SSH_ASKPASS": "/bin/false", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C",
-    }  # fmt: skip
 
 
 def _explained(status: int, said: str) -> Unavailable:

@@ -19,6 +19,7 @@ from deepgrid.errors import InputError
 from deepgrid.modules.calling import Call, WrongArguments, faults_of_call
 from deepgrid.modules.conditions import faulty_conditions
 from deepgrid.modules.files import FoundFile, ModuleFiles, Unavailable, default_cache
+from deepgrid.modules.reach import CustomerReach, Reach
 from deepgrid.modules.reading import ModuleFaults, read_module
 from deepgrid.modules.sandbox_limits import ModuleLimits
 from deepgrid.modules.source import Folder, Source, parse_source
@@ -65,13 +66,17 @@ def resolve(
     limits: ModuleLimits = DEFAULT_LIMITS,
     *,
     ignore_unknown_fields: bool = False,
+    reach: Reach | None = None,
 ) -> LoadedWorkflow:
-    """The same for a workflow that was read already. Relative sources start at `folder`."""
+    """The same for a workflow that was read already. Relative sources start at `folder`.
+
+    `reach` says what may be read, and how; by default all that the customer's own git reaches. A workflow without a
+    name came as data, so its faults have no places in a file.
+    """
     job = loaded.model
     until = time.monotonic() + limits.within_s
-    resolution = _Resolution(
-        job, ModuleFiles(cache or default_cache(), until, limits), until, limits, ignore_unknown_fields
-    )
+    files = ModuleFiles(cache or default_cache(), until, limits, reach or CustomerReach())
+    resolution = _Resolution(job, files, until, limits, ignore_unknown_fields)
     steps = resolution.steps_of_file(job.steps, _File(loaded.name, loaded.document, Folder(folder)))
     resolution.raise_faults()
     if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
@@ -104,7 +109,9 @@ class _File:
         return self.document.place(fault[0])
 
     def place(self, path: Path) -> str:
-        """`FILE:LINE:COLUMN: path` of a place."""
+        """`FILE:LINE:COLUMN: path` of a place, or its path if there is no file."""
+        if not self.name:
+            return dotted(path)
         line, column = self.document.place(path)
         return f"{self.name}:{line}:{column}: {dotted(path)}"
 

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
 from deepgrid.services import definitions, graphql, logs, messages, notices, revocations
-from deepgrid.services.admission import Admission, Gate, Limits, ScriptChecks
+from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
@@ -46,6 +46,7 @@ class ServicesSettings:
     `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
     `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
+    `anonymous`: what clients that do not sign may store.
     """
 
     database_url: str = field(repr=False)
@@ -62,6 +63,7 @@ class ServicesSettings:
     allow_plain_http: bool = False
     debug_scripts: bool = False
     limits: Limits = field(default_factory=Limits)
+    anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)
 
 
 @contextlib.asynccontextmanager
@@ -77,6 +79,7 @@ async def open_services(
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
         Admission(settings.limits), ScriptChecks(settings.limits),
+        AnonymousAdmission(settings.anonymous, settings.limits),
         debug_scripts=settings.debug_scripts,
     )  # fmt: skip
     try:

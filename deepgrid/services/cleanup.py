@@ -1,5 +1,5 @@
-"""Deletes old data: definitions of jobs that are over, unused uploads, old logs, notices, nonces and
-revocations.
+"""Deletes old data: definitions of jobs that are over, unused uploads, definitions without an owner, old logs, notices,
+nonces and revocations.
 
 The chain says which jobs use a definition, not the requests: a job may wait for days before a provider
 requests its definition.
@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, select, tuple_
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
+from deepgrid.services.anonymous import forget_unowned
 from deepgrid.services.context import Context
 from deepgrid.services.database import (
-    Cursor,
     Definition,
     Log,
     LogChunk,
@@ -30,10 +29,9 @@ from deepgrid.services.database import (
     Use,
     UsedNonce,
 )
+from deepgrid.services.new_jobs import PAGE, read_new_jobs
 from deepgrid.services.session_keys import CLOCK_SLACK_S
 
-PAGE = 200
-REORGANISATION = 200  # jobs that each round reads again, because a reorganisation may have changed them
 DAY_S = 24 * 3600
 
 logger = logging.getLogger(__name__)
@@ -69,7 +67,10 @@ async def clean_up(context: Context, retention: Retention) -> None:
     """One round. Raises ChainError and SQLAlchemyError."""
     now = context.clock()
     await _forget_old(context, now, retention)
-    await _record_uses(context)
+    async with context.reading_jobs:
+        await read_new_jobs(context)
+    async with context.database.write() as session:  # only now: the new jobs may have named some
+        await forget_unowned(session, now - context.anonymous.limits.anonymous_for_s)
     last = ""
     while True:
         async with context.database.read() as session:
@@ -95,29 +96,6 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
         await session.execute(delete(ReleaseRecord).where(ReleaseRecord.definition_hash.in_(gone)))
         await session.execute(delete(Use).where(Use.definition_hash.in_(gone)))
         await session.execute(delete(Definition).where(Definition.sealed.is_(None), Definition.uploaded_at < horizon))
-
-
-async def _record_uses(context: Context) -> None:
-    """Note which new jobs name a stored definition of their own customer."""
-    newest = await context.chain.job_count()
-    async with context.database.read() as session:
-        cursor = await session.get(Cursor, "jobs")
-    first = max(1, min(cursor.value if cursor else 0, newest) - REORGANISATION + 1)
-    for start in range(first, newest + 1, PAGE):
-        jobs = await context.chain.jobs(range(start, min(start + PAGE, newest + 1)))
-        async with context.database.write() as session:
-            for definition_hash, job in await _own(session, jobs):
-                await session.merge(Use(definition_hash=definition_hash, job_id=job.id))
-            await session.merge(Cursor(name="jobs", value=jobs[-1].id))
-
-
-async def _own(session: AsyncSession, jobs: Sequence[Job]) -> list[tuple[str, Job]]:
-    """The jobs that name a definition of their own customer, each with its definition hash."""
-    hashes = {job.definition.definition_hash for job in jobs}
-    rows = await session.scalars(select(Definition).where(Definition.definition_hash.in_(hashes)))
-    uploaders = {row.definition_hash: row.uploader for row in rows}
-    wanted = ((job.definition.definition_hash, job) for job in jobs)
-    return [(definition_hash, job) for definition_hash, job in wanted if uploaders.get(definition_hash) == job.customer]
 
 
 async def _forget_definitions(context: Context, rows: Sequence[Definition], now: int, retention: Retention) -> None:

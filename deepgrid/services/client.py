@@ -55,6 +55,10 @@ class LogChunk:
     offset: int = 0
 
 
+class SlowAnswer(ServiceError):
+    """The service took the request and has not answered in time."""
+
+
 class ServicesClient:
     """One account's access to the services of one grid. Close it by `async with` or `close`."""
 
@@ -129,10 +133,15 @@ class ServicesClient:
         return definition_hash
 
     async def _put_patiently(self, path: str, body: bytes) -> None:
-        """Retry the request while the service asks for a retry."""
+        """Retry the request while the service asks for a retry, or took it and has not finished its check."""
         deadline = time.monotonic() + self._upload_patience_s
         while True:
-            answer = await self._send("PUT", path, body)
+            try:
+                answer = await self._send("PUT", path, body)
+            except SlowAnswer:
+                if time.monotonic() > deadline:
+                    raise
+                continue
             pause_s = asked_pause_s(answer)
             if pause_s is None or time.monotonic() + pause_s > deadline:
                 checked(answer)
@@ -255,5 +264,6 @@ class ServicesClient:
                     if len(content) > MAX_ANSWER_BYTES:
                         raise nonsense()
         except httpx.HTTPError as error:
-            raise ServiceError(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
+            kind = SlowAnswer if isinstance(error, httpx.ReadTimeout) else ServiceError
+            raise kind(f"The grid's services at {self._base} do not answer ({type(error).__name__}).") from None
         return Answer(response.status_code, response.headers, bytes(content))

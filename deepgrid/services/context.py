@@ -12,7 +12,7 @@ from fastapi import Depends, Path, Request
 
 from deepgrid.errors import ChainError, NotFound
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.admission import Admission, ScriptChecks
+from deepgrid.services.admission import Admission, AnonymousAdmission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
 from deepgrid.services.refusal import Refusal
@@ -59,8 +59,10 @@ class Context:
     max_log_bytes: int
     admission: Admission
     checks: ScriptChecks
+    anonymous: AnonymousAdmission
     changes: Changes = field(default_factory=Changes)
     debug_scripts: bool = False
+    reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
 
     async def job(self, job_id: int) -> Job:

@@ -59,6 +59,18 @@ class Definition(Table):
     cold_seen_at: Mapped[int | None]
 
 
+class UnownedDefinition(Table):
+    """A definition that was submitted without a signature, until a job names it. `source` is the source address."""
+
+    __tablename__ = "grid_unowned_definition"
+    definition_hash: Mapped[str] = mapped_column(primary_key=True)
+    source: Mapped[str] = mapped_column(index=True)
+    sealed: Mapped[bytes]
+    size: Mapped[int]
+    enable_logging: Mapped[bool]
+    stored_at: Mapped[int] = mapped_column(index=True)
+
+
 class Use(Table):
     """A job of the uploader that names the definition on chain."""
 

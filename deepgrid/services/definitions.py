@@ -1,16 +1,19 @@
 """The Job Definition service: stores definitions, and releases each to the provider of its job.
 
 A release needs three facts on chain: the job is scheduled or running at the provider, the job names the
-definition, and the job's customer uploaded it.
+definition, and the job's customer uploaded it, or is the customer of the first job that named it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Annotated
 
 import ecies
 from fastapi import APIRouter, Path, Response
 from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import ChainError, ConfigurationError, InputError, NotFound
@@ -18,13 +21,15 @@ from deepgrid.lifecycle.job import Job as ChainJob
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.authentication import SignedReader, SignedSmall, SignedUpload
 from deepgrid.services.context import Context, JobId, Services, chain_is_silent
-from deepgrid.services.database import Definition, ReleaseRecord, Use
+from deepgrid.services.database import Definition, ReleaseRecord, UnownedDefinition, Use
 from deepgrid.services.messages import DefinitionHash, Release, Released, ReleaseRequest, Releases, Upload
+from deepgrid.services.new_jobs import read_new_jobs
 from deepgrid.services.refusal import Refusal
 from deepgrid.workflow import hash_definition
 
 MOST_RELEASES = 1000  # in one answer
 MOST_RELEASES_OF_JOB = 20  # recorded per provider
+BIND_WITHIN_S = 15.0
 
 router = APIRouter()
 HashInPath = Annotated[DefinitionHash, Path(alias="name")]
@@ -56,8 +61,7 @@ async def release(job_id: JobId, request: SignedSmall, context: Services) -> Rel
     job = await _job_at(context, job_id, request.address)
     if job.definition.definition_hash != message.definition_hash:
         raise Refusal(403, "the job names another definition")
-    async with context.database.read() as session:
-        row = await session.get(Definition, message.definition_hash)
+    row = await _owned(context, message.definition_hash)
     if row is None or row.sealed is None or row.uploader != job.customer:
         raise Refusal(404, "the job's customer has no definition under this hash")
     await request.trust()
@@ -98,6 +102,8 @@ async def _require_credits(context: Context, address: str) -> None:
 async def _store(
     context: Context, session: AsyncSession, definition_hash: str, uploader: str, content: bytes, enable_logging: bool
 ) -> None:
+    if await session.get(UnownedDefinition, definition_hash) is not None:
+        raise Refusal(403, "this definition was submitted without a signature")
     row = await session.get(Definition, definition_hash, with_for_update=True)
     if row is not None and row.uploader != uploader:
         raise Refusal(403, "another customer uploaded this definition")
@@ -110,6 +116,30 @@ async def _store(
         row = Definition(definition_hash=definition_hash, uploader=uploader, enable_logging=enable_logging)
         session.add(row)
     row.sealed, row.uploaded_at, row.cold_seen_at = context.vault.seal(content), context.clock(), None
+
+
+async def _owned(context: Context, definition_hash: str) -> Definition | None:
+    """The definition, if it has an owner. One without is given to the customer of the first job that names it.
+
+    Refuses with 425 or 503 if that job cannot be found now.
+    """
+    if await _is_unowned(context, definition_hash):
+        try:
+            async with asyncio.timeout(BIND_WITHIN_S), context.reading_jobs:
+                if await _is_unowned(context, definition_hash):
+                    with contextlib.suppress(IntegrityError):  # another process noted the same jobs at the same time
+                        await read_new_jobs(context)
+        except (ChainError, NotFound, TimeoutError):
+            raise chain_is_silent() from None
+        if await _is_unowned(context, definition_hash):
+            raise Refusal(425, "the jobs that name this definition are not all known to this service's node")
+    async with context.database.read() as session:
+        return await session.get(Definition, definition_hash)
+
+
+async def _is_unowned(context: Context, definition_hash: str) -> bool:
+    async with context.database.read() as session:
+        return await session.get(UnownedDefinition, definition_hash) is not None
 
 
 async def _record(session: AsyncSession, definition_hash: str, job_id: int, provider: str, now: int) -> None:

@@ -11,7 +11,6 @@ from deepgrid.errors import ConfigurationError, InputError, ServiceError
 
 MAX_SCRIPT_BYTES = 4 * 1024 * 1024
 BOUNDED = ("bash", "--norc", "--noprofile", "-c", 'ulimit -t "$0" && exec "$@"')
-IN_BACKGROUND = ("nice", "-n", "19")
 
 
 @dataclass(frozen=True)
@@ -25,29 +24,29 @@ class CheckLimits:
 DEFAULT_LIMITS = CheckLimits()
 
 
-def check_script(text: str, *, in_background: bool = False, limits: CheckLimits = DEFAULT_LIMITS) -> None:
+def check_script(text: str, *, niceness: int = 0, limits: CheckLimits = DEFAULT_LIMITS) -> None:
     """Check the script's grammar with bash and, where it is installed, warnings of shellcheck.
 
-    `in_background` runs the checkers at low priority. Raises InputError with lines and rules, never with the
+    `niceness` lowers the priority of the checkers, up to 19. Raises InputError with lines and rules, never with the
     script's text; ServiceError when a checker does not answer in time.
     """
-    check_grammar(text, in_background=in_background, limits=limits)
+    check_grammar(text, niceness=niceness, limits=limits)
     content = text.encode()
     if shutil.which("shellcheck") is None:
         return
     command = ["shellcheck", "--norc", "--shell=bash", "--severity=warning", "--format=gcc", "-"]
-    sense = _run(command, content, in_background, limits)
+    sense = _run(command, content, niceness, limits)
     if sense.returncode != 0:
         findings = [line.removeprefix("-:") for line in sense.stdout.decode(errors="replace").splitlines()[:5]]
         raise InputError("shellcheck warns about the batch script: " + "; ".join(findings))
 
 
-def check_grammar(text: str, *, in_background: bool = False, limits: CheckLimits = DEFAULT_LIMITS) -> None:
+def check_grammar(text: str, *, niceness: int = 0, limits: CheckLimits = DEFAULT_LIMITS) -> None:
     """The quick part of `check_script`: the script is valid bash and not too large. Raises the same errors."""
     content = text.encode()
     if len(content) >= MAX_SCRIPT_BYTES:
         raise InputError(f"the batch script must be smaller than {MAX_SCRIPT_BYTES // 1024**2} MiB")
-    if _run(["bash", "--norc", "--noprofile", "-n"], content, in_background, limits).returncode != 0:
+    if _run(["bash", "--norc", "--noprofile", "-n"], content, niceness, limits).returncode != 0:
         raise InputError("the batch script is not valid bash")
 
 
@@ -60,10 +59,8 @@ def require_shellcheck() -> None:
         )
 
 
-def _run(
-    command: list[str], content: bytes, in_background: bool, limits: CheckLimits
-) -> subprocess.CompletedProcess[bytes]:
-    bounded = [*(IN_BACKGROUND if in_background else ()), *BOUNDED, str(limits.processor_s), *command]
+def _run(command: list[str], content: bytes, niceness: int, limits: CheckLimits) -> subprocess.CompletedProcess[bytes]:
+    bounded = [*(("nice", "-n", str(niceness)) if niceness else ()), *BOUNDED, str(limits.processor_s), *command]
     try:
         ended = subprocess.run(bounded, input=content, capture_output=True, timeout=limits.within_s, check=False)
     except subprocess.TimeoutExpired:

@@ -92,8 +92,8 @@ def located(
 
 
 def fault_lines(faults: Iterable[Fault], document: yaml_nodes.Document, name: str) -> list[str]:
-    """`FILE:LINE:COLUMN: path: what` of each fault."""
-    return [f"{name}:{line}:{column}: {what}" for line, column, what in located(faults, document)]
+    """`FILE:LINE:COLUMN: path: what` of each fault, or `path: what` if there is no file."""
+    return [f"{name}:{line}:{column}: {what}" if name else what for line, column, what in located(faults, document)]
 
 
 def warning_lines(warnings: Iterable[Fault], document: yaml_nodes.Document, name: str) -> list[str]:

@@ -10,6 +10,7 @@ from Crypto.PublicKey import ECC
 from deepgrid.services import definitions, messages, request_signing
 from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
+from deepgrid.services.anonymous import modules_of_strangers
 from deepgrid.services.cleanup import Retention
 from deepgrid.services.graphql import documents
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
@@ -100,6 +101,20 @@ def test_the_bounds_of_graphql_are_those_of_the_code() -> None:
     assert f"{most} and {documents.MOST_NESTED} levels" in PAGE
     words = " ".join(PAGE.split())
     assert f"{documents.MOST_VALUES:,} values, {documents.MOST_OBJECTS:,} objects and" in words
+
+
+def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -> None:
+    limits, mib = Limits(), 1024 * 1024
+    each = f"{limits.anonymous_definitions_per_address:,} and {limits.anonymous_bytes_per_address // mib} MiB"
+    assert f"| {each}; {limits.anonymous_definitions:,} and {limits.anonymous_bytes // mib} MiB |" in PAGE
+    assert f"| {told(limits.anonymous_per_address)} |" in PAGE
+    assert f"| {limits.anonymous_checks_waiting_per_address}; {limits.check_wait_s:.0f} s |" in PAGE
+    assert f"without an owner is deleted after {limits.anonymous_for_s // 3600} h" in PAGE
+    assert limits.anonymous_check_slots == 1
+    used = modules_of_strangers.LIMITS
+    assert f"use {used.uses} modules, {used.depth} levels deep. It has {used.within_s:.0f} s in all" in PAGE
+    assert f"{used.fetch_within_s:.0f} s for each call of git, and\n  {used.repository_bytes // mib} MiB" in PAGE
+    assert limits.module_fetches == 2
 
 
 def example(number: int) -> dict[str, str]:

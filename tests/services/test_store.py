@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -14,13 +15,28 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from deepgrid.errors import AccessDenied, ConfigurationError, NotFound
+from deepgrid.errors import AccessDenied, ConfigurationError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.admission import Limits
+from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.database import Database, RevokedSession
+from deepgrid.services.database import Database, RevokedSession, UnownedDefinition
+from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import sign
 from deepgrid.services.vault import Vault
-from tests.services.support import ACCOUNTS, DOMAIN, PATH, Start, a_job, client_of, eventually, push, session_key, waits
+from tests.services.support import (
+    ACCOUNTS,
+    DOMAIN,
+    PATH,
+    Grid,
+    Start,
+    a_job,
+    client_of,
+    eventually,
+    push,
+    session_key,
+    waits,
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +96,30 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
     one.chain.put(1, definition_hash)
     with pytest.raises(NotFound):
         await one.provider.fetch_definition(1, definition_hash)
+
+
+async def test_two_services_on_one_postgresql_give_a_definition_one_owner(start: Start, postgres: str) -> None:
+    one = await start(database_url=postgres, limits=Limits(anonymous_definitions_per_address=20))
+    other = await start(one.chain, database_url=postgres)
+    before = max(one.chain.jobs_by_id, default=0)
+    hashes = [await store_anonymous(one.context, "192.0.2.1", a_job()) for _ in range(20)]
+    with pytest.raises(Refusal, match="wait for their jobs"):
+        await store_anonymous(one.context, "192.0.2.1", a_job())
+    for number, definition_hash in enumerate(hashes, before + 1):
+        one.chain.put(number, definition_hash)
+    asked = [(grid, n, name) for n, name in enumerate(hashes, before + 1) for grid in (one, other)]
+
+    assert all(await asyncio.gather(*(fetched_in_the_end(*words) for words in asked)))
+    async with one.context.database.read() as session:
+        assert (await session.scalars(select(UnownedDefinition))).all() == []
+
+
+async def fetched_in_the_end(grid: Grid, job_id: int, definition_hash: str) -> bool:
+    """Ask again while both processes note the same jobs, as providers do."""
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(ServiceError):
+                return await grid.provider.fetch_definition(job_id, definition_hash) == a_job()
 
 
 async def test_two_services_on_one_postgresql_share_nonces_and_revocations_of_session_keys(

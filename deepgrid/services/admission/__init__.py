@@ -8,8 +8,9 @@ from deepgrid.services.admission.checks import ScriptChecks
 from deepgrid.services.admission.connections import Connections, GuardedProtocol, Proxies, allow_more_files
 from deepgrid.services.admission.gate import Admission, Gate
 from deepgrid.services.admission.limits import Limits, Rate
+from deepgrid.services.admission.unsigned import AnonymousAdmission, AnonymousSettings
 
 __all__ = [
-    "Admission", "Connections", "Gate", "GuardedProtocol", "Limits", "Proxies", "Rate", "ScriptChecks",
-    "allow_more_files",
+    "Admission", "AnonymousAdmission", "AnonymousSettings", "Connections", "Gate", "GuardedProtocol", "Limits",
+    "Proxies", "Rate", "ScriptChecks", "allow_more_files",
 ]  # fmt: skip

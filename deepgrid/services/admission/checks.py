@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from deepgrid.errors import InputError
+from deepgrid.errors import InputError, ServiceError
 from deepgrid.sbatch import Containers, StoragePaths, render
 from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Limits
+from deepgrid.services.refusal import Refusal
 from deepgrid.services.script_check import check_grammar, check_script
 from deepgrid.workflow import from_canonical, without_values
 
 MOST_VERDICTS = 2000
 MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
 SMALL_DEFINITION_BYTES = 4 * 1024
+RETRY_AFTER_S = 5  # when the machine was too busy for a check
+LARGE_NICENESS, ANONYMOUS_NICENESS = 10, 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +36,25 @@ class Verdict:
 
 
 class ScriptChecks:
-    """Checks definitions in a `FairQueue` of uploaders, and caches the verdicts."""
+    """Checks definitions in a `FairQueue` of uploaders, and caches the verdicts.
 
-    def __init__(self, limits: Limits) -> None:
-        self._queue = FairQueue(limits.check_slots, limits.checks_waiting_per_uploader, limits.check_wait_s)
+    Those of definitions without a signature have a queue, threads and a cache of their own. They get the processor time
+    that the others leave.
+    """
+
+    def __init__(self, limits: Limits, *, anonymous: bool = False) -> None:
+        slots = limits.anonymous_check_slots if anonymous else limits.check_slots
+        waiting = limits.anonymous_checks_waiting_per_address if anonymous else limits.checks_waiting_per_uploader
+        self._queue = FairQueue(slots, waiting, limits.check_wait_s)
+        self._threads = ThreadPoolExecutor(slots, "check")
+        self._anonymous = anonymous
         self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
 
     async def check(self, uploader: str, content: bytes) -> Verdict:
         """Check a definition in canonical form, and return its verdict.
 
-        Raises InputError for a fault, ServiceError when the checkers do not answer in time. Refuses with 429 while
-        too many checks of this uploader wait.
+        Raises InputError for a fault. Refuses with 429 while too many checks of this uploader wait, and with 503 when
+        the checkers do not answer in time. Both refusals ask for a retry.
         """
         key = hashlib.sha256(content).digest()
         verdict = self._verdicts.get(key) or await self._in_turn(uploader, key, content)
@@ -59,10 +71,15 @@ class ScriptChecks:
         large = len(content) > SMALL_DEFINITION_BYTES
         async with self._queue.turn(uploader, large=large):
             if key not in self._verdicts:
-                self._remember(key, await asyncio.to_thread(self._examine, content, large))
+                loop = asyncio.get_running_loop()
+                try:
+                    self._remember(key, await loop.run_in_executor(self._threads, self._examine, content, large))
+                except ServiceError as error:
+                    raise Refusal(503, error.message, retry_after_s=RETRY_AFTER_S) from None
             return self._verdicts[key]
 
     def _examine(self, content: bytes, large: bool) -> Verdict:
+        niceness = ANONYMOUS_NICENESS if self._anonymous else LARGE_NICENESS if large else 0
         try:
             job = from_canonical(content)
             common = without_values(job)
@@ -72,11 +89,11 @@ class ScriptChecks:
         except InputError as error:
             return Verdict(fault=error.message)
         for script in sorted(scripts, key=len):
-            if fault := self._fault_of(script, scripts[script], len(script.encode()) - len(content), large):
+            if fault := self._fault_of(script, scripts[script], len(script.encode()) - len(content), niceness):
                 return Verdict(fault=fault)
         return Verdict(job.enable_logging)
 
-    def _fault_of(self, script: str, common: str, generated_bytes: int, large: bool) -> str:
+    def _fault_of(self, script: str, common: str, generated_bytes: int, niceness: int) -> str:
         """The fault of a script, if any.
 
         `common` is the script without values of variables. `generated_bytes` counts those that are not the definition's
@@ -88,13 +105,13 @@ class ScriptChecks:
                 " do more in each"
             )
         try:
-            check_grammar(script, in_background=large)
+            check_grammar(script, niceness=niceness)
         except InputError as error:
             return error.message
         key = hashlib.sha256(b"script" + common.encode()).digest()
         if key not in self._verdicts:
             try:
-                check_script(common, in_background=large)
+                check_script(common, niceness=niceness)
                 self._remember(key, Verdict())
             except InputError as error:
                 self._remember(key, Verdict(fault=error.message))

@@ -49,6 +49,13 @@ class Limits:
     Checks of scripts:
         check_slots: checks at the same time. One slot is reserved for small definitions.
         checks_waiting_per_uploader, check_wait_s: waiting checks, and their time, before the client must retry.
+    Definitions without a signature, which have no owner until a job names them:
+        anonymous_per_address: submissions.
+        anonymous_definitions, anonymous_definitions_per_address: definitions without an owner.
+        anonymous_bytes, anonymous_bytes_per_address: their stored bytes.
+        anonymous_for_s: they are deleted after this time.
+        anonymous_check_slots, anonymous_checks_waiting_per_address: as above, for their own queue.
+        module_fetches: jobs whose modules are fetched at the same time.
     """
 
     connections: int = 1024
@@ -74,6 +81,15 @@ class Limits:
     check_slots: int = max(2, os.cpu_count() or 1)
     checks_waiting_per_uploader: int = 64
     check_wait_s: float = 8.0
+    anonymous_per_address: Rate = Rate(1, 100)
+    anonymous_definitions: int = 10_000
+    anonymous_definitions_per_address: int = 1000
+    anonymous_bytes: int = 256 * 1024 * 1024
+    anonymous_bytes_per_address: int = 32 * 1024 * 1024
+    anonymous_for_s: int = 3600
+    anonymous_check_slots: int = 1
+    anonymous_checks_waiting_per_address: int = 16
+    module_fetches: int = 2
     definitions_per_customer: int = 5000
     notices_per_job: int = 100
     revocations_per_wallet: int = 100

@@ -1,21 +1,11 @@
-"""Stand-in with the interface of the anonymous store."""
+"""Definitions without a signature, for clients that submit by GraphQL.
 
-from __future__ import annotations
+`store_anonymous` stores one for no owner. The customer of the first job that names it becomes its owner for ever, and
+from then on it is like a signed upload. `resolve_uses` fetches the modules of a job for such clients.
+"""
 
-import secrets
+from deepgrid.services.anonymous.binding import bind_to_customers, forget_unowned
+from deepgrid.services.anonymous.modules_of_strangers import resolve_uses
+from deepgrid.services.anonymous.unowned import store_anonymous
 
-from deepgrid.services.context import Context
-from deepgrid.services.database import Definition as Row
-from deepgrid.workflow import Definition, canonical, hash_definition
-from deepgrid.workflow.canonical import SALT_BYTES
-
-
-async def store_anonymous(context: Context, source: str, job: Definition) -> str:
-    """Store a job that came without a signature. Returns its hash. Raises Refusal, InputError and ServiceError."""
-    salt, content = secrets.token_bytes(SALT_BYTES), canonical(job)
-    verdict = await context.checks.check(source, content)
-    row = Row(definition_hash=hash_definition(salt, content), uploader="", enable_logging=verdict.enable_logging)
-    row.sealed, row.uploaded_at = context.vault.seal(salt + content), context.clock()
-    async with context.database.write() as session:
-        session.add(row)
-    return row.definition_hash
+__all__ = ["bind_to_customers", "forget_unowned", "resolve_uses", "store_anonymous"]

@@ -16,7 +16,8 @@ from deepgrid.errors import InputError
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.context import Context
-from deepgrid.services.database import Definition as StoredDefinition
+from deepgrid.services.database import Definition as OwnedDefinition
+from deepgrid.services.database import UnownedDefinition
 from deepgrid.services.graphql.fault_entries import FaultyInput, faults_of_lines
 from deepgrid.services.graphql.job_input import definition_from, module_from
 from deepgrid.services.refusal import Refusal
@@ -66,7 +67,8 @@ async def batch_script(_root: None, info: GraphQLResolveInfo[Asked], batchLocati
     if not context.debug_scripts:
         raise Refusal(403, "this service does not show batch scripts")
     async with context.database.read() as session:
-        row = await session.get(StoredDefinition, batchLocationHash)
+        owned = await session.get(OwnedDefinition, batchLocationHash)
+        row = owned or await session.get(UnownedDefinition, batchLocationHash)
     if row is None or row.sealed is None:
         raise Refusal(404, "there is no definition under this hash")
     return render(from_canonical(context.vault.unseal(row.sealed)[SALT_BYTES:]), StoragePaths())

@@ -1,0 +1,50 @@
+"""Fetches modules for clients that do not sign, from the hosts that the operator lists."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from deepgrid.modules import ModuleLimits, resolve
+from deepgrid.services.admission import AnonymousSettings
+from deepgrid.services.anonymous.listed_hosts import ListedHosts
+from deepgrid.services.context import Context
+from deepgrid.workflow import Definition, LoadedWorkflow
+from deepgrid.workflow.walk import steps_in
+
+LIMITS = ModuleLimits(
+    uses=20, depth=4, within_s=20.0, fetch_within_s=10.0, repository_bytes=16 * 1024**2,
+    git_memory_bytes=1024**3, template_within_s=5.0, template_cpu_s=2, template_memory_bytes=256 * 1024**2,
+)  # fmt: skip
+
+
+async def resolve_uses(context: Context, source: str, job: Definition) -> Definition:
+    """Replace each `use` of a job by the steps of its module.
+
+    Args:
+        context: The parts of the service.
+        source: Source address of the request.
+        job: The job.
+
+    Returns:
+        The job without any `use`. A job without one is returned as it is.
+
+    Raises:
+        InputError: One line per fault, each with the path of its field. It is transient if the only faults are
+            repositories that did not answer.
+        Refusal: 429 while too many jobs of this address wait for their modules.
+    """
+    if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
+        return job
+    anonymous = context.anonymous
+    async with anonymous.fetches.turn(source):
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(anonymous.fetch_threads, _resolved, job, anonymous.settings)
+
+
+def _resolved(job: Definition, settings: AnonymousSettings) -> Definition:
+    """The job with its modules. Nothing that was fetched is kept."""
+    with tempfile.TemporaryDirectory(prefix="deepgrid-modules-") as folder:
+        loaded = LoadedWorkflow(job, source_text="")
+        return resolve(loaded, cache=Path(folder), limits=LIMITS, reach=ListedHosts(settings)).model

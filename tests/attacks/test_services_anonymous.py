@@ -1,0 +1,118 @@
+"""Strangers use what is offered to clients that do not sign."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from deepgrid.errors import NotFound
+from deepgrid.lifecycle.states import JobStatus
+from deepgrid.services.admission import Limits, checks
+from deepgrid.services.anonymous import store_anonymous
+from deepgrid.services.cleanup import Retention, clean_up
+from deepgrid.services.database import UnownedDefinition
+from deepgrid.services.refusal import Refusal
+from tests.attacks.http_support import rows
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, eventually, starting
+
+SOURCE = "192.0.2.1"
+THEFT = {"customer": ACCOUNTS["rival"].address, "provider": ACCOUNTS["other_provider"].address}
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    async with starting(tmp_path) as start_one:
+        yield start_one
+
+
+@pytest.mark.attack(
+    "copies the hash of an unsigned definition from a mined job, also after a reorganisation",
+    attacker="a stranger with credits", gain="nothing",
+    defence="the definition belongs to the customer of the first job that the service saw",
+)  # fmt: skip
+async def test_a_later_copy_gets_nothing(start: Start) -> None:
+    grid = await start()
+    definition_hash = await store_anonymous(grid.context, SOURCE, a_job())
+    grid.chain.put(1, definition_hash, JobStatus.PENDING)
+    grid.chain.put(2, definition_hash, **THEFT)
+    for job_id in (2, 1):
+        with pytest.raises(NotFound):
+            await grid.other_provider.fetch_definition(2, definition_hash)
+        grid.chain.put(job_id, definition_hash, **THEFT)
+    with pytest.raises(NotFound):
+        await grid.other_provider.fetch_definition(1, definition_hash)
+
+
+@pytest.mark.attack(
+    "copies the hash of an unsigned definition from a waiting transaction, and is mined first",
+    attacker="a stranger with credits", gain="this definition, at its own provider; the customer pays nothing",
+    defence="only definitions without a signature; signed uploads have their owner from the start",
+)  # fmt: skip
+async def test_who_is_mined_first_gets_the_unsigned_definition_only(start: Start) -> None:
+    grid = await start()
+    unsigned = await store_anonymous(grid.context, SOURCE, a_job())
+    signed = await grid.customer.upload(a_job())
+    for job_id, definition_hash in ((1, unsigned), (2, signed)):
+        grid.chain.put(job_id, definition_hash, **THEFT)
+        grid.chain.put(job_id + 2, definition_hash)
+    assert await grid.other_provider.fetch_definition(1, unsigned) == a_job()
+    with pytest.raises(NotFound):
+        await grid.provider.fetch_definition(3, unsigned)
+    with pytest.raises(NotFound):
+        await grid.other_provider.fetch_definition(2, signed)
+    assert await grid.provider.fetch_definition(4, signed) == a_job()
+
+
+@pytest.mark.attack(
+    "stores definitions that no job ever names, from many addresses", attacker="a stranger with HTTP",
+    gain="10,000 definitions and 256 MiB for an hour; other unsigned ones are refused meanwhile",
+    defence="limits per source address and in all; signed uploads do not count",
+)  # fmt: skip
+async def test_definitions_that_nobody_wants_are_bounded_and_go(start: Start) -> None:
+    grid = await start(limits=Limits(anonymous_definitions=4, anonymous_definitions_per_address=2))
+    for number in range(10):
+        try:
+            await store_anonymous(grid.context, f"192.0.2.{number // 3}", a_job())
+        except Refusal as refusal:
+            assert refusal.status == 429  # noqa: PT017 - some are accepted
+    assert await rows(grid, UnownedDefinition) == 4
+    await grid.customer.upload(a_job())
+    grid.clock.ahead_s = 3700
+    await clean_up(grid.context, Retention())
+    assert await rows(grid, UnownedDefinition) == 0
+
+
+@pytest.mark.attack(
+    "unsigned definitions whose check never ends", attacker="a stranger with HTTP",
+    gain="one check at a time, at the lowest priority, until its limit of time",
+    defence="a queue, threads and verdicts apart from those of signed uploads",
+)  # fmt: skip
+async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def check(_script: str, *, niceness: int) -> None:
+        assert niceness != checks.ANONYMOUS_NICENESS or go_on.wait(120)
+
+    monkeypatch.setattr(checks, "check_script", check)
+    grid = await start(limits=Limits(check_wait_s=0.2, anonymous_checks_waiting_per_address=1))
+    try:
+        # The first one holds the only slot; the others leave the queue after their time.
+        first = asyncio.create_task(store_anonymous(grid.context, "192.0.2.0", a_job("echo first")))
+        await eventually(lambda: running(grid))
+        for number in range(1, 4):
+            with pytest.raises(Refusal):
+                await store_anonymous(grid.context, f"192.0.2.{number}", a_job(f"echo {number}"))
+        for number in range(3):
+            await grid.customer.upload(a_job(f"echo signed {number}"))
+        assert not first.done()
+    finally:
+        go_on.set()
+    assert len(await first) == 64
+
+
+async def running(grid: Grid) -> bool:
+    return grid.context.anonymous.checks.running == 1

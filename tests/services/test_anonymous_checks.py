@@ -1,0 +1,131 @@
+"""Checks of definitions without a signature never delay those of signed uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from deepgrid.errors import InputError, ServiceError
+from deepgrid.services.admission import Limits, checks
+from deepgrid.services.admission.checks import ANONYMOUS_NICENESS, LARGE_NICENESS
+from deepgrid.services.anonymous import store_anonymous
+from deepgrid.services.refusal import Refusal
+from tests.services.support import ACCOUNTS, Grid, Start, a_job, client_of, eventually
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Checks of anonymous definitions that never end by themselves. The niceness of each check that began."""
+    began: list[int] = []
+    go_on = threading.Event()
+
+    def check(_script: str, *, niceness: int) -> None:
+        began.append(niceness)
+        if niceness == ANONYMOUS_NICENESS:
+            assert go_on.wait(120)
+
+    monkeypatch.setattr(checks, "check_script", check)
+    monkeypatch.setattr(checks, "check_grammar", lambda *_, **__: None)
+    yield began
+    go_on.set()
+
+
+async def test_signed_uploads_keep_their_pace_while_many_anonymous_checks_hang(grid: Grid, stuck: list[int]) -> None:
+    flood = [
+        asyncio.create_task(store_anonymous(grid.context, f"192.0.2.{n % 20}", a_job(f"echo {n}"))) for n in range(100)
+    ]
+
+    async def hangs() -> bool:
+        return grid.context.anonymous.checks.running == 1
+
+    try:
+        await eventually(hangs)
+        async with asyncio.timeout(60):
+            for number in range(20):
+                await grid.customer.upload(a_job(f"echo signed {number}"))
+            await asyncio.gather(*(grid.rival.upload(a_job(f"echo at once {n}")) for n in range(20)))
+        assert stuck.count(ANONYMOUS_NICENESS) == 1, "one check at a time"
+        assert stuck.count(0) == 40, "signed uploads are checked at full priority"
+        assert not any(task.done() and not task.exception() for task in flood), "no anonymous one was served before"
+    finally:
+        for task in flood:
+            task.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+
+
+async def test_large_signed_definitions_go_before_anonymous_ones(grid: Grid, stuck: list[int]) -> None:
+    await grid.customer.upload(a_job("echo " + "x" * 5000))
+    assert stuck == [LARGE_NICENESS]
+    assert LARGE_NICENESS < ANONYMOUS_NICENESS
+
+
+async def test_waiting_anonymous_checks_are_bounded_per_address(start: Start, stuck: list[int]) -> None:
+    grid = await start(limits=Limits(anonymous_checks_waiting_per_address=2, check_wait_s=1.0))
+    storing = [asyncio.create_task(store_anonymous(grid.context, "192.0.2.1", a_job(f"echo {n}"))) for n in range(10)]
+
+    async def nine_are_refused() -> bool:
+        return sum(task.done() for task in storing) == 9
+
+    await eventually(nine_are_refused)
+    refused = [error for task in storing if task.done() and isinstance(error := task.exception(), Refusal)]
+    assert {(one.status, one.retry_after_s) for one in refused} == {(429, 2)}
+    assert (len(refused), len(stuck)) == (9, 1)
+    for task in storing:
+        task.cancel()
+
+
+async def test_verdicts_of_strangers_are_kept_apart(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(checks, "check_script", lambda _script, *, niceness: seen.append(niceness))
+    for _ in range(2):
+        await store_anonymous(grid.context, "192.0.2.1", a_job())
+    await grid.customer.upload(a_job())
+    assert seen == [ANONYMOUS_NICENESS, 0]
+
+
+async def test_a_fault_of_the_script_is_told(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "render", lambda *_: "#!/bin/bash\nif\n")
+    with pytest.raises(InputError, match="not valid bash"):
+        await store_anonymous(grid.context, "192.0.2.1", a_job())
+
+
+async def test_an_upload_waits_for_a_check_that_takes_longer_than_one_request(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50 uploads at once on a busy machine: the first check took longer than the client waited for one answer."""
+    go_on, began = threading.Event(), threading.Event()
+
+    def slow(*_: object, **__: object) -> None:
+        began.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(checks, "check_script", slow)
+    async with client_of(grid.url, ACCOUNTS["customer"], timeout_s=0.5) as client:
+        uploads = [asyncio.create_task(client.upload(a_job())) for _ in range(5)]
+        assert await asyncio.to_thread(began.wait, 30)
+        asked = grid.chain.calls
+        async with asyncio.timeout(60):
+            while grid.chain.calls < asked + 10:  # each request asks for the signer's credits
+                await asyncio.sleep(0.05)
+        go_on.set()
+        assert len({await upload for upload in uploads}) == 5
+
+
+async def test_an_upload_ends_when_the_machine_stays_too_busy(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def never(*_: object, niceness: int) -> None:
+        seen.append(niceness)
+        if len(seen) < 2:
+            raise ServiceError("shellcheck did not finish the batch script within 20 s")
+
+    monkeypatch.setattr(checks, "check_script", never)
+    async with client_of(grid.url, ACCOUNTS["customer"], upload_patience_s=0) as impatient:
+        with pytest.raises(ServiceError, match="did not finish") as caught:
+            await impatient.upload(a_job())
+        assert caught.value.transient
+    await grid.customer.upload(a_job())
+    assert len(seen) == 2, "a check that did not finish is no verdict"
