@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.services.admission import AnonymousSettings
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.graphql.fault_entries import FaultyInput
 from deepgrid.services.graphql.job_input import definition_from
@@ -74,10 +75,26 @@ async def test_each_fault_has_an_entry_with_the_sentence_of_a_workflow_file(grid
 
 
 async def test_a_fault_of_the_script_is_one_of_the_job(grid: Grid) -> None:
-    found = await ask(grid, SUBMIT, job=job_with(steps=[{"if": "1 == ", "run": {"command": "x"}}]))
-    (entry,) = found["errors"]
+    steps = [{"run": {"command": "echo hi", "container": {"image": "a"}}}] * 500
+    (entry,) = (await ask(grid, SUBMIT, job=job_with(steps=steps)))["errors"]
     assert entry["extensions"]["type"] == "validation"
-    assert "script" in entry["message"]
+    assert entry["extensions"]["tag"] == "script"
+    assert "of batch script: use fewer steps" in entry["message"]
+
+
+async def test_a_grid_may_refuse_unsigned_jobs(start: Start) -> None:
+    grid = await start(anonymous=AnonymousSettings(enabled=False))
+    (entry,) = (await ask(grid, SUBMIT, job=job_with()))["errors"]
+    assert entry["extensions"] == {"type": "internal"}
+    assert "only definitions that their customer signed" in entry["message"]
+    assert (await ask(grid, VALIDATE, module=WHOLE_MODULE))["data"] == {"validate": "valid"}
+
+
+async def test_modules_come_from_listed_hosts_only(grid: Grid) -> None:
+    (entry,) = (await ask(grid, SUBMIT, job=job_with(steps=[{"use": {"source": "git.example/a/b@v1"}}])))["errors"]
+    assert entry["path"] == ["submit"]
+    assert entry["extensions"]["type"] == "validation"
+    assert "steps[0].use.source" in entry["message"]
 
 
 async def test_a_module_is_valid_or_its_faults_are_told(grid: Grid) -> None:
