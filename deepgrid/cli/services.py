@@ -62,6 +62,9 @@ async def serve_services(
     allow_plain_http: Annotated[
         bool, typer.Option(help="Listen without TLS at an address that other machines reach: secrets in clear text.")
     ] = False,
+    debug_scripts: Annotated[
+        bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
+    ] = False,
     anonymous: Annotated[
         bool,
         typer.Option(
@@ -92,6 +95,7 @@ async def serve_services(
     settings = ServicesSettings(
         database, secret_file, host=host, port=port, grpc_port=grpc_port, book=book, tls_cert=tls_cert, tls_key=tls_key,
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
+        debug_scripts=debug_scripts,
         anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
     )  # fmt: skip
     await serve_until_stopped(settings)

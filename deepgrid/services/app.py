@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, logger_api, logs, messages, notices, revocations
+from deepgrid.services import definitions, graphql, logger_api, logs, messages, notices, revocations
 from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
@@ -45,6 +45,7 @@ class ServicesSettings:
     `grpc_port`: the port of the log service over gRPC; None serves gRPC-web only.
     `tls_cert`, `tls_key`: PEM files.
     `trusted_proxies`: addresses or networks whose X-Forwarded-For is trusted.
+    `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
     `anonymous`: what clients that do not sign may store.
     """
@@ -62,6 +63,7 @@ class ServicesSettings:
     tls_key: Path | None = None
     trusted_proxies: tuple[str, ...] = ()
     allow_plain_http: bool = False
+    debug_scripts: bool = False
     limits: Limits = field(default_factory=Limits)
     anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)
 
@@ -80,6 +82,7 @@ async def open_services(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
         Admission(settings.limits), ScriptChecks(settings.limits),
         AnonymousAdmission(settings.anonymous, settings.limits),
+        debug_scripts=settings.debug_scripts,
     )  # fmt: skip
     try:
         await database.create_tables()
@@ -101,8 +104,10 @@ def create_app(context: Context) -> FastAPI:
     app.state.context = context
     app.add_middleware(Gate, admission=context.admission)
     app.add_middleware(logger_api.LoggerCors)
+    app.add_middleware(graphql.CrossOrigin)
     for router in (definitions.router, logs.router, notices.router, revocations.router, logger_api.router):
         app.include_router(router)
+    app.include_router(graphql.router)
     app.add_api_route("/v1/health", health)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)

@@ -84,7 +84,7 @@ def signed(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
             require_form(request.headers, context.clock())  # wrong headers are refused without reading the body
         except BadRequestSignature as fault:
             raise Refusal(401, str(fault)) from None
-        body = await body_of(request, body_limit, context.admission.limits.body_within_s)
+        body = await read_body(request, body_limit, context.admission.limits.body_within_s)
         path = request.scope["raw_path"].decode("latin-1")
         if request.scope["query_string"]:
             path += "?" + request.scope["query_string"].decode("latin-1")
@@ -107,7 +107,7 @@ SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
 SignedRevocation = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]
 
 
-async def body_of(request: Request, limit: int, within_s: float) -> bytes:
+async def read_body(request: Request, limit: int, within_s: float) -> bytes:
     """Read the body. Refuse it as soon as it exceeds the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isascii() and announced.isdigit() and int(announced[:20]) > limit:

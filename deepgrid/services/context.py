@@ -37,6 +37,7 @@ class Context:
     admission: Admission
     checks: ScriptChecks
     anonymous: AnonymousAdmission
+    debug_scripts: bool = False
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     hub: Hub = field(init=False)
     nonces: Nonces = field(init=False)

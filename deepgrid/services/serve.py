@@ -174,7 +174,12 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _require_secrecy(settings: ServicesSettings) -> None:
-    """Refuse to accept definitions, which hold secrets, in clear text from other machines."""
+    """Refuse to accept definitions, which hold secrets, in clear text from other machines, or to show them there."""
+    if settings.debug_scripts and (settings.trusted_proxies or not is_loopback(settings.host)):
+        raise ConfigurationError(
+            "With --debug-scripts, anybody who reaches the services could read the secrets of jobs.",
+            next_step="Listen at 127.0.0.1, without a proxy, or leave out --debug-scripts.",
+        )
     if settings.tls_cert or settings.trusted_proxies or settings.allow_plain_http or is_loopback(settings.host):
         return
     raise ConfigurationError(

@@ -12,6 +12,7 @@ from deepgrid.services.admission import Limits, Rate, checks
 from deepgrid.services.admission.gate import BLAMED
 from deepgrid.services.anonymous import modules_of_strangers
 from deepgrid.services.cleanup import Retention
+from deepgrid.services.graphql import documents
 from deepgrid.services.script_check import MAX_SCRIPT_BYTES, CheckLimits
 from deepgrid.services.session_keys import CLOCK_SLACK_S, MAX_LIFETIME_S, SESSION_HEADER, TYPES, Session
 from deepgrid.services.signatures import digest
@@ -93,6 +94,13 @@ def test_the_bounds_on_strangers_are_those_of_the_code() -> None:
     assert f"| {CheckLimits().processor_s} s of processor time, {CheckLimits().within_s:.0f} s in all |" in PAGE
     assert f"| {checks.MAX_GENERATED_BYTES // 1024} KiB: about" in PAGE
     assert f"has {limits.head_within_s:.0f} s from its first byte and {limits.head_bytes // 1024} KiB" in PAGE
+
+
+def test_the_bounds_of_graphql_are_those_of_the_code() -> None:
+    most = f"{documents.MOST_TOKENS:,} tokens, {documents.MOST_CHARACTERS:,} characters, {documents.MOST_FIELDS} fields"
+    assert f"{most} and {documents.MOST_NESTED} levels" in PAGE
+    words = " ".join(PAGE.split())
+    assert f"{documents.MOST_VALUES:,} values, {documents.MOST_OBJECTS:,} objects and" in words
 
 
 def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -> None:

@@ -12,7 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from deepgrid.services.authentication import body_of
+from deepgrid.services.authentication import read_body
 from deepgrid.services.context import Services
 from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
 from deepgrid.services.logger_api.status import GrpcError, invalid, service_stops, stream_is_over
@@ -46,7 +46,7 @@ async def call(request: Request, context: Services) -> Response:
     if kind not in BINARY_TYPES + TEXT_TYPES:
         raise Refusal(415, f"the content type must be {BINARY_TYPES[1]} or {TEXT_TYPES[0]}")
     limits = context.admission.limits
-    body = await body_of(request, LONGEST_BODY_BYTES, limits.body_within_s)
+    body = await read_body(request, LONGEST_BODY_BYTES, limits.body_within_s)
     text = kind in TEXT_TYPES
 
     async def batches() -> Batches:

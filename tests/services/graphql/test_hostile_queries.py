@@ -1,0 +1,150 @@
+"""Hostile requests get a sentence and a status, quickly, and never a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from typing import Any
+
+import httpx
+import pytest
+from graphql import get_introspection_query
+
+from deepgrid.services.graphql import documents
+from deepgrid.services.messages import MAX_UPLOAD_BODY_BYTES
+from tests.services.graphql.support import JSON, SUBMIT, ask, job_with, post
+from tests.services.support import Grid
+
+DEEP: Any = {"run": {"command": "x"}}
+for _ in range(1000):
+    DEEP = {"steps": [DEEP]}
+LONG = "query { " + " ".join(f"a{n}: __typename" for n in range(10_000)) + " }"
+FRAGMENTS = "".join(f"fragment F{n} on Query {{ ...F{n + 1} ...F{n + 1} }} " for n in range(100))
+NESTED_TYPES = "{ __schema { types { inputFields { type { inputFields { type { inputFields { name } } } } } } } }"
+TWO = "mutation($job: Job!) { a: submit(job: $job) b: submit(job: $job) }"
+HOSTILE: dict[str, Any] = {
+    "nested": {"query": "{a" * 1000 + "}" * 1000},
+    "nested less": {"query": "{a" * 100 + "}" * 100},
+    "nested literal": {"query": "mutation { submit(job: " + "[" * 1000 + "]" * 1000 + ") }"},
+    "nested type": {"query": "query($a: " + "[" * 1000 + "Int" + "]" * 1000 + ") { job(batchLocationHash: $a) }"},
+    "aliases": {"query": LONG},
+    "aliases in fewer bytes": {"query": "{" + " ".join(f"a{n}:__typename" for n in range(600)) + "}"},
+    "repeated": {"query": "{" + "__typename " * 1999 + "}"},
+    "comments": {"query": "{__typename}" + "#\n" * 100_000},
+    "long string": {"query": '{job(batchLocationHash:"' + "a" * 100_000 + '")}'},
+    "circle": {"query": "fragment A on Query { ...A } { ...A }"},
+    "nested types": {"query": NESTED_TYPES},
+    "directives": {"query": "{ __typename " + "@skip(if: false) " * 400 + "}"},
+    "two submissions": {"query": TWO, "variables": {"job": job_with()}},
+    "subscription": {"query": "subscription { x }"},
+    "unknown operation": {"query": SUBMIT, "operationName": "None", "variables": {"job": job_with()}},
+    "no operation": {"query": "fragment A on Query { __typename }"},
+    "empty": {"query": ""},
+    "no query": {},
+    "query is a number": {"query": 7},
+    "variables are a list": {"query": SUBMIT, "variables": [1]},
+    "variables are nested": {"query": SUBMIT, "variables": {"job": job_with(steps=[DEEP])}},
+    "many values": {"query": SUBMIT, "variables": {"job": job_with(env=[1] * 100_000)}},
+    "many objects": {"query": SUBMIT, "variables": {"job": job_with(steps=[{}] * 50_000)}},
+    "number of many digits": b'{"query": "{__typename}", "variables": {"a": ' + b"9" * 100_000 + b"}}",
+    "batch": [{"query": "{__typename}"}] * 1000,
+    "null": None,
+    "text": "query",
+    "nothing": b"",
+    "not JSON": b"{query:",
+    "not UTF-8": b'{"query": "\xff"}',
+    "not a number": b'{"query": "{__typename}", "variables": {"a": NaN}}',
+    "lone surrogate": b'{"query": "{\\ud800}"}',
+    "nested JSON": b"[" * 100_000,
+    "nested objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_a_hostile_request_is_refused_with_a_sentence(
+    grid: Grid, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        answer = await post(grid, HOSTILE[name])
+    assert answer.status_code == 422, answer.text[:300]
+    errors = answer.json()["errors"]
+    assert errors
+    assert all(0 < len(entry["message"]) < 600 for entry in errors)
+    assert "Traceback" not in answer.text + caplog.text
+    assert (await ask(grid, "{ __typename }"))["data"] == {"__typename": "Query"}, "the service goes on"
+
+
+async def test_fragments_that_double_a_hundred_times_are_answered_once(grid: Grid) -> None:
+    found = await ask(grid, FRAGMENTS + "fragment F100 on Query { __typename } { ...F0 }")
+    assert found["data"] == {"__typename": "Query"}
+
+
+async def test_the_largest_accepted_input_does_not_stop_the_service(grid: Grid) -> None:
+    """Others are answered while the job of a stranger is examined."""
+    nested = [{}] * (documents.MOST_OBJECTS - 10)
+    slow = asyncio.create_task(post(grid, {"query": SUBMIT, "variables": {"job": job_with(steps=[{"steps": nested}])}}))
+    longest = 0.0
+    async with httpx.AsyncClient() as client:
+        while not slow.done():
+            started = time.monotonic()
+            assert (await client.get(grid.url + "/health")).text == "ok"
+            longest = max(longest, time.monotonic() - started)
+            await asyncio.sleep(0.05)
+    assert "must not have more than 1000 steps" in (await slow).text
+    assert longest < 30
+
+
+async def test_a_huge_body_is_refused_before_it_arrives(grid: Grid) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", httpx.URL(grid.url).port)
+    head = "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {100 * 1024**2}\r\n\r\n"
+    writer.write(head.encode() + b"{")
+    answer = await asyncio.wait_for(reader.readuntil(b"}]}"), 30)
+    assert b"413" in answer
+    assert f"larger than {MAX_UPLOAD_BODY_BYTES} bytes".encode() in answer
+    writer.close()
+
+
+async def test_a_huge_body_of_unknown_length_is_cut_off(grid: Grid) -> None:
+    async def endless() -> Any:
+        for _ in range(100):
+            yield b" " * 1024**2
+
+    async with httpx.AsyncClient() as client:
+        try:
+            answer = await client.post(grid.url + "/graphql", content=endless(), headers=JSON)
+            assert answer.status_code == 413
+        except httpx.TransportError:
+            return  # the service closed the connection while the client was writing
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_other_methods_are_refused(grid: Grid, method: str) -> None:
+    async with httpx.AsyncClient() as client:
+        assert (await client.request(method, grid.url + "/graphql", json={"query": "{a}"})).status_code == 405
+
+
+async def test_queries_are_not_taken_from_addresses(grid: Grid) -> None:
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(grid.url + "/graphql", params={"query": "{__typename}"})
+        assert answer.status_code == 405
+        assert "body" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+async def test_only_json_is_read(grid: Grid, kind: str) -> None:
+    answer = await post(grid, json.dumps({"query": "{__typename}"}).encode(), {"Content-Type": kind})
+    assert answer.status_code == 415
+
+
+async def test_naming_a_known_signer_lifts_no_limit(grid: Grid) -> None:
+    answer = await post(grid, {"query": "{__typename}"}, {"X-Grid-Address": "0x" + "1" * 40})
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["message"] == "GraphQL requests are not signed"
+
+
+async def test_tools_can_read_the_schema(grid: Grid) -> None:
+    found = await ask(grid, get_introspection_query())
+    assert {"Job", "Module", "StepUse"} <= {kind["name"] for kind in found["data"]["__schema"]["types"]}
