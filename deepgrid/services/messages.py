@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator
 
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 
@@ -101,6 +101,18 @@ class Appended(Message):
     """Length of the log in bytes. The next chunk must begin there."""
 
     next_offset: int
+
+
+class QueueEntry(Message):
+    """A job that is not over. `position` counts from 1 in a line of `length` jobs; both are null once it is claimed."""
+
+    status: str
+    position: int | None = None
+    length: int | None = None
+
+
+class QueueAnswer(RootModel[dict[str, QueueEntry]]):
+    """The answer of the queue oracle: jobs by id, which is 0x and 64 hex digits."""
 
 
 class Fault(BaseModel):
