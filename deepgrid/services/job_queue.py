@@ -1,6 +1,6 @@
-"""The queue of the grid: which jobs are assigned or running, and the position of those that wait. Public, like the chain.
+"""The queue of the grid: jobs that are assigned or running, and the position of those that wait. Public, like the chain.
 
-`GET /v1/queue` is the queue oracle of existing clients. The answers come from one snapshot, which is read from the chain
+`GET /v1/queue` is the queue oracle of existing clients. The answers come from one snapshot. It is read from the chain
 at most every few seconds, however many clients ask.
 """
 
@@ -107,7 +107,7 @@ def _places(jobs: Iterable[Job]) -> Iterator[tuple[int, QueueEntry]]:
 
 
 def _line(job: Job) -> str | None:
-    """The line in which the job waits: of its provider, or "" for all pending jobs. None if a provider has claimed it."""
+    """The line in which the job waits: that of its provider, "" for all pending jobs, None once it is claimed."""
     if job.status.claimed:
         return None
     return "" if job.status is JobStatus.PENDING else job.provider
