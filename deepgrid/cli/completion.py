@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from typer.completion import get_completion_script, install
+from typer.completion import get_completion_script, install  # type: ignore[attr-defined]
 
 PROGRAM, VARIABLE = "dps", "_DPS_COMPLETE"  # the name that typer derives from the program's
 

@@ -78,7 +78,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a job may print characters that this terminal cannot show
     if COMPLETION_VARIABLE in os.environ:  # a shell asks for completions
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     app(prog_name="dps", args=["tui"] if _opens_app() else None)
