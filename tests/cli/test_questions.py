@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import termios
 
 import pytest
 
@@ -22,6 +23,12 @@ OTHER = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 def on_terminal(dps: Dps, *args: str, **variables: str) -> Terminal:
     environment = dps.environment | {"TERM": "xterm", "COLUMNS": "200"} | variables
     return Terminal(dps_argv(*args), environment, cwd=str(dps.home), size=(200, 24))
+
+
+def echoes(terminal: Terminal) -> bool:
+    settings = terminal.attributes()
+    assert isinstance(settings, list)
+    return bool(settings[3] & termios.ECHO)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +85,7 @@ async def test_a_missing_key_is_imported_without_an_echo(dps: Dps) -> None:
         terminal.shows("[i]mport")
         terminal.type("i\n")
         terminal.shows("64 hex digits")
+        terminal.until(lambda: not echoes(terminal), "still echoes")
         terminal.type(f"{KEY}\n")
         assert terminal.ended() == 0
         assert (ADDRESS in terminal.text, KEY in terminal.text) == (True, False)
