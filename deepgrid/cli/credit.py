@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import address, amount, as_customer, as_reader, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
-from deepgrid.cli.questions import Force, confirm
 from deepgrid.client.amounts import credits_of, wei_of
 
 credit = typer.Typer(help="Show, transfer or create credits.", no_args_is_help=True)

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import address, amount, as_anyone, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
-from deepgrid.cli.questions import Force, confirm
 from deepgrid.errors import InputError
 
 gas = typer.Typer(help="Show or transfer the currency that pays for transactions.", no_args_is_help=True)

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import amount, as_customer, as_sender, shown
 from deepgrid.cli.job_list import newest_jobs, watch_jobs
 from deepgrid.cli.job_screen import show_jobs, show_record
 from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
-from deepgrid.cli.questions import Force, confirm
 from deepgrid.cli.screen import Screen, print_json
 from deepgrid.cli.top_up import cost_of, minutes_in
 from deepgrid.client.amounts import credits_of

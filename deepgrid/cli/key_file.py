@@ -8,9 +8,9 @@ import typer
 from eth_utils.exceptions import ValidationError
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.cli.confirmation import interruptible, on_terminal
 from deepgrid.cli.environment import KEY, KEY_PATH, variables, warn
 from deepgrid.cli.options import DEFAULT_KEY
-from deepgrid.cli.questions import interruptible, on_terminal
 from deepgrid.errors import ConfigurationError
 
 IMPORT = f"`printenv {KEY} | dps key import`"

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import amount, as_customer, shown
 from deepgrid.cli.job_screen import show_event
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, IgnoreUnknownFields, KeyFile, NoApprove, NoTimestamp
-from deepgrid.cli.questions import Force, confirm
 from deepgrid.cli.screen import Screen
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable

@@ -53,7 +53,7 @@ class JobRecord:
         settlement: The division of its deposit; None until it is over.
         remarks: Remarks of the grid, oldest first; None if the services did not answer.
         now: Time of the newest block in unix seconds.
-        place: Its place in the queue; None if it does not wait, or nobody knows.
+        place: Its place in the queue; None if it does not wait, or is not known.
     """
 
     job: Job
