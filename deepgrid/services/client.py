@@ -214,7 +214,7 @@ class ServicesClient:
         return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
     async def queue_place(self, job_id: int) -> messages.QueueEntry:
-        """The place of a job that is not over. Raises NotFound for other jobs."""
+        """The place of a job; without a status if it is over or too new."""
         return parsed(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
 
     async def revoke(self, session: Session) -> None:

@@ -20,10 +20,10 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.context import JobId, chain_is_silent
 from deepgrid.services.messages import QueueAnswer, QueueEntry
-from deepgrid.services.refusal import Refusal
 
 FRESH_S = 5  # age at which the snapshot is read again
 JOBS_PER_REFRESH = 1000  # jobs that one refresh reads: 20 calls of the contract in one request
+NOWHERE = QueueEntry()
 PENDING = JobStatus.PENDING.name.lower()
 
 router = APIRouter()
@@ -53,11 +53,12 @@ class JobQueue:
         return self._answer
 
     async def place(self, job_id: int) -> QueueEntry:
-        """The place of a job that is not over. Refuses with 404 or 503."""
+        """The place of a job; all null if it is over or not known yet. Refuses with 503.
+
+        It is no refusal, which would count against a client that asks while the snapshot is older than its job.
+        """
         await self._refresh()
-        if job_id not in self._places:
-            raise Refusal(404, f"job {job_id} is not in the queue")
-        return self._places[job_id]
+        return self._places.get(job_id, NOWHERE)
 
     async def _refresh(self) -> None:
         """Read the chain, unless it was tried in the last seconds. Refuses with 503 if it did not answer."""

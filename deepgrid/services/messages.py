@@ -104,9 +104,12 @@ class Appended(Message):
 
 
 class QueueEntry(Message):
-    """A job that is not over. `position` counts from 1 in a line of `length` jobs; both are null once it is claimed."""
+    """The place of a job. `position` counts from 1 in a line of `length` jobs; both are null once it is claimed.
 
-    status: str
+    `status` is null if the job is over, or not known yet.
+    """
+
+    status: str | None = None
     position: int | None = None
     length: int | None = None
 
