@@ -6,7 +6,6 @@ They name what an address book and a key file name: `--book`, `--key`, DEEPGRID_
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import StringIO
@@ -66,13 +65,13 @@ _warned: set[str] = set()
 
 def _variables_of(path: Path) -> dict[str, str]:
     """The variables of a file that concern us. A file without any may have any permissions."""
+    if not path.is_file():  # a pipe would wait for a writer
+        return {}
     try:
         with path.open("rb") as file:
             about = os.fstat(file.fileno())
-            if not stat.S_ISREG(about.st_mode):
-                return {}
             text = file.read(MAX_FILE_BYTES).decode(errors="replace")
-    except OSError:  # usually there is no such file; what cannot be read is not ours
+    except OSError:  # what cannot be read is not ours
         return {}
     if not any(name in text for name in NAMES):
         return {}

@@ -37,20 +37,20 @@ async def newest_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int)
 async def watch_jobs(grid: AsyncGrid, states: Sequence[str] | None, limit: int) -> None:
     """Show the newest jobs until interrupted: on a terminal as a table that is redrawn, else one line per change."""
     screen = Screen()
-    async with _changes(grid) as changes:
+    async with _news(grid) as news:
         jobs = await newest_jobs(grid, states, limit)
         if screen.console.is_terminal:
-            await _redraw(grid, screen, jobs, changes, states, limit)
+            await _redraw(grid, screen, jobs, news, states, limit)
         show_jobs(screen, jobs)
         wanted = states_of(states)
         while True:
-            change = await changes.get()
+            change = await news.next()
             if wanted is None or change.status in wanted:
                 screen.state(change.at.timestamp(), change.status, f"job {change.job_id}")
 
 
 async def _redraw(
-    grid: AsyncGrid, screen: Screen, jobs: list[Listed], changes: asyncio.Queue[JobChange],
+    grid: AsyncGrid, screen: Screen, jobs: list[Listed], news: _News,
     states: Sequence[str] | None, limit: int,
 ) -> None:  # fmt: skip
     fault = ""
@@ -58,9 +58,8 @@ async def _redraw(
         while True:
             live.update(_drawn(jobs, fault), refresh=True)
             try:
-                await asyncio.wait_for(changes.get(), REREAD_S)
-                while not changes.empty():
-                    changes.get_nowait()
+                await asyncio.wait_for(news.next(), REREAD_S)
+                news.forget()
             except TimeoutError:
                 pass
             try:
@@ -79,18 +78,40 @@ def _drawn(jobs: Sequence[Listed], fault: str) -> Text:
     return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
 
+class _News:
+    """The changes of the own jobs from now on, collected while they are read slowly."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[JobChange | Exception] = asyncio.Queue()
+
+    async def next(self) -> JobChange:
+        """The next change. Raises the error that ended the collection."""
+        change = await self._queue.get()
+        if isinstance(change, Exception):
+            raise change
+        return change
+
+    def forget(self) -> None:
+        """Drop the changes that wait, because the jobs are read again. An error is kept."""
+        waiting = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        for one in waiting:
+            if isinstance(one, Exception):
+                self._queue.put_nowait(one)
+
+    async def collect(self, grid: AsyncGrid) -> None:
+        try:
+            async for change in grid.watch():
+                self._queue.put_nowait(change)
+        except Exception as error:  # the reader gets it
+            self._queue.put_nowait(error)
+
+
 @asynccontextmanager
-async def _changes(grid: AsyncGrid) -> AsyncIterator[asyncio.Queue[JobChange]]:
-    """The changes of the own jobs from now on."""
-    queue: asyncio.Queue[JobChange] = asyncio.Queue()
-
-    async def collect() -> None:
-        async for change in grid.watch():
-            queue.put_nowait(change)
-
-    task = asyncio.create_task(collect())
+async def _news(grid: AsyncGrid) -> AsyncIterator[_News]:
+    news = _News()
+    task = asyncio.create_task(news.collect(grid))
     try:
-        yield queue
+        yield news
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
