@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import address, amount, as_customer, as_reader, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, Amount, BookFile, InWei, KeyFile
 from deepgrid.client.amounts import credits_of, wei_of
@@ -36,12 +37,17 @@ async def credit_transfer(
     to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Receiver of the credits.")],
     value: Amount,
     wei: InWei = False,
+    force: Force = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
     """Transfer credits. This cannot be undone."""
     receiver, given_wei = address(to), amount(value, wei=wei)
     async with as_customer(key, book) as grid:
+        confirm(
+            f"Transfer {shown(given_wei, wei=False)} credits of {grid.address} to {receiver}? This cannot be undone.",
+            force=force,
+        )
         transaction = await grid.wallet.transfer(receiver, credits_of(given_wei))
         left = await grid.wallet.credits
     print(f"{shown(given_wei, wei=False)} credits given to {receiver}; {left:f} are left.")
@@ -79,7 +85,7 @@ async def allowance_get(wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: Bo
 @allowance.command("set")
 @runs
 async def allowance_set(
-    value: Amount, wei: InWei = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
+    value: Amount, wei: InWei = False, force: Force = False, key: KeyFile = DEFAULT_KEY, book: BookFile = None
 ) -> None:  # fmt: skip
     """Let the grid lock this many of your credits in all; 0 revokes the allowance.
 
@@ -87,6 +93,7 @@ async def allowance_set(
     """
     allowed_wei = amount(value, wei=wei)
     async with as_customer(key, book) as grid:
+        confirm(f"Let the grid lock {shown(allowed_wei, wei=False)} credits of {grid.address}?", force=force)
         transaction = await grid.wallet.set_allowance(credits_of(allowed_wei))
     print(f"The grid may lock {shown(allowed_wei, wei=False)} credits of {grid.address}.")
     print(f"transaction {transaction}")

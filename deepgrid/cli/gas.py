@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import address, amount, as_anyone, as_sender, shown, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, InWei, KeyFile
 from deepgrid.errors import InputError
@@ -34,6 +35,7 @@ async def gas_transfer(
     to: Annotated[str, typer.Argument(metavar="ADDRESS", help="Receiver.")],
     value: Annotated[str, typer.Argument(metavar="AMOUNT", help="How much, such as 1 or 0.5.")],
     wei: InWei = False,
+    force: Force = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
@@ -46,6 +48,7 @@ async def gas_transfer(
                 f"{session.address} has {shown(has_wei, wei=False)}, and the transaction itself has a cost.",
                 next_step="Give less.",
             )
+        confirm(f"Transfer {shown(given_wei, wei=False)} of {session.address} to {receiver}?", force=force)
         receipt = await session.writer.give_gas_money(receiver, given_wei)
         left_wei = await session.chain.gas_money(session.address)
     print(f"{shown(given_wei, wei=False)} given to {receiver}; {shown(left_wei, wei=False)} is left.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from eth_utils.address import is_address, is_checksum_address, to_checksum_address
@@ -12,53 +13,55 @@ from deepgrid.billing.credits import MAX_WEI, format_credits, parse_credits
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.cli.address_book import found_book
+from deepgrid.cli.environment import ORACLE, variables
+from deepgrid.cli.key_file import present
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.settings import ClientSettings
 from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
-from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.errors import InputError
 
 # A command says at once that the node does not answer. Waits for a job are patient still.
 SETTINGS = ClientSettings(patience_s=0)
 
 
-def as_customer(key: Path, book: Path | None) -> AsyncGrid:
-    """The grid of the customer with this key. `async with` opens it."""
-    return AsyncGrid(present(key), book, settings=SETTINGS)
+@asynccontextmanager
+async def as_customer(key: Path, book: Path | None) -> AsyncIterator[AsyncGrid]:
+    """The grid of the customer with this key. It connects when it is first used."""
+    key = present(key)
+    async with AsyncGrid(key, await found_book(book), settings=_settings()) as grid:
+        yield grid
 
 
-def as_reader(book: Path | None) -> AsyncGrid:
+@asynccontextmanager
+async def as_reader(book: Path | None) -> AsyncIterator[AsyncGrid]:
     """The grid without a key."""
-    return AsyncGrid.read_only(book, settings=SETTINGS)
+    async with AsyncGrid.read_only(await found_book(book), settings=_settings()) as grid:
+        yield grid
 
 
 @asynccontextmanager
 async def as_sender(key: Path, book: Path | None) -> AsyncIterator[CustomerSession]:
     """Open the chain for the transactions of operators, providers and minters."""
-    async with customer_session(CustomerSettings(present(key), book)) as session:
+    key = present(key)
+    async with customer_session(CustomerSettings(key, await found_book(book))) as session:
         yield session
 
 
 @asynccontextmanager
 async def as_anyone(book: Path | None) -> AsyncIterator[Chain]:
     """Open the chain for public reads, without a key."""
-    async with await Chain.connect(AddressBook.load(book)) as chain:
+    async with await Chain.connect(AddressBook.load(await found_book(book))) as chain:
         yield chain
+
+
+def _settings() -> ClientSettings:
+    return replace(SETTINGS, queue_url=variables().get(ORACLE))
 
 
 def wallet(key: Path) -> Wallet:
     """The wallet of a key file."""
     return Wallet.load(present(key))
-
-
-def present(key: Path) -> Path:
-    """The path with ~ expanded. Raises ConfigurationError when there is no such file."""
-    where = key.expanduser()
-    if not where.exists():
-        raise ConfigurationError(
-            f"There is no key file {where}.",
-            next_step="Create one with `dps key create`, or name yours with --key or DPS_KEY_FILE.",
-        )
-    return where
 
 
 def address(text: str) -> str:

@@ -7,14 +7,19 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import FAILED, runs
+from deepgrid.cli.confirmation import Force, confirm
 from deepgrid.cli.grid import amount, as_customer, as_sender, shown
+from deepgrid.cli.job_list import newest_jobs, watch_jobs
 from deepgrid.cli.job_screen import show_jobs, show_record
-from deepgrid.cli.options import DEFAULT_KEY, Amount, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.options import DEFAULT_KEY, AsJson, BookFile, InWei, JobId, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen, print_json
+from deepgrid.cli.top_up import cost_of, minutes_in
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.record import job_as_json, record_as_json
 from deepgrid.client.display.text import plural
 from deepgrid.errors import InputError
+
+PANIC_REASON = "an administrator of the grid ended the job"
 
 job = typer.Typer(help="Show jobs, read their output, cancel them, buy them more time.", no_args_is_help=True)
 
@@ -35,21 +40,31 @@ async def get(number: JobId, as_json: AsJson = False, key: KeyFile = DEFAULT_KEY
 @runs
 async def list_jobs(
     limit: Annotated[int, typer.Option("--limit", "-n", help="Number of jobs, newest first.", min=1)] = 20,
+    state: Annotated[
+        list[str] | None,
+        typer.Option("--state", "-s", metavar="STATES", help="Only jobs in these states, such as running,pending."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show changes as they happen, until interrupted.")
+    ] = False,
     as_json: AsJson = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
     """List your newest jobs."""
-    jobs = []
+    if watch and as_json:
+        raise InputError("--watch prints no JSON.", next_step="Leave out --watch or --json.")
+    states = [word for text in state or () for word in text.split(",")] or None
     async with as_customer(key, book) as grid:
-        async for job in grid.jobs():
-            jobs.append((job.on_chain, job.cluster))
-            if len(jobs) == limit:
-                break
+        if watch:
+            await watch_jobs(grid, states, limit)
+        jobs = await newest_jobs(grid, states, limit)
     if as_json:
         print_json([job_as_json(job, cluster) for job, cluster in jobs])
     elif jobs:
         show_jobs(Screen(), jobs)
+    elif states:
+        typer.echo("You have no jobs in these states.", err=True)
     else:
         typer.echo("You have no jobs yet. Submit one with `dps submit FILE --credits AMOUNT`.", err=True)
 
@@ -102,13 +117,16 @@ async def cancel(number: JobId, key: KeyFile = DEFAULT_KEY, book: BookFile = Non
 @runs
 async def panic(
     number: JobId,
-    reason: Annotated[str, typer.Argument(metavar="REASON", help="Reason, which the customer sees.")],
+    why: Annotated[str, typer.Argument(metavar="[REASON]", help="Reason, which the customer sees.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="REASON", help="The same as an option.")] = "",
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
     """End a job with a full refund, however long it ran (operator's key)."""
+    if why and reason:
+        raise InputError("The reason is given twice.")
     async with as_sender(key, book) as session:
-        receipt = await session.writer.panic_job(number, reason)
+        receipt = await session.writer.panic_job(number, why or reason or PANIC_REASON)
         ended = await session.chain.job(number)
     print(
         f"job {number} is {ended.status.words}; {shown(ended.locked_wei, wei=False)} credits went to {ended.customer}."
@@ -120,16 +138,28 @@ async def panic(
 @runs
 async def topup(
     number: JobId,
-    value: Amount,
+    value: Annotated[str, typer.Argument(metavar="[AMOUNT]", help="Credits, such as 100 or 0.5.")] = "",
     wei: InWei = False,
+    time: Annotated[
+        str, typer.Option("--time", metavar="DURATION", help="Instead of credits: minutes such as 90, or 1h30m.")
+    ] = "",
     no_approve: NoApprove = False,
+    force: Force = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
     """Buy more time for a job that a cluster has claimed. Credits that it does not use are returned."""
-    added_wei = amount(value, wei=wei)
+    if bool(value) is bool(time):
+        raise InputError("The top-up is missing, or given twice.", next_step="Give AMOUNT or --time, not both.")
+    minutes = minutes_in(time) if time else 0
+    added_wei = amount(value, wei=wei) if value else 0
     async with as_customer(key, book) as grid:
         job = await grid.job(number)
+        if minutes:
+            added_wei = cost_of(job, minutes)
+        confirm(
+            f"Add {shown(added_wei, wei=False)} credits of {grid.address} to job {number} ({job.name})?", force=force
+        )
         await job.top_up(credits_of(added_wei), approve=not no_approve)
     limit = plural(job.on_chain.granted_minutes, "minute")
     print(f"job {number} may run for {limit} in all, for {job.locked:f} credits.")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
-from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.cli.grid import wallet
+from deepgrid.cli.key_file import asked_for_key, chosen, created, stored
 from deepgrid.cli.options import DEFAULT_KEY, KeyFile
 
-key = typer.Typer(help="Create a key, or show its address.", no_args_is_help=True)
+MAX_LINE = 1000  # characters; a key has 66
+
+key = typer.Typer(help="Create or import a key, or show its address.", no_args_is_help=True)
 
 
 @key.command("create")
@@ -17,9 +21,17 @@ def create(key: KeyFile = DEFAULT_KEY) -> None:
 
     Keep a copy of the file in a safe place. If the file is lost, the credits are lost.
     """
-    made = Wallet.create(key)
-    print(made.address)
-    typer.echo(f"The key is in {made.key_file}. Keep a copy of it in a safe place.", err=True)
+    print(created(chosen(key)).address)
+
+
+@key.command("import")
+def import_key(key: KeyFile = DEFAULT_KEY) -> None:
+    """Put a private key that you have into a key file that only you can read, and print its address.
+
+    The key is asked for, or read from standard input if that is no terminal. It is never an argument.
+    """
+    text = asked_for_key() if sys.stdin.isatty() else sys.stdin.readline(MAX_LINE)
+    print(stored(text, chosen(key)).address)
 
 
 @key.command("show")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 from importlib.util import find_spec
 from typing import Annotated
@@ -13,6 +14,7 @@ import typer
 from deepgrid.cli.border import Border
 from deepgrid.cli.lazy import LazyCommand, from_module, group_with
 
+COMPLETION_VARIABLE = "_DPS_COMPLETE"
 JOBS, MONEY, GRID = "Jobs", "Credits and keys", "Clusters and the grid"
 
 
@@ -31,10 +33,11 @@ COMMANDS = (
     _verbs("credit", MONEY, "Show, transfer or create credits."),
     _verbs("allowance", MONEY, "Show or set how many of your credits the grid may lock.", "credit"),
     _verbs("gas", MONEY, "Show or transfer the currency that pays for transactions."),
-    _verbs("key", MONEY, "Create a key, or show its address."),
+    _verbs("key", MONEY, "Create or import a key, or show its address."),
     _verbs("provider", GRID, "Show clusters, join with your own, approve and ban providers."),
     _verbs("operator", GRID, "Deploy and administer the contracts, run the meta-scheduler."),
     _verbs("services", GRID, "Run the grid's Job Definition and log services."),
+    _verbs("completion", GRID, "Print or install the completion of `dps` for a shell."),
 )
 
 app = typer.Typer(
@@ -74,6 +77,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a job may print characters that this terminal cannot show
+    if COMPLETION_VARIABLE in os.environ:  # a shell asks for completions
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
     app(prog_name="dps", args=["tui"] if _opens_app() else None)
 
 

@@ -10,7 +10,12 @@ import typer
 DEFAULT_KEY = Path("~/.dps/key")
 
 KeyFile = Annotated[
-    Path, typer.Option("--key", envvar="DPS_KEY_FILE", help="File of your key; only you may be able to read it.")
+    Path,
+    typer.Option(
+        "--key",
+        envvar=["DPS_KEY_FILE", "ETH_PRIVATE_KEY_PATH"],
+        help="File of your key; only you may be able to read it.",
+    ),
 ]
 BookFile = Annotated[
     Path | None,

@@ -71,14 +71,22 @@ class Screen:
 
     def table(self, columns: list[str], rows: Iterable[list[str]]) -> None:
         """A table. Columns are as wide as their longest cell; a heading with `>` aligns its column right."""
-        cells = [[column.lstrip(">") for column in columns], *([printable(cell) for cell in row] for row in rows)]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
-        for number, row in enumerate(cells):
-            padded = [
-                cell.rjust(width) if column.startswith(">") else cell.ljust(width)
-                for column, cell, width in zip(columns, row, widths, strict=True)
-            ]
-            self.line(("  ".join(padded).rstrip(), "" if number else "bold"))
+        for line in table_lines(columns, rows):
+            self.console.print(line)
+
+
+def table_lines(columns: list[str], rows: Iterable[list[str]]) -> list[Text]:
+    """The lines of a table, the headings first."""
+    cells = [[column.lstrip(">") for column in columns], *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+    lines = []
+    for number, row in enumerate(cells):
+        padded = [
+            cell.rjust(width) if column.startswith(">") else cell.ljust(width)
+            for column, cell, width in zip(columns, row, widths, strict=True)
+        ]
+        lines.append(Text("  ".join(padded).rstrip(), "" if number else "bold"))
+    return lines
 
 
 def print_json(value: Any) -> None:

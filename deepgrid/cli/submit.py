@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.grid import amount, as_customer
+from deepgrid.cli.confirmation import Force, confirm
+from deepgrid.cli.grid import amount, as_customer, shown
 from deepgrid.cli.job_screen import show_event
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, IgnoreUnknownFields, KeyFile, NoApprove, NoTimestamp
 from deepgrid.cli.screen import Screen
@@ -60,6 +61,7 @@ async def submit(
     no_approve: NoApprove = False,
     delegate_spending: DelegateSpending = False,
     ignore_unknown_fields: IgnoreUnknownFields = False,
+    force: Force = False,
     key: KeyFile = DEFAULT_KEY,
     book: BookFile = None,
 ) -> None:
@@ -73,6 +75,12 @@ async def submit(
     for warning in workflow.validate():
         typer.echo(printable(warning), err=True)
     async with as_customer(key, book) as grid:
+        name = workflow.name if job_name is None else job_name
+        confirm(
+            f"Lock {shown(locked_wei, wei=False)} credits of {grid.address} for the job {name}?"
+            " What it does not use is returned.",
+            force=force,
+        )
         with _interruptions_explained():
             job = await grid.submit(
                 workflow, credits_of(locked_wei), name=job_name, uses=uses or (), affinities=affinities or (),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deepgrid.cli.environment import variables
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
 from deepgrid.extras import needs
@@ -24,7 +27,20 @@ def tui(
         raise InputError("`dps tui` needs a terminal.", next_step="Use `dps job list` in scripts.")
     with needs("tui"):
         from deepgrid.tui.terminal import run_app
-    run_app(_address(read_only) if read_only else "", key, book)
+    address = _address(read_only) if read_only else ""
+    key, book = _prepared(key, book, read_only=bool(read_only))
+    run_app(address, key, book)
+
+
+def _prepared(key: Path, book: Path | None, *, read_only: bool) -> tuple[Path, Path | None]:
+    """The key file and the address book. The usual ones are left to the app, whose first screen is fast."""
+    if variables().values or not (read_only or key.expanduser().exists()):
+        from deepgrid.cli.address_book import found_book
+        from deepgrid.cli.key_file import present
+
+        key = key if read_only else present(key)
+        book = asyncio.run(found_book(book))
+    return key, book
 
 
 def _address(text: str) -> str:

@@ -17,6 +17,8 @@ class ClientSettings:
         longest_pause_s: Longest pause between two retries.
         log_wait_s: How long the log service may hold one request while it waits for output.
         remarks_poll_s: Interval between two reads of the remarks on a job that is watched.
+        queue_url: URL of a queue oracle that is asked for the place of waiting jobs, instead of the services.
+        queue_poll_s: Interval between two reads of the place of a job that is watched.
         late_output_s: How long a live view waits for more output of a job that is over. The services close the log
             of such a job after 30 s.
         last_lines_s: How long the error of a failed job waits for the last lines of its output.
@@ -35,6 +37,8 @@ class ClientSettings:
     longest_pause_s: float = 5.0
     log_wait_s: float = 20.0
     remarks_poll_s: float = 1.0
+    queue_url: str = ""
+    queue_poll_s: float = 5.0
     late_output_s: float = 45.0
     last_lines_s: float = 3.0
     confirmations: int = 0

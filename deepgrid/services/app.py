@@ -29,6 +29,8 @@ from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.database import Database
+from deepgrid.services.job_queue import JobQueue
+from deepgrid.services.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.vault import Vault
@@ -108,6 +110,8 @@ def create_app(context: Context) -> FastAPI:
     for router in (definitions.router, logs.router, notices.router, revocations.router, logger_api.router):
         app.include_router(router)
     app.include_router(graphql.router)
+    app.state.job_queue = JobQueue(context.chain, context.clock)
+    app.include_router(queue_router)
     app.add_api_route("/v1/health", health)
     for kind, handler in HANDLERS.items():
         app.add_exception_handler(kind, handler)

@@ -255,6 +255,10 @@ class ServicesClient:
         """The remarks on a job's scheduling, oldest first."""
         return parsed(messages.Notices, await self._call("GET", f"/v1/jobs/{job_id}/notices")).notices
 
+    async def queue_place(self, job_id: int) -> messages.QueueEntry:
+        """The place of a job; without a status if it is over or too new."""
+        return parsed(messages.QueueEntry, await self._call("GET", f"/v1/jobs/{job_id}/queue"))
+
     async def revoke(self, session: Session) -> None:
         """End a session key of this wallet before its time. A session key may end itself."""
         await self._call("POST", "/v1/sessions/revoke", messages.Revocation(session=session.header()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, field_validator
 
 from deepgrid.workflow.canonical import MAX_BYTES as MAX_DEFINITION_BYTES
 
@@ -131,6 +131,21 @@ class Appended(Message):
     next_source: int | None = None
     left_out: int | None = None
     max_bytes: int | None = None
+
+
+class QueueEntry(Message):
+    """The place of a job. `position` counts from 1 in a line of `length` jobs; both are null once it is claimed.
+
+    `status` is null if the job is over, or not known yet.
+    """
+
+    status: str | None = None
+    position: int | None = None
+    length: int | None = None
+
+
+class QueueAnswer(RootModel[dict[str, QueueEntry]]):
+    """The answer of the queue oracle: jobs by id, which is 0x and 64 hex digits."""
 
 
 class Fault(BaseModel):

@@ -36,7 +36,7 @@ def demo(grid: LocalGrid, bring_up: Callable[[LocalGrid], None], *, end_at_once:
 
 def _show_job(grid: LocalGrid) -> int:
     """Submit the example as the grid's customer, and watch it until its end."""
-    argv = [str(grid.roles.dps), "submit", str(JOB_FILE), "--credits", str(CREDITS), "--job-name", "hello"]
+    argv = [str(grid.roles.dps), "submit", str(JOB_FILE), "--credits", str(CREDITS), "--job-name", "hello", "--force"]
     print(f"\n$ dps {' '.join(argv[1:])} --watch", flush=True)
     env = {**os.environ, **grid.roles.customer_environment()}
     status = subprocess.run([*argv, "--watch", "--exit-on-job-exit"], env=env, check=False).returncode

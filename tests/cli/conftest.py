@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.cli.environment import NAMES
 from deepgrid.cli.main import app
 from tests.chain.anvil import Anvil
 from tests.chain.grid import approve_waiting, build
@@ -89,7 +90,7 @@ async def running_id(job_id: int, operator: Party, provider: Party) -> int:
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """The command, in process, with an empty home."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("DPS_KEY_FILE", "DEEPGRID_BOOK"):
+    for name in ("DPS_KEY_FILE", "DEEPGRID_BOOK", *NAMES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 

@@ -29,6 +29,7 @@ from tests.chain.grid import Grid
 CREDIT = 10**18
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 WITHIN_S = 120
+OWN_VARIABLES = ("DPS", "DEEPGRID", "METASCHEDULER", "SBATCH_ENDPOINT", "LOGGER_ENDPOINT", "ETH_PRIVATE")
 LISTENING = re.compile(r"listen at (http://\S+)")
 HARDWARE = Hardware(gpus_per_node=(0, 0), cpus_per_node=(4, 4), mem_per_node_mb=(8000, 8000))
 PRICES = Prices(gpu_wei_per_minute=CREDIT, cpu_wei_per_minute=CREDIT // 2, mem_wei_per_mb_minute=CREDIT // 1000)
@@ -54,7 +55,7 @@ class Dps:
 
     @property
     def environment(self) -> dict[str, str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DPS", "DEEPGRID"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
         own = {"HOME": str(self.home), "DEEPGRID_BOOK": str(self.book), "DPS_KEY_FILE": str(self.key), "TZ": "UTC"}
         return inherited | own
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 from pathlib import Path
 
 from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.messages import LogPosition
-from tests.cli.live import CREDIT, EXAMPLE, Dps, Live, Party, finished
+from tests.cli.live import CREDIT, EXAMPLE, WITHIN_S, Dps, Live, Party, finished
 
 
 async def test_a_pending_job_says_why_it_waits(dps: Dps, job_id: int, operator: Party) -> None:
@@ -117,6 +118,18 @@ async def test_jobs_are_listed_newest_first(dps: Dps, job_id: int) -> None:
     assert listed[0].split() == ["ID", "STATE", "NAME", "CLUSTER", "SUBMITTED", "COST", "LOCKED"]
     assert [line.split()[2] for line in listed[1:]] == ["second", "hello-world"]
     assert [job["name"] for job in json.loads((await dps.run("job", "list", "--json", "-n", "1")).out)] == ["second"]
+
+
+async def test_changes_are_printed_as_lines_in_a_pipe(dps: Dps, job_id: int) -> None:
+    process = await dps.start("job", "list", "--watch", "--state", "pending,cancelled")
+    assert process.stdout is not None
+    async with asyncio.timeout(WITHIN_S):
+        assert (await process.stdout.readline()).decode().split()[:2] == ["ID", "STATE"]
+        assert (await process.stdout.readline()).decode().split()[:2] == [str(job_id), "pending"]
+        assert (await dps.run("job", "cancel", str(job_id))).status == 0
+        assert (await process.stdout.readline()).decode().split()[1:] == ["CANCELLED", "job", str(job_id)]
+    process.send_signal(signal.SIGINT)
+    assert (await finished(process)).status == 130
 
 
 async def test_a_job_that_does_not_exist(dps: Dps) -> None:

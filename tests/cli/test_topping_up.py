@@ -11,6 +11,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import CREDIT, Dps, Live, Party
+from tests.cli.support import Invoke
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
 
@@ -92,3 +93,30 @@ async def test_what_one_does_not_have_is_not_locked(dps: Dps, chain: Chain, clai
         assert outcome.status == 2
         assert complaint in outcome.err and outcome.err.count("\n") == 1
     assert await chain.allowance(Wallet.load(dps.key).address) == 0
+
+
+async def test_a_time_is_bought_at_the_price_of_the_job(dps: Dps, chain: Chain, claimed_id: int) -> None:
+    rate_wei = (await chain.job(claimed_id)).rate_wei_per_minute
+    for text, minutes in (("10", 10), ("1h30m", 90), ("30s", 1)):
+        before = (await chain.job(claimed_id)).locked_wei
+        assert (await dps.run("job", "topup", str(claimed_id), "--time", text)).status == 0
+        assert (await chain.job(claimed_id)).locked_wei - before == minutes * rate_wei
+
+
+async def test_a_time_needs_a_price(dps: Dps, pending_id: int) -> None:
+    outcome = await dps.run("job", "topup", str(pending_id), "--time", "10")
+    assert (outcome.status, f"Job {pending_id} has no price yet: it is pending." in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        ((), "The top-up is missing, or given twice."),
+        (("5", "--time", "10"), "The top-up is missing, or given twice."),
+        (("--time", "0"), "'0' is no time to add."),
+        (("--time", "soon"), "'soon' is not a duration"),
+    ],
+)
+def test_a_top_up_is_an_amount_or_a_time(invoke: Invoke, args: tuple[str, ...], complaint: str) -> None:
+    refused = invoke("job", "topup", "1", *args)
+    assert (refused.exit_code, complaint in refused.stderr) == (2, True), refused.stderr

@@ -54,6 +54,8 @@ def test_help_of_everything(invoke: Invoke) -> None:
         (("submit", "none.yaml", "--credits", "100"), "none.yaml: there is no such file"),
         (("submit", EXAMPLE, "--credits", "100"), "There is no key file"),
         (("job", "get", "one"), "ID"),
+        (("job", "panic", "1", "power cut", "--reason", "fire"), "The reason is given twice."),
+        (("job", "list", "--watch", "--json"), "--watch prints no JSON."),
         (("job", "get", "0"), "ID"),
         (("credit", "transfer", "0x12", "1"), "'0x12' is not an address"),
         (("credit", "transfer", A.replace("F", "f", 1), "1"), "wrong checksum"),

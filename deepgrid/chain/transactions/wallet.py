@@ -76,11 +76,29 @@ class Wallet:
 
         Raises ConfigurationError if the path already exists: a key is never overwritten.
         """
-        where = Path(path).expanduser()
+        return cls._kept(bytes(_accounts().create().key), Path(path).expanduser())
+
+    @classmethod
+    def keep(cls, text: str, path: Path | str) -> Wallet:
+        """Put a key that exists, 64 hex digits, in `path`, as `create` does.
+
+        Raises ConfigurationError if it is not a key, or if the path already exists.
+        """
+        raw = _RAW_KEY.fullmatch(text.strip())
+        if raw is None:
+            raise ConfigurationError("That is not a key.", next_step="A key has 64 hex digits, with or without 0x.")
+        try:
+            return cls._kept(bytes.fromhex(raw[1]), Path(path).expanduser())
+        except (ValidationError, ValueError):  # 0, or beyond the curve's order
+            raise ConfigurationError("That number is not a key.") from None
+
+    @classmethod
+    def _kept(cls, key: bytes, where: Path) -> Wallet:
+        """Write the key to a new file. Raises ConfigurationError if it exists."""
+        wallet = cls(key, where)
         if not where.parent.exists():
             where.parent.mkdir(parents=True, exist_ok=True)
             where.parent.chmod(0o700)
-        key = bytes(_accounts().create().key)
         descriptor, draft = tempfile.mkstemp(dir=where.parent, prefix=".key.")
         try:
             with os.fdopen(descriptor, "w") as file:
@@ -92,7 +110,7 @@ class Wallet:
             raise ConfigurationError(f"{where} exists; a key file is never overwritten.") from None
         finally:
             os.unlink(draft)
-        return cls(key, where)
+        return wallet
 
     @property
     def lease_file(self) -> Path | None:

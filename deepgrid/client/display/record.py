@@ -11,12 +11,35 @@ from deepgrid.chain.history import Transition
 from deepgrid.client.display.bill import bill_as_json, running_cost
 from deepgrid.client.display.exits import exit_status_of
 from deepgrid.client.display.story import conditions, outcome, resources_words, steps_of, waiting_words
-from deepgrid.client.display.text import moment
+from deepgrid.client.display.text import moment, plural
 from deepgrid.client.values import Remark, Step, ViewMessage, datetime_of
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
 JOB_COLUMNS = (">ID", "STATE", "NAME", "CLUSTER", "SUBMITTED", ">COST", ">LOCKED")  # ">" aligns right
+
+
+@dataclass(frozen=True)
+class QueuePlace:
+    """Where a job waits.
+
+    Attributes:
+        position: Its position, from 1, among the jobs that wait for the same. None if the queue names no positions.
+        length: Number of these jobs. Without a position, number of jobs that are assigned to clusters or running.
+        pending: Whether it waits for a cluster. Otherwise it waits for the claim of its cluster.
+    """
+
+    position: int | None
+    length: int
+    pending: bool
+
+    @property
+    def words(self) -> str:
+        """The place in words."""
+        if self.position is None:
+            return f"{plural(self.length, 'job')} in the grid, assigned to clusters or running"
+        where = "among the jobs that wait for a cluster" if self.pending else "in the queue of its cluster"
+        return f"position {self.position} of {self.length} {where}"
 
 
 @dataclass(frozen=True)
@@ -30,6 +53,7 @@ class JobRecord:
         settlement: The division of its deposit; None until it is over.
         remarks: Remarks of the grid, oldest first; None if the services did not answer.
         now: Time of the newest block in unix seconds.
+        place: Its place in the queue; None if it does not wait, or is not known.
     """
 
     job: Job
@@ -38,6 +62,7 @@ class JobRecord:
     settlement: Settlement | None
     remarks: tuple[Remark, ...] | None
     now: int
+    place: QueuePlace | None = None
 
 
 def facts(record: JobRecord) -> list[tuple[str, str]]:
@@ -46,6 +71,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
     running = job.status is JobStatus.RUNNING
     return [
         ("why it waits", why_it_waits(record)),
+        ("queue", record.place.words if record.place else ""),
         ("outcome", outcome(job) if job.status.cold else ""),
         ("cluster", f"{record.cluster} ({job.provider})" if job.provider else ""),
         ("customer", job.customer),
@@ -96,12 +122,17 @@ def record_as_json(record: JobRecord) -> dict[str, Any]:
     return {
         **job_as_json(record.job, record.cluster),
         "why_it_waits": why_it_waits(record) or None,
+        "queue": _place_as_json(record.place),
         "history": [
             {"status": step.after.name.lower(), "at": step.at, "tx_hash": step.tx_hash} for step in record.history
         ],
         "notices": None if record.remarks is None else [_remark_as_json(remark) for remark in record.remarks],
         "bill": bill_as_json(record.settlement),
     }  # fmt: skip
+
+
+def _place_as_json(place: QueuePlace | None) -> dict[str, Any] | None:
+    return None if place is None else {"position": place.position, "length": place.length}
 
 
 def _remark_as_json(remark: Remark) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from deepgrid.client.display.story import steps_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.output import lines_of
 from deepgrid.client.engine.patience import patiently
+from deepgrid.client.engine.queue_place import read_place
 from deepgrid.client.engine.records import read_record, read_remarks
 from deepgrid.client.events import JobEnd, JobEvent
 from deepgrid.client.values import ViewMessage
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.states import JobStatus
 
 T = TypeVar("T")
 
@@ -77,7 +79,8 @@ class LiveView:
     async def _follow(self) -> None:
         tasks = []
         if self._connection.has_key:
-            tasks = [asyncio.create_task(self._tell_output()), asyncio.create_task(self._tell_remarks())]
+            told = (self._tell_output(), self._tell_remarks(), self._tell_places())
+            tasks = [asyncio.create_task(one) for one in told]
         try:
             job = await self._tell_states()
             if tasks:
@@ -134,11 +137,24 @@ class LiveView:
         if remarks is None:
             return  # `_tell_output` reports that the services do not answer
         if len(remarks) > self._remarks_told:  # the state comes before its remarks
-            job = await self._connection.patiently(lambda: self._chain.job(self._job_id), forever=True)
-            await self._tell_new_states(job)
+            await self._tell_new_states(await self._job())
         for remark in remarks[self._remarks_told :]:
             self._put(remark)
         self._remarks_told = len(remarks)
+
+    async def _tell_places(self) -> None:
+        """Tell the job's place in the queue whenever it changes, while there are jobs before it."""
+        told = None
+        while (job := await self._job()).status <= JobStatus.META_SCHEDULED:
+            place = await read_place(self._connection, job)
+            if place is not None and place.position != 1 and (place.position, place.pending) != told:
+                told = (place.position, place.pending)
+                await self._tell_new_states(job)
+                self._say(place.words)
+            await asyncio.sleep(self._connection.settings.queue_poll_s)
+
+    async def _job(self) -> Job:
+        return await self._connection.patiently(lambda: self._chain.job(self._job_id), forever=True)
 
     # -- output ------------------------------------------------------------------------------
 

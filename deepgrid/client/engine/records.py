@@ -6,6 +6,7 @@ import asyncio
 
 from deepgrid.client.display.record import JobRecord
 from deepgrid.client.engine.connection import Connection
+from deepgrid.client.engine.queue_place import read_place
 from deepgrid.client.values import Remark, datetime_of
 from deepgrid.errors import GridError
 
@@ -14,14 +15,15 @@ async def read_record(connection: Connection, job_id: int) -> JobRecord:
     """Read everything about a job. Raises NotFound or ChainError."""
     chain = connection.chain
     job = await chain.job(job_id)
-    history, settlement, remarks, cluster, now = await asyncio.gather(
+    history, settlement, remarks, cluster, now, place = await asyncio.gather(
         chain.history(job_id),
         chain.settlement(job_id),
         read_remarks(connection, job_id),
         connection.cluster_names.of(job.provider),
         chain.now(),
+        read_place(connection, job),
     )
-    return JobRecord(job, cluster, tuple(history), settlement, remarks, now)
+    return JobRecord(job, cluster, tuple(history), settlement, remarks, now, place)
 
 
 async def read_remarks(connection: Connection, job_id: int) -> tuple[Remark, ...] | None:

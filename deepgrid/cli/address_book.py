@@ -1,0 +1,106 @@
+"""Finds the address book of a verb: the one that is named, else one made from the existing client's variables."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import ValidationError
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.discovery import discover
+from deepgrid.cli.environment import CONTRACT, JOBS, LOGS, RPC, WS, Variables, variables, warn
+from deepgrid.errors import ConfigurationError
+
+FOLDER = Path("~/.dps/grids")
+FRESH_S = 600  # age at which the grid is looked up again
+PROBE_WITHIN_S = 3.0
+FIELDS = {"rpc_url": RPC, "ws_url": WS, "meta_scheduler": CONTRACT, "definitions_url": JOBS, "logs_url": LOGS}
+
+
+async def found_book(book: Path | None) -> Path | None:
+    """The book that was named. Else the book of the grid that the existing client's variables name, or None.
+
+    Raises ConfigurationError if a variable is missing or wrong, and ChainError if the node does not answer.
+    """
+    if book is not None:
+        return book
+    known = variables()
+    if not (known.get(RPC) or known.get(CONTRACT)):
+        return None
+    missing = [name for name in (RPC, CONTRACT, JOBS) if not known.get(name)]
+    if missing:
+        raise ConfigurationError(
+            f"{known.where(RPC if known.get(RPC) else CONTRACT)} is set, but {' and '.join(missing)} not.",
+            next_step=f"Set {RPC}, {CONTRACT} and {JOBS}, or name an address book with --book.",
+        )
+    from_files = sorted({str(known.origins[name]) for name in FIELDS.values() if name in known.origins})
+    if from_files:
+        warn(f"using the grid that {' and '.join(from_files)} names, with the contract {known.get(CONTRACT)[:60]}")
+    path = _path(known)
+    if not _is_fresh(path):
+        (await _discovered(known)).save(path)
+    return path
+
+
+def _path(known: Variables) -> Path:
+    text = "\n".join(known.get(name) for name in FIELDS.values())
+    return FOLDER.expanduser() / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+def _is_fresh(path: Path) -> bool:
+    try:
+        return 0 <= time.time() - path.stat().st_mtime < FRESH_S
+    except OSError:
+        return False
+
+
+async def _discovered(known: Variables) -> AddressBook:
+    definitions_url = known.get(JOBS).rstrip("/").removesuffix("/graphql")
+    fields = {
+        "chain_id": 1, "rpc_url": known.get(RPC), "ws_url": known.get(WS) or None,
+        "meta_scheduler": known.get(CONTRACT), "credit": known.get(CONTRACT), "provider_manager": known.get(CONTRACT),
+        "definitions_url": definitions_url, "logs_url": definitions_url,
+    }  # fmt: skip
+    try:
+        book = AddressBook.model_validate(fields)
+    except ValidationError as error:
+        fault = error.errors(include_input=False, include_url=False)[0]
+        what = fault["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(f"{known.where(FIELDS.get(str(fault['loc'][0]), CONTRACT))} {what}.") from None
+    contracts = await discover(book.rpc_url, book.meta_scheduler)
+    logs_url = await _logs_url(known.get(LOGS), book.definitions_url)
+    return book.model_copy(update={
+        "chain_id": contracts.chain_id, "credit": contracts.credit, "provider_manager": contracts.provider_manager,
+        "logs_url": logs_url,
+    })  # fmt: skip
+
+
+async def _logs_url(endpoint: str, definitions_url: str) -> str:
+    """The log service for `dps`, which reads over HTTP.
+
+    The existing client's variable often names a port that speaks gRPC only. Then the logs are read where the job
+    service is: a grid has one HTTP application for both.
+    """
+    import httpx  # here, because it takes 0.1 s to load
+
+    from deepgrid.secure_url import fault_of
+
+    url = _base(endpoint)
+    if not url or url == definitions_url or fault_of(url):
+        return definitions_url
+    try:
+        async with httpx.AsyncClient(timeout=PROBE_WITHIN_S) as http:
+            answer = await http.get(f"{url}/v1/health")
+            return (
+                url if answer.status_code == httpx.codes.OK and "meta_scheduler" in answer.json() else definitions_url
+            )
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return definitions_url
+
+
+def _base(endpoint: str) -> str:
+    parts = urlsplit(endpoint)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", "")) if parts.netloc else ""
