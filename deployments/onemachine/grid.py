@@ -132,6 +132,7 @@ class LocalGrid:
         chain_setup.make_keys(self.keys)
         services_url = f"http://{HOST}:{self.ports.port('services')}"
         urls = {
+            "ws_url": self.anvil.ws_url,
             "definitions_url": services_url,
             "logs_url": services_url,
             "prefect_ui_url": self.prefect.ui_url,
