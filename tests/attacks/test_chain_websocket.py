@@ -23,7 +23,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as opened:
         yield opened
 
 
