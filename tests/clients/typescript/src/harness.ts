@@ -73,8 +73,8 @@ export async function rejection(promise: Promise<unknown>): Promise<Error & Reco
   throw new Error("nothing was refused");
 }
 
-/** Whether a text is a sentence for people: words that begin with a capital letter or a quote and end with a stop. */
+/** The text is for people: words, and no code or data of the server. */
 export function assertSentence(text: unknown): void {
-  assert.match(String(text), /^[A-Z"'`$].*\s.*\S$/s);
+  assert.match(String(text), /^[^\s{[<].*\s.*\S$/s);
   assert.doesNotMatch(String(text), /Traceback|Exception|^0x/);
 }

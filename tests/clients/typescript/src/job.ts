@@ -53,7 +53,7 @@ const TYPES: Record<string, Record<string, string>> = {
 
 /** The job of a YAML file. Unquoted text in a field of text stays as it is written. Fields that begin with x- are left out. */
 export function readJob(text: string): JobInput {
-  const document = parseDocument(text, { merge: true });
+  const document = parseDocument(text);
   if (document.errors[0]) throw document.errors[0];
   return convert(document, document.contents, "Job") as JobInput;
 }

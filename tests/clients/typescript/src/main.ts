@@ -15,9 +15,8 @@ async function main(settings: Settings): Promise<void> {
   await checkCredits(parties, watched);
   await checkCommand(parties);
   const submitted = await submitJobs(parties);
-  const following = submitted ? [checkFollowing(parties, submitted), checkTopUpAndCancel(parties, submitted)] : [];
-  await Promise.all(following);
-  const uploaded = await checkJobService(parties);
+  const running = submitted ? [checkFollowing(parties, submitted), checkTopUpAndCancel(parties, submitted)] : [];
+  const [uploaded] = await Promise.all([checkJobService(parties), ...running]);
   await checkExamplesOnChain(parties, uploaded);
   if (submitted) {
     await checkEnd(parties, submitted, watched);
