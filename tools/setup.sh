@@ -2,7 +2,8 @@
 # Installs the parts that a command needs and this machine lacks. It is silent and quick when nothing is missing.
 #
 # Debian packages are installed on the machine (tools/install-packages prevents their services from starting).
-# Python packages are in .venv, npm packages in contracts/node_modules; uv, the provers and the log in .grid.
+# Python packages are in .venv; uv, the provers and the log in .grid. npm packages are in contracts/node_modules, and for
+# tests in tests/clients/typescript/node_modules.
 # `run` sources this file in the root of the checkout.
 
 grid_packages=(
@@ -36,7 +37,7 @@ ensure_installed() {
   local -a packages=("${grid_packages[@]}")
   case "$1" in setup | test | lint) packages+=("${test_packages[@]}") ;; esac
   command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
-  if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current; then
+  if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current "$1"; then
     [ "$1" != test ] || fetch_apptainer
     return
   fi
@@ -44,7 +45,7 @@ ensure_installed() {
   (
     flock 9
     install_packages "${packages[@]}"
-    node_is_current || install_node &
+    node_is_current "$1" || install_node "$1" &
     local node_job=$!
     python_is_current || install_python
     wait "$node_job"
@@ -159,14 +160,31 @@ adopt_pip_index() {
   done < <(.grid/uv/bin/python -m pip config list)
 }
 
-node_stamp() { sha256sum <contracts/package-lock.json; }
+# node_folders COMMAND: the folders with npm packages that ./run COMMAND needs.
+node_folders() {
+  echo contracts
+  case "$1" in setup | test | lint) echo tests/clients/typescript ;; esac
+}
 
-node_is_current() { [ "$(cat contracts/node_modules/stamp 2>/dev/null)" = "$(node_stamp)" ]; }
+node_stamp() { sha256sum <"$1/package-lock.json"; }
+
+folder_is_current() { [ "$(cat "$1/node_modules/stamp" 2>/dev/null)" = "$(node_stamp "$1")" ]; }
+
+node_is_current() {
+  local folder
+  for folder in $(node_folders "$1"); do
+    folder_is_current "$folder" || return 1
+  done
+}
 
 install_node() {
+  local folder
   node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' || die "node 18 or later is needed; $(command -v node) is older"
-  say "installing npm packages into contracts/node_modules"
-  npm ci --prefix contracts --no-audit --no-fund >>"$setup_log" 2>&1 ||
-    die "the npm packages could not be installed: is there a network, or a registry? The log is $setup_log"
-  node_stamp >contracts/node_modules/stamp
+  for folder in $(node_folders "$1"); do
+    ! folder_is_current "$folder" || continue
+    say "installing npm packages into $folder/node_modules"
+    npm ci --prefix "$folder" --no-audit --no-fund >>"$setup_log" 2>&1 ||
+      die "the npm packages could not be installed: is there a network, or a registry? The log is $setup_log"
+    node_stamp "$folder" >"$folder/node_modules/stamp"
+  done
 }

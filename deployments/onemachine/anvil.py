@@ -89,6 +89,11 @@ class Anvil:
         return f"http://{HOST}:{self.port}"
 
     @property
+    def ws_url(self) -> str:
+        """Address of the filter for subscriptions."""
+        return f"ws://{HOST}:{self.port}/ws"
+
+    @property
     def socket(self) -> Path:
         """Socket on which the node serves every method."""
         return self.folder / SOCKET

@@ -22,7 +22,7 @@ from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.onemachine.roles import LOGGER_GRPC, Roles
+from deployments.onemachine.roles import Roles
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.startup import Report, Step, run_steps
 from deployments.onemachine.view import Row
@@ -46,7 +46,7 @@ class LocalGrid:
             if self.is_up():
                 return False
             self._marker.unlink(missing_ok=True)
-            self.ports.forget_taken(lambda name: self.table.alive("services" if name == LOGGER_GRPC else name))
+            self.ports.forget_taken(lambda name: self.table.alive(name.removesuffix("-grpc")))  # of the same process
             run_steps(self.steps(), report)
             self.anvil.keep()
             self._marker.touch()
@@ -132,6 +132,7 @@ class LocalGrid:
         chain_setup.make_keys(self.keys)
         services_url = f"http://{HOST}:{self.ports.port('services')}"
         urls = {
+            "ws_url": self.anvil.ws_url,
             "definitions_url": services_url,
             "logs_url": services_url,
             "prefect_ui_url": self.prefect.ui_url,
@@ -214,6 +215,6 @@ class LocalGrid:
         port = self.ports.known(name)
         if port is None:
             return ""
-        if name == "services" and (grpc_port := self.ports.known(LOGGER_GRPC)):
+        if name == "services" and (grpc_port := self.ports.known("services-grpc")):
             return f"127.0.0.1:{port}, gRPC {grpc_port}"
         return self.prefect.ui_url if name == "prefect-server" else f"127.0.0.1:{port}"

@@ -2,7 +2,8 @@
 
 A development node obeys every client: it gives away money, goes back in time, acts for any account. So it serves only
 a private socket, and this process listens on the grid's RPC port. It accepts HTTP POST of one JSON-RPC request or a
-batch. It serialises requests for the methods below again, forwards them, and refuses all others.
+batch. It serialises requests for the methods below again, forwards them, and refuses all others. The path /ws
+serves WebSockets, for these methods and for subscriptions to events and blocks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import uvloop
 from aiohttp import web
 
 from deployments.onemachine.node_socket import NodeSocket
+from deployments.onemachine.node_websocket import NodeWebSocket
 from deployments.onemachine.probes import HOST
 
 ALLOWED = frozenset([
@@ -28,6 +30,8 @@ ALLOWED = frozenset([
     "eth_getTransactionReceipt", "eth_maxPriorityFeePerGas", "eth_sendRawTransaction", "eth_syncing",
     "net_listening", "net_version", "web3_clientVersion", "web3_sha3",
 ])  # fmt: skip
+SUBSCRIBING = frozenset(["eth_subscribe", "eth_unsubscribe"])
+SUBJECTS = ("logs", "newHeads")
 LONGEST_BODY = 2 * 2**20
 BODY_WITHIN_S = 10.0
 LARGEST_BATCH = 1000
@@ -44,17 +48,32 @@ class Refused(Exception):
         self.answer: Json = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
 
 
-def checked(request: object) -> Json:
+def checked(request: object, allowed: frozenset[str] = ALLOWED) -> Json:
     """The request to forward, with checked fields only. Raises Refused."""
     fields = request if isinstance(request, dict) else {}
     number, method, params = fields.get("id"), fields.get("method"), fields.get("params", [])
     if isinstance(number, bool) or not isinstance(number, int | str) or not isinstance(method, str):
         raise Refused(NO_REQUEST, "Invalid request: it needs an id and a method.")
-    if method not in ALLOWED:
+    if method not in allowed:
         raise Refused(NO_METHOD, f"The method {method[:60]} is not available.", number)
     if not isinstance(params, list | dict):
         raise Refused(NO_REQUEST, "Invalid request: params is a list.", number)
+    if method == "eth_subscribe" and (not isinstance(params, list) or params[:1] not in [[one] for one in SUBJECTS]):
+        raise Refused(NO_REQUEST, f"Subscriptions are to {' or '.join(SUBJECTS)}.", number)
     return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def screen(message: str) -> tuple[bytes, bytes]:
+    """What of a WebSocket message the node gets, and the answer to the rest. Each may be empty."""
+    try:
+        asked = json.loads(message, parse_constant=_no_number)
+        if isinstance(asked, list):
+            raise Refused(NO_REQUEST, "A WebSocket takes one request per message.")
+        return _encoded(checked(asked, ALLOWED | SUBSCRIBING)), b""
+    except Refused as refused:
+        return b"", _encoded(refused.answer)
+    except (ValueError, RecursionError):
+        return b"", _encoded(Refused(NO_JSON, "The request is not JSON.").answer)
 
 
 class NodeFilter:
@@ -112,6 +131,7 @@ async def serve(port: int, socket: Path) -> None:
     node = NodeSocket(socket)
     app = web.Application(client_max_size=LONGEST_BODY)
     app.router.add_post("/", NodeFilter(node).handle)
+    app.router.add_get("/ws", NodeWebSocket(node, screen).handle)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, HOST, port).start()

@@ -66,7 +66,7 @@ class NodeSocket:
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         """An exclusive connection. It is reused only after a complete exchange."""
         async with self._slots:
-            pair = self._take_idle() or await self._connect()
+            pair = self._take_idle() or await self.connect()
             try:
                 yield pair
             except BaseException:
@@ -83,7 +83,8 @@ class NodeSocket:
             writer.close()
         return None
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A new connection, which the caller closes. Raises OSError when the node does not listen."""
         with _short(self._file) as path:
             return await asyncio.open_unix_connection(path, limit=LONGEST_ANSWER)
 

@@ -140,15 +140,16 @@ def test_malformed_requests_get_an_error_and_stop_nothing(target: Target, body: 
 
 
 @pytest.mark.attack(
-    "uses GET, PUT, websockets or other paths",
+    "uses GET, PUT, a websocket where none is served, or other paths",
     attacker="any account on the grid's machine",
     gain="HTTP 404 or 405",
-    defence="the filter accepts POST on one path, and no websocket",
+    defence="the filter accepts POST on one path, and websockets on another",
 )
 @pytest.mark.parametrize(
     ("method", "path", "headers"),
     [
         ("GET", "/", {}), ("PUT", "/", {}), ("DELETE", "/", {}), ("OPTIONS", "/", {}), ("POST", "/anvil", {}),
+        ("POST", "/ws", {}),
         ("GET", "/", {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA==",
                       "Sec-WebSocket-Version": "13"}),
     ],
