@@ -85,6 +85,7 @@ async def open_services(
             yield create_app(context)
         finally:
             await context.hub.close()
+            await context.nonces.close()
             cleaning.cancel()
             await asyncio.gather(cleaning, return_exceptions=True)
     finally:

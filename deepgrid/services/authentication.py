@@ -64,8 +64,9 @@ class Signed:
         Refuses a replayed request, and a revoked session key, with status 401.
         """
         if session is None:
-            async with self._context.database.write() as own:
-                await self.accept(own)
+            await self.trust()
+            if not await self._context.nonces.use_up(self._verified):
+                raise _replayed()
             return
         await _require_session(session, self._verified, self._context.clock())
         self._context.admission.accept(self.address)
@@ -154,4 +155,8 @@ async def _use_up(session: AsyncSession, verified: Verified) -> None:
     try:
         await session.flush()
     except IntegrityError:
-        raise Refusal(401, "the request was received before: its nonce is used up") from None
+        raise _replayed() from None
+
+
+def _replayed() -> Refusal:
+    return Refusal(401, "the request was received before: its nonce is used up")

@@ -14,6 +14,7 @@ from deepgrid.services.admission import Admission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
 from deepgrid.services.following import Hub
+from deepgrid.services.nonces import Nonces
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.vault import Vault
@@ -36,10 +37,12 @@ class Context:
     admission: Admission
     checks: ScriptChecks
     hub: Hub = field(init=False)
+    nonces: Nonces = field(init=False)
     _minimum: tuple[int, int] | None = None  # the contract's value, and the time until which it is cached
 
     def __post_init__(self) -> None:
         self.hub = Hub(self)
+        self.nonces = Nonces(self.database)
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""

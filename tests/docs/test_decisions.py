@@ -9,7 +9,7 @@ from tests.docs.pages import ROOT
 
 FOLDER = ROOT / "docs" / "decisions"
 FORM = re.compile(
-    r"# (?P<number>\d{4})\. (?P<title>.+)\n\nDate: \d{4}-\d\d-\d\d\. Status: \w.*\.\n(?:\n.+)*?"
+    r"# (?P<number>\d{4})\. (?P<title>[^\n]+)\n\nDate: \d{4}-\d\d-\d\d\. Status: \w[^#]*\.\n"
     r"\n## Context\n\n.+\n## Decision\n\n.+\n## Consequences\n\n.+",
     re.S,
 )

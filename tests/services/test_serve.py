@@ -6,7 +6,8 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,82 @@ async def test_a_process_serves_a_real_job_and_stops_on_a_signal(real: Grid, tmp
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+async def test_followers_live_through_a_restart_and_nothing_is_logged(real: Grid, tmp_path: Path) -> None:
+    """200 waiting followers once made a restart log 200 tracebacks."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    argv = [sys.executable, "-c", PROGRAM, real.book.save(tmp_path / "grid.json"), tmp_path, str(port)]
+    url, output = f"http://127.0.0.1:{port}", tmp_path / "stderr"
+    async with await Chain.connect(real.book) as chain, AsyncExitStack() as stack:
+        job_id = await a_claimed_job(real, chain, "restart")
+
+        async def client(name: str) -> ServicesClient:
+            account = Wallet.load(real.keys / name).account
+            made = ServicesClient(url, account, real.book.chain_id, real.book.meta_scheduler)
+            return await stack.enter_async_context(made)
+
+        provider = await client("restart-p")
+        customers = [await client("restart-c") for _ in range(4)]  # one client opens 100 connections at most
+        async with process_of(argv, output) as process:
+            await eventually(lambda: is_pushed(provider, job_id, 0, b"before, "), within_s=120)
+            found = [bytearray() for _ in range(200)]
+            tasks = [asyncio.create_task(keep_reading(customers[n % 4], job_id, found[n])) for n in range(200)]
+            await eventually(lambda: all_are(found, b"before, "), within_s=120)
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), 60) == 0
+        async with process_of(argv, output):
+            await eventually(lambda: is_pushed(provider, job_id, 8, b"after", final=True), within_s=120)
+            await asyncio.wait_for(asyncio.gather(*tasks), 120)
+    assert {bytes(text) for text in found} == {b"before, after"}
+    assert "Traceback" not in output.read_text(), output.read_text()[:5000]
+
+
+@asynccontextmanager
+async def process_of(argv: Sequence[str | Path], output: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A process whose stderr is appended to the file; it is killed at the end if it still runs."""
+    with output.open("ab") as file:
+        process = await asyncio.create_subprocess_exec(*argv, stderr=file)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def keep_reading(client: ServicesClient, job_id: int, found: bytearray) -> None:
+    """Read to the log's end, through outages of the services."""
+    final = False
+    while not final:
+        try:
+            chunk = await client.read_log(job_id, len(found), wait_s=20)
+        except GridError:
+            await asyncio.sleep(0.5)
+            continue
+        found += chunk.data
+        final = chunk.final
+
+
+async def is_pushed(provider: ServicesClient, job_id: int, offset: int, data: bytes, *, final: bool = False) -> bool:
+    try:
+        return await provider.push_log(job_id, offset, data, final=final) == offset + len(data)
+    except GridError:
+        return False
+
+
+async def all_are(found: list[bytearray], text: bytes) -> bool:
+    return all(one == text for one in found)
+
+
+async def a_claimed_job(real: Grid, chain: Chain, label: str) -> int:
+    people = await gather_people(real, chain, label)
+    definition = JobDefinition(gpus=0, mem_per_cpu_mb=128, cpus_per_task=1, ntasks=1, definition_hash="0" * 64)
+    job_id = await people.customer.request_job(definition, 200 * CREDIT, "a job", approve_first=200 * CREDIT)
+    await people.operator.meta_schedule(job_id, people.provider.address)
+    await people.provider.claim_next()
+    return job_id
 
 
 async def life_of_a_job(real: Grid, chain: Chain, url: str) -> None:

@@ -82,6 +82,21 @@ async def test_two_services_share_one_postgresql(start: Start, postgres: str) ->
         await one.provider.fetch_definition(1, definition_hash)
 
 
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+async def test_the_first_output_may_reach_two_services_at_once(
+    start: Start, store: str, request: pytest.FixtureRequest
+) -> None:
+    """Both once inserted the row of the log, and one of them failed."""
+    url = request.getfixturevalue("postgres") if store == "postgresql" else None
+    one = await start(database_url=url)
+    other = await start(one.chain, database_url=url)
+    for job_id in range(101, 121):
+        one.chain.put(job_id, "0" * 64)
+        pushed = (grid.provider.push_log(job_id, 0, b"hello") for grid in (one, other, one, other))
+        assert await asyncio.gather(*pushed) == [5] * 4
+        assert (await one.customer.read_log(job_id)).data == b"hello"
+
+
 async def test_two_services_on_one_postgresql_share_nonces_and_revocations_of_session_keys(
     start: Start, postgres: str
 ) -> None:

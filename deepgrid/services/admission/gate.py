@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import OrderedDict
@@ -111,7 +112,7 @@ class Gate:
 
     async def _guarded(self, source: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request. Count the bytes of its body, and count a refusal against its source."""
-        admission, taken = self._admission, 0
+        admission, taken, begun = self._admission, 0, False
 
         async def counted() -> Message:
             nonlocal taken
@@ -123,12 +124,17 @@ class Gate:
             return message
 
         async def observed(message: Message) -> None:
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.start" and message["status"] in BLAMED:
                 admission.refusals.take(source)
             await send(message)
 
         try:
             await self._app(scope, counted, observed)
+        except asyncio.CancelledError:  # only the end of the service cancels a request
+            if not begun:
+                await _answer(Refusal(503, "the service stops; try again", retry_after_s=2), send)
         finally:
             if taken:
                 admission.bodies.give_back(source, taken)

@@ -36,7 +36,8 @@ class Limits:
         answer_within_s: the client takes the answer.
         running, running_per_address: running requests.
         body_bytes, body_bytes_per_address: bodies of running requests.
-        followers, followers_per_address, followers_per_job: requests that wait for output.
+        followers, followers_per_address, followers_per_job: requests and streams that wait for output. They do not
+            count as running. Fewer than the connections, so that waiting requests never take them all.
         stream_s: a gRPC stream.
         list_every_s: pause between two lists of logs in a gRPC stream.
     Rates:
@@ -64,9 +65,9 @@ class Limits:
     running_per_address: int = 128
     body_bytes: int = 256 * 1024 * 1024
     body_bytes_per_address: int = 64 * 1024 * 1024
-    followers: int = 256
-    followers_per_address: int = 64
-    followers_per_job: int = 8
+    followers: int = 768
+    followers_per_address: int = 512
+    followers_per_job: int = 512
     stream_s: float = 24 * 3600.0
     list_every_s: float = 10.0
     requests_per_address: Rate = Rate(100, 1000)
@@ -159,3 +160,13 @@ class Shares:
         finally:
             if taken:
                 self.give_back(key)
+
+    @contextmanager
+    def lend(self, key: str) -> Iterator[None]:
+        """Give back one that is held while the context lasts. It is taken again at the end, even above a limit."""
+        self.give_back(key)
+        try:
+            yield
+        finally:
+            self._held[key] += 1
+            self.all_held += 1

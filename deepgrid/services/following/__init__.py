@@ -5,8 +5,8 @@ shared reader of one followed log. `Excerpt` is what one HTTP request gets.
 """
 
 from deepgrid.services.following.excerpts import Excerpt, excerpt_now, excerpt_of, wait_for_more
-from deepgrid.services.following.feed import LOOK_AGAIN_S, Feed, require_customer
 from deepgrid.services.following.hub import Hub
+from deepgrid.services.following.log_feed import LOOK_AGAIN_S, Feed, require_customer
 from deepgrid.services.following.stored import LATE_OUTPUT_S, Piece
 
 __all__ = [

@@ -7,7 +7,7 @@ import contextlib
 from dataclasses import dataclass, field
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.following.feed import Feed
+from deepgrid.services.following.log_feed import Feed
 from deepgrid.services.following.stored import Parts, is_over, pieces_from, state_of
 from deepgrid.services.messages import MAX_LOG_CHUNK_BYTES
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.following.feed import TAIL_BYTES, Feed, require_customer
+from deepgrid.services.following.log_feed import TAIL_BYTES, Feed, require_customer
 from deepgrid.services.following.stored import Parts, Piece
 from deepgrid.services.refusal import Refusal
 

@@ -121,7 +121,7 @@ class Feed:
     # -- the reader --------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Read until the log is complete, or nobody has followed it for some seconds."""
+        """Read until the log is complete, or it had no follower for some seconds."""
         asking = asyncio.create_task(self._ask_chain())
         try:
             await self._read(asking)

@@ -1,0 +1,68 @@
+"""How the followers of `./run bench logs` read, and the services with the settings that this needs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Protocol
+
+import aiohttp
+from eth_account.signers.local import LocalAccount
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.services.admission import Limits
+from deepgrid.services.admission.limits import Rate
+from deepgrid.services.app import ServicesSettings
+from deepgrid.services.request_signing import Domain, sign
+
+SOURCES = [f"127.0.5.{number}" for number in range(1, 5)]
+WAIT_S = 20
+RETRY_S = 0.5
+MANY = Rate(2000, 5000)
+
+
+class Transport(Protocol):
+    """A way to follow a log."""
+
+    def settings(self, settings: ServicesSettings) -> ServicesSettings:
+        """The settings of the services for 500 followers of this kind."""
+        ...
+
+    def lines(
+        self, url: str, book: AddressBook, account: LocalAccount, job_id: int, number: int
+    ) -> AsyncIterator[bytes]:
+        """The lines of a log, without their ends, until it is complete. `number` counts the followers of a process."""
+        ...
+
+
+class LongPolls:
+    """Signed HTTP requests, each of which waits for output. A follower asks again as soon as it has an answer."""
+
+    def settings(self, settings: ServicesSettings) -> ServicesSettings:
+        limits = Limits(requests_per_address=MANY, requests_per_signer=MANY, running_per_address=512)
+        return replace(settings, limits=limits)
+
+    async def lines(
+        self, url: str, book: AddressBook, account: LocalAccount, job_id: int, number: int
+    ) -> AsyncIterator[bytes]:
+        domain, offset, rest, final = Domain(book.chain_id, book.meta_scheduler), 0, b"", False
+        connector = aiohttp.TCPConnector(local_addr=(SOURCES[number % len(SOURCES)], 0), limit=0)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            while not final:
+                path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={WAIT_S}"
+                headers = sign(account, domain, "GET", path, b"", int(time.time()))
+                async with session.get(url + path, headers=headers) as answer:
+                    body = await answer.read()
+                if answer.status in (429, 503):
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                assert answer.status == 200, body
+                final, offset = answer.headers["X-Final"] == "true", int(answer.headers["X-Next-Offset"])
+                *whole, rest = (rest + body).split(b"\n")
+                for line in whole:
+                    yield line
+
+
+TRANSPORTS: dict[str, Transport] = {"http": LongPolls()}
