@@ -76,7 +76,7 @@ def _options(limits: Limits) -> list[tuple[str, Any]]:
         ("grpc.max_receive_message_length", LONGEST_REQUEST_BYTES),
         ("grpc.max_metadata_size", 8 * 1024),
         ("grpc.compression_enabled_algorithms_bitset", IDENTITY_ONLY),
-        ("grpc.max_concurrent_streams", limits.running_per_address),
+        ("grpc.max_concurrent_streams", limits.followers_per_address),
         ("grpc.max_allowed_incoming_connections", limits.connections),
         ("grpc.max_connection_idle_ms", limits.keep_alive_s * 1000),
         ("grpc.server_handshake_timeout_ms", int(limits.head_within_s * 1000)),

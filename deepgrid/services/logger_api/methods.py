@@ -63,7 +63,7 @@ async def read(context: Context, source: str, message: bytes) -> Batches:
     job_id = _job_id(request.log_name)
     context.admission.look_up(source, reader)
     splitter, claimed_at, at_ns = LineSplitter(), None, 0
-    with context.hub.counted(source, job_id):
+    with context.hub.counted(source, job_id), context.admission.running.lend(source):
         async with aclosing(context.hub.follow(job_id, reader)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 if claimed_at != piece.claimed_at:
@@ -160,7 +160,8 @@ def _counted(context: Context, source: str, key: str) -> Iterator[None]:
     with admission.followers_by_address.hold(source) as one, admission.followers_by_job.hold(key) as other:
         if not (one and other):
             raise Refusal(429, "too many streams are open for you, or from your address", retry_after_s=2)
-        yield
+        with admission.running.lend(source):
+            yield
 
 
 async def _names(context: Context, customer: str) -> list[str]:
