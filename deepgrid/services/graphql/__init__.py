@@ -6,6 +6,6 @@ jobs are checked like workflow files, with the same messages. `documents` bounds
 """
 
 from deepgrid.services.graphql.cross_origin import CrossOrigin
-from deepgrid.services.graphql.endpoint import router
+from deepgrid.services.graphql.routes import router
 
 __all__ = ["CrossOrigin", "router"]

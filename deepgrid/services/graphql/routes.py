@@ -34,7 +34,7 @@ nowhere.disabled = True
 
 @router.post(PATH)
 async def answer(request: Request, context: Services) -> Response:
-    """Execute one operation. 200 with `data`, and `errors` if it failed; 422 for a request that is not GraphQL's."""
+    """Execute one operation. The status is 200 if it began, and 422 if GraphQL itself refuses the request."""
     try:
         data = read_body(await _body(request, context))
     except Refusal as refusal:
