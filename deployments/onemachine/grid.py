@@ -46,7 +46,7 @@ class LocalGrid:
             if self.is_up():
                 return False
             self._marker.unlink(missing_ok=True)
-            self.ports.forget_taken(lambda name: self.table.alive(name.removesuffix("-grpc")))  # of the same process
+            self.ports.forget_taken(self.table.alive)
             run_steps(self.steps(), report)
             self.anvil.keep()
             self._marker.touch()

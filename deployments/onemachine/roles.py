@@ -48,7 +48,6 @@ class Roles:
         """The Job Definition and log services."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
         argv = [str(self.dps), "services", "serve", "--host", HOST, "--port", str(self.services_port)]
-        argv += ["--grpc-port", str(self.grpc_port)]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
 
@@ -103,11 +102,6 @@ class Roles:
     def services_port(self) -> int:
         """Port of the services."""
         return self.ports.port("services")
-
-    @property
-    def grpc_port(self) -> int:
-        """Port of the log service over gRPC."""
-        return self.ports.port("services-grpc")
 
     @property
     def dps(self) -> Path:

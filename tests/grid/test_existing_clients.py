@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CREDIT = 10**18
 GAS_WEI = 10**21
+LOGGER_GRPC = "logger-grpc"  # the port of the log service over gRPC
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def results(grid: LocalGrid, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     settings = {
         "chainId": 179188, "rpcUrl": book.rpc_url, "wsUrl": book.ws_url, "metaScheduler": book.meta_scheduler,
         "graphqlUrl": f"{book.definitions_url}/graphql", "grpcWebUrl": book.logs_url,
-        "grpcTarget": f"127.0.0.1:{grid.roles.grpc_port}", "grpcCertificates": None,
+        "grpcTarget": f"127.0.0.1:{grid.ports.port(LOGGER_GRPC)}", "grpcCertificates": None,
         "keyFile": str(folder / "customer"), "strangerKeyFile": str(folder / "stranger"),
         "examples": str(EXAMPLES), "cluster": "alpha",
     }  # fmt: skip
