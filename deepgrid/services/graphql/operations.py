@@ -67,8 +67,9 @@ async def batch_script(_root: None, info: GraphQLResolveInfo[Asked], batchLocati
     if not context.debug_scripts:
         raise Refusal(403, "this service does not show batch scripts")
     async with context.database.read() as session:
-        owned = await session.get(OwnedDefinition, batchLocationHash)
-        row = owned or await session.get(UnownedDefinition, batchLocationHash)
+        row: OwnedDefinition | UnownedDefinition | None = await session.get(OwnedDefinition, batchLocationHash)
+        if row is None:
+            row = await session.get(UnownedDefinition, batchLocationHash)
     if row is None or row.sealed is None:
         raise Refusal(404, "there is no definition under this hash")
     return render(from_canonical(context.vault.unseal(row.sealed)[SALT_BYTES:]), StoragePaths())
