@@ -17,7 +17,6 @@ from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Proxies
 from deepgrid.services.logger_api.grpc_server import host_of
-from deepgrid.services.logger_api.logger_pb2 import ReadResponse
 from tests.services.logger_support import PATH, TRANSPORTS, WITHIN_S, end_of, read_request
 from tests.services.support import Start, eventually, waits
 
@@ -65,17 +64,6 @@ async def test_readers_are_told_when_the_service_stops(
     grid.context.hub.stop()
     assert await reading == (14, "the service stops; try again")
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
-
-
-async def test_pings_of_a_quiet_reader_are_allowed(start: Start) -> None:
-    grid = await start(grpc_port=0)
-    grid.chain.put(1, NAME, JobStatus.RUNNING)
-    options = (("grpc.keepalive_time_ms", 10_000), ("grpc.http2.max_pings_without_data", 0))
-    async with aio.insecure_channel(str(grid.grpc), options) as channel:
-        call = channel.unary_stream(PATH + "Read")(read_request().SerializeToString(), timeout=WITHIN_S)
-        await eventually(lambda: waits(grid, 1))
-        await grid.provider.push_log(1, 0, b"still there\n", final=True)
-        assert ReadResponse.FromString(await call.read()).data == b"still there"
 
 
 async def test_pages_of_any_origin_may_call_the_log_service_only(start: Start) -> None:
