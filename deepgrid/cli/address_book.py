@@ -87,6 +87,7 @@ async def _logs_url(endpoint: str, definitions_url: str) -> str:
     import httpx  # here, because it takes 0.1 s to load
 
     from deepgrid.secure_url import fault_of
+    from deepgrid.services.messages import Health
 
     url = _base(endpoint)
     if not url or url == definitions_url or fault_of(url):
@@ -94,9 +95,8 @@ async def _logs_url(endpoint: str, definitions_url: str) -> str:
     try:
         async with httpx.AsyncClient(timeout=PROBE_WITHIN_S) as http:
             answer = await http.get(f"{url}/v1/health")
-            return (
-                url if answer.status_code == httpx.codes.OK and "meta_scheduler" in answer.json() else definitions_url
-            )
+        Health.model_validate_json(answer.content)
+        return url
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return definitions_url
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from pydantic_core import from_json
 
 from deepgrid.client.display.record import QueuePlace
 from deepgrid.client.engine.connection import Connection
@@ -38,8 +38,8 @@ def place_in(answer: bytes, job_id: int, *, pending: bool) -> QueuePlace:
         ServiceError: It is not an answer of a queue oracle.
     """
     try:
-        jobs = json.loads(answer)
-    except (ValueError, RecursionError):
+        jobs = from_json(answer)  # json.loads of 100,000 brackets ends the process where the recursion limit is high
+    except ValueError:
         jobs = None
     if not isinstance(jobs, dict):
         raise ServiceError("The queue oracle does not answer with a JSON object.")
