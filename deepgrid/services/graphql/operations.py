@@ -67,12 +67,12 @@ async def batch_script(_root: None, info: GraphQLResolveInfo[Asked], batchLocati
     if not context.debug_scripts:
         raise Refusal(403, "this service does not show batch scripts")
     async with context.database.read() as session:
-        row: OwnedDefinition | UnownedDefinition | None = await session.get(OwnedDefinition, batchLocationHash)
-        if row is None:
-            row = await session.get(UnownedDefinition, batchLocationHash)
-    if row is None or row.sealed is None:
+        owned = await session.get(OwnedDefinition, batchLocationHash)
+        unowned = await session.get(UnownedDefinition, batchLocationHash)
+    sealed = (owned and owned.sealed) or (unowned and unowned.sealed)
+    if not sealed:
         raise Refusal(404, "there is no definition under this hash")
-    return render(from_canonical(context.vault.unseal(row.sealed)[SALT_BYTES:]), StoragePaths())
+    return render(from_canonical(context.vault.unseal(sealed)[SALT_BYTES:]), StoragePaths())
 
 
 async def _apart(check: Callable[[Any], T], given: Any) -> T:
