@@ -16,7 +16,8 @@ const FULL = new Set([
   "s3.yaml", "input-http.yaml", "output-http.yaml", "environment.yaml", "network-wireguard.yaml", "network-bore.yaml",
   "network-virtual.yaml", "container-mpi.yaml", "container-credentials.yaml", "deep.yaml", "for-range.yaml", "each-node.yaml",
 ]);
-const AT_ONCE = 8;
+const AT_ONCE = 2;
+const PATIENCE_MS = 60_000;
 
 /** A job that was uploaded, by the name of its file. */
 export type Uploaded = { name: string; job: JobInput; hash: string };
@@ -31,10 +32,10 @@ export async function checkJobService(parties: Parties): Promise<Uploaded[]> {
   await check("submit of every example", async () => {
     await each(readExamples(settings.examples), async ({ name, job }) => {
       if (!uses(job, "use")) {
-        uploaded.push({ name, job, hash: await customer.upload(job).catch(naming(name)) });
+        uploaded.push({ name, job, hash: await patiently(() => customer.upload(job)).catch(naming(name)) });
         return;
       }
-      const [fault] = faultsOf(await rejection(customer.upload(job))); // a folder of the author's machine
+      const [fault] = faultsOf(await rejection(patiently(() => customer.upload(job)))); // a folder of the author's machine
       assertSentence(fault!.message);
     });
     assert.ok(uploaded.length >= 30, `only ${uploaded.length} examples`);
@@ -44,7 +45,9 @@ export async function checkJobService(parties: Parties): Promise<Uploaded[]> {
   await check("null in each optional field", async () => {
     const full = readExamples(settings.examples).filter(({ name }) => FULL.has(name));
     assert.equal(full.length, FULL.size);
-    await each(full, ({ name, job }) => customer.upload(withNulls(job) as JobInput).catch(naming(name)));
+    await each(full, ({ name, job }) =>
+      patiently(() => customer.upload(withNulls(job) as JobInput)).catch(naming(name)),
+    );
   });
   await checkFaults(parties);
   await checkOtherOperations(parties);
@@ -72,6 +75,20 @@ async function each<T>(items: T[], work: (item: T) => Promise<unknown>): Promise
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}
+
+/** Upload, and again when a busy service asks for it. The existing SDK leaves that to its callers. */
+async function patiently(upload: () => Promise<string>): Promise<string> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await upload();
+    } catch (error) {
+      const wait = (error as ClientError).response?.errors?.[0]?.extensions?.retry_after_s;
+      if (typeof wait !== "number" || Date.now() > deadline) throw error;
+      await new Promise((resolve) => setTimeout(resolve, wait * 1000));
+    }
+  }
 }
 
 /** Adds the name of a file to an error. */
