@@ -98,7 +98,7 @@ async def test_checks_for_strangers_delay_no_customer(start: Start, monkeypatch:
         assert niceness != checks.ANONYMOUS_NICENESS or go_on.wait(120)
 
     monkeypatch.setattr(checks, "check_script", check)
-    grid = await start(limits=Limits(check_wait_s=0.2, anonymous_checks_waiting_per_address=1))
+    grid = await start(limits=Limits(anonymous_check_wait_s=0.2, anonymous_checks_waiting_per_address=1))
     try:
         # The first one holds the only slot; the others leave the queue after their time.
         first = asyncio.create_task(store_anonymous(grid.context, "192.0.2.0", a_job("echo first")))

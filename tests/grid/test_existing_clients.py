@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CREDIT = 10**18
 GAS_WEI = 10**21
-LOGGER_GRPC = "logger-grpc"  # the port of the log service over gRPC
+LOGGER_GRPC = "services-grpc"  # the port of the log service over gRPC
 
 
 @pytest.fixture(scope="module")

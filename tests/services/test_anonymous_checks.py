@@ -63,7 +63,7 @@ async def test_large_signed_definitions_go_before_anonymous_ones(grid: Grid, stu
 
 
 async def test_waiting_anonymous_checks_are_bounded_per_address(start: Start, stuck: list[int]) -> None:
-    grid = await start(limits=Limits(anonymous_checks_waiting_per_address=2, check_wait_s=1.0))
+    grid = await start(limits=Limits(anonymous_checks_waiting_per_address=2, anonymous_check_wait_s=1.0))
     storing = [asyncio.create_task(store_anonymous(grid.context, "192.0.2.1", a_job(f"echo {n}"))) for n in range(10)]
 
     async def nine_are_refused() -> bool:

@@ -108,7 +108,7 @@ def test_the_bounds_on_definitions_without_a_signature_are_those_of_the_code() -
     each = f"{limits.anonymous_definitions_per_address:,} and {limits.anonymous_bytes_per_address // mib} MiB"
     assert f"| {each}; {limits.anonymous_definitions:,} and {limits.anonymous_bytes // mib} MiB |" in PAGE
     assert f"| {told(limits.anonymous_per_address)} |" in PAGE
-    assert f"| {limits.anonymous_checks_waiting_per_address}; {limits.check_wait_s:.0f} s |" in PAGE
+    assert f"| {limits.anonymous_checks_waiting_per_address}; {limits.anonymous_check_wait_s:.0f} s |" in PAGE
     assert f"without an owner is deleted after {limits.anonymous_for_s // 3600} h" in PAGE
     assert limits.anonymous_check_slots == 1
     used = modules_of_strangers.LIMITS

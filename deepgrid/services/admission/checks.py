@@ -24,7 +24,7 @@ MOST_VERDICTS = 2000
 MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
 SMALL_DEFINITION_BYTES = 4 * 1024
 RETRY_AFTER_S = 5  # when the machine was too busy for a check
-LARGE_NICENESS, ANONYMOUS_NICENESS = 10, 19
+LARGE_NICENESS, ANONYMOUS_NICENESS = 10, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class ScriptChecks:
     def __init__(self, limits: Limits, *, anonymous: bool = False) -> None:
         slots = limits.anonymous_check_slots if anonymous else limits.check_slots
         waiting = limits.anonymous_checks_waiting_per_address if anonymous else limits.checks_waiting_per_uploader
-        self._queue = FairQueue(slots, waiting, limits.check_wait_s)
+        wait_s = limits.anonymous_check_wait_s if anonymous else limits.check_wait_s
+        self._queue = FairQueue(slots, waiting, wait_s)
         self._threads = ThreadPoolExecutor(slots, "check")
         self._anonymous = anonymous
         self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()

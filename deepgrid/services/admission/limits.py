@@ -57,7 +57,8 @@ class Limits:
         anonymous_definitions, anonymous_definitions_per_address: definitions without an owner.
         anonymous_bytes, anonymous_bytes_per_address: their stored bytes.
         anonymous_for_s: they are deleted after this time.
-        anonymous_check_slots, anonymous_checks_waiting_per_address: as above, for their own queue.
+        anonymous_check_slots, anonymous_checks_waiting_per_address, anonymous_check_wait_s: as above, for their own
+            queue. Existing clients never retry, so they wait longer.
         module_fetches: jobs whose modules are fetched at the same time.
     """
 
@@ -94,6 +95,7 @@ class Limits:
     anonymous_for_s: int = 3600
     anonymous_check_slots: int = 1
     anonymous_checks_waiting_per_address: int = 16
+    anonymous_check_wait_s: float = 45.0
     module_fetches: int = 2
     definitions_per_customer: int = 5000
     notices_per_job: int = 100

@@ -60,7 +60,7 @@ class AnonymousAdmission:
         self.settings = settings
         self.limits = limits
         self.checks = ScriptChecks(limits, anonymous=True)
-        self.fetches = FairQueue(limits.module_fetches, FETCHES_WAITING_PER_ADDRESS, limits.check_wait_s)
+        self.fetches = FairQueue(limits.module_fetches, FETCHES_WAITING_PER_ADDRESS, limits.anonymous_check_wait_s)
         self.fetch_threads = ThreadPoolExecutor(limits.module_fetches, "modules")
         self._submissions = Buckets(limits.anonymous_per_address, clock)
 
