@@ -19,8 +19,9 @@ from deepgrid.workflow import Definition, parse
 
 SRUN = """#!/bin/sh
 n=$(date +%s%N)-$$ # steps may run at the same time
-cat /proc/$$/environ >{records}/$n.tmp
-cat /proc/$$/cmdline >{records}/$n.argv
+# Without an error if this process is killed meanwhile.
+cat /proc/$$/environ >{records}/$n.tmp 2>/dev/null
+cat /proc/$$/cmdline >{records}/$n.argv 2>/dev/null
 mv {records}/$n.tmp {records}/$n.env
 """
 EXECUTE = """

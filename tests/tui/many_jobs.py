@@ -24,6 +24,7 @@ from deepgrid.tui.grid_app import GridApp
 from deepgrid.tui.widgets.table import Table
 
 COUNT, DELAY_S = 10_000, 0.02
+MATCHES = 11  # of job-777: itself, and ten in 7770..7779
 CUSTOMER = "0x" + "11" * 20
 
 
@@ -88,12 +89,13 @@ async def measure() -> dict[str, float]:
             await pilot.pause(0.01)
         before = time.process_time()
         await pilot.press("7")
+        while app.screen.query_one(Table).row_count - 1 != MATCHES:
+            await pilot.pause(0.01)
         filter_cpu_s = time.process_time() - before
-        shown = app.screen.query_one(Table).row_count - 1
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "usable_s": usable_s, "usable_cpu_s": usable_cpu_s, "key_cpu_s": key_cpu_s, "filter_cpu_s": filter_cpu_s,
-        "shown": shown, "peak_mb": peak_mb,
+        "peak_mb": peak_mb,
     }  # fmt: skip
 
 

@@ -129,9 +129,10 @@ async def test_a_terminal_that_hangs_up_leaves_no_process(customer: Customer, tm
     await asyncio.to_thread(visit)
 
 
-def test_the_app_without_a_key_is_a_sentence(live: Live, tmp_path: Path) -> None:
+def test_without_a_key_the_app_offers_to_make_one(live: Live, tmp_path: Path) -> None:
     there = {**os.environ, "HOME": str(tmp_path), "DEEPGRID_BOOK": str(live.book), **UTF8}
     there.pop("DPS_KEY_FILE", None)
     with Terminal(dps("tui"), there, cwd=str(tmp_path)) as terminal:
+        terminal.shows("There is no key file", "[c]reate a new key")
+        terminal.type("q\r")
         assert terminal.ended() == 2
-        assert "There is no key at ~/.dps/key" in terminal.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
@@ -90,7 +90,7 @@ class ClustersScreen(GridScreen):
         except GridError as error:
             self._failure = str(error)
         self._reading = False
-        self.show_news()
+        self.grid_app.show_news()  # also on the screen of one cluster
 
     def draw(self) -> None:
         super().draw()
@@ -143,7 +143,7 @@ class ClustersScreen(GridScreen):
 
     def action_open_cluster(self) -> None:
         if self.cluster is not None:
-            self.app.push_screen(ClusterScreen(self.cluster, self._records.get(self.cluster.address)))
+            self.app.push_screen(ClusterScreen(self.cluster, self._records))
 
     def action_copy(self) -> None:
         if self.cluster is not None:
@@ -156,10 +156,10 @@ class ClusterScreen(Form):
 
     KEYS = "enter next field   ctrl+p previous   pgup pgdn text   esc back"
 
-    def __init__(self, cluster: Cluster, record: TrackRecord | None) -> None:
+    def __init__(self, cluster: Cluster, records: Mapping[str, TrackRecord]) -> None:
         super().__init__()
         self._cluster = cluster
-        self._record = record
+        self._records = records
         self.HEAD = f"Cluster {plain(cluster.name)} ({short_address(cluster.address)})"
 
     def fields(self) -> Sequence[Field]:
@@ -175,7 +175,7 @@ class ClusterScreen(Form):
     def meaning(self) -> list[Line]:
         shape = self.grid_app.shape
         shape.texts = {name: self.value(name) for name in shape.texts}
-        lines = [*cluster_lines(self._cluster, self._record)]
+        lines = [*cluster_lines(self._cluster, self._records.get(self._cluster.address))]
         try:
             rate, locked = shape.rate(self._cluster), amount_of(shape.texts["credits"])
         except InputError as error:
