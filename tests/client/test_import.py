@@ -1,4 +1,4 @@
-"""What an import of the client loads, and how long it takes."""
+"""What an import of the client loads."""
 
 from __future__ import annotations
 
@@ -9,38 +9,34 @@ import pytest
 
 HEAVY = ("prefect", "pandas", "matplotlib", "paramiko", "sqlalchemy", "fastapi")
 LANGUAGE = ("jinja2", "deepgrid.workflow", "deepgrid.modules")  # loaded with the first workflow
-MOST_CPU_S = 1.0
-MOST_CPU_OF_GRID_S = 2.0  # 0.9 s when it was written
+MODULES, MODULES_OF_GRID = 100, 950  # at most; 65 and 834 when it was written. Time depends on the machine
 PROGRAM = """
-import sys, time
-before = time.process_time()
+import sys
 {statement}
-seconds = time.process_time() - before
-print(seconds, *sys.modules)
+print(*sys.modules)
 """
 
 
-def _loaded(statement: str) -> tuple[float, set[str]]:
-    """The processor time of a statement in a new process, and the modules that are loaded after it."""
+def _loaded(statement: str) -> set[str]:
+    """The modules that are loaded after a statement in a new process."""
     program = [sys.executable, "-c", PROGRAM.format(statement=statement)]
-    seconds, *modules = subprocess.run(program, capture_output=True, text=True, check=True).stdout.split()
-    return float(seconds), set(modules)
+    return set(subprocess.run(program, capture_output=True, text=True, check=True).stdout.split())
 
 
 @pytest.mark.parametrize(
-    ("statement", "most_s"),
+    ("statement", "most"),
     [
-        ("import deepgrid.client", MOST_CPU_S),
-        ("from deepgrid import Grid; Grid", MOST_CPU_OF_GRID_S),
-        ("from deepgrid import AsyncGrid; AsyncGrid", MOST_CPU_OF_GRID_S),
+        ("import deepgrid.client", MODULES),
+        ("from deepgrid import Grid; Grid", MODULES_OF_GRID),
+        ("from deepgrid import AsyncGrid; AsyncGrid", MODULES_OF_GRID),
     ],
 )
-def test_an_import_is_quick_and_loads_nothing_heavy(statement: str, most_s: float) -> None:
-    measured = [_loaded(statement) for _ in range(3)]
-    assert not measured[0][1] & {*HEAVY, *LANGUAGE}
-    assert min(seconds for seconds, _ in measured) <= most_s
+def test_an_import_is_quick_and_loads_nothing_heavy(statement: str, most: int) -> None:
+    modules = _loaded(statement)
+    assert not modules & {*HEAVY, *LANGUAGE}
+    assert len(modules) <= most
 
 
 def test_all_public_names_load_nothing_heavy() -> None:
-    _, modules = _loaded("import deepgrid; [getattr(deepgrid, name) for name in deepgrid.__all__]")
+    modules = _loaded("import deepgrid; [getattr(deepgrid, name) for name in deepgrid.__all__]")
     assert not modules & set(HEAVY)
