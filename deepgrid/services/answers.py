@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import ecies
@@ -26,6 +26,24 @@ class Answer:
     status: int
     headers: httpx.Headers
     content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Output of the claim made at `claimed_at`, from `offset` up to `next_offset`. If `final`, nothing will follow.
+
+    `left_out` counts the bytes of the output that are not in the log, `pending` those that its provider still has. If
+    `closed`, the provider said that the log ends here.
+    """
+
+    data: bytes = field(repr=False)
+    next_offset: int
+    final: bool
+    claimed_at: int
+    offset: int = 0
+    left_out: int = 0
+    pending: int = 0
+    closed: bool = False
 
 
 def opened(secret: bytes, sealed: str, definition_hash: str) -> Definition:
@@ -103,3 +121,21 @@ def log_position(answer: Answer) -> LogPosition:
         raise error_of(answer)
     source = found.next_offset if found.next_source is None else found.next_source  # None: of an earlier release
     return LogPosition(found.next_offset, source, found.left_out or 0, found.max_bytes or LogPosition().most)
+
+
+def log_chunk(answer: Answer) -> LogChunk:
+    """A piece of a log, with the position that the headers of the answer say."""
+    data, headers = checked(answer), answer.headers
+    try:
+        return LogChunk(
+            data,
+            int(headers["X-Next-Offset"]),
+            headers["X-Final"] == "true",
+            int(headers["X-Claimed-At"]),
+            int(headers["X-Offset"]),
+            int(headers.get("X-Left-Out", "0")),
+            int(headers.get("X-Pending", "0")),
+            headers.get("X-Closed", headers["X-Final"]) == "true",  # an earlier release does not send it
+        )
+    except (KeyError, ValueError):
+        raise nonsense() from None

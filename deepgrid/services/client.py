@@ -12,7 +12,6 @@ import logging
 import random
 import secrets
 import time
-from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -27,9 +26,11 @@ from deepgrid.secure_url import fault_of, is_loopback
 from deepgrid.services import messages
 from deepgrid.services.answers import (
     Answer,
+    LogChunk,
     asked_pause_s,
     checked,
     error_of,
+    log_chunk,
     log_position,
     nonsense,
     opened,
@@ -52,24 +53,6 @@ CLOCK_SLACK_S = 30.0
 MOST_AHEAD_S = 86400.0  # a hostile service gets no signatures that are valid for longer
 UPLOADS_AT_ONCE = 16
 UPLOAD_PATIENCE_S = 300.0  # how long an upload is retried while the service asks for retries
-
-
-@dataclass(frozen=True, slots=True)
-class LogChunk:
-    """Output of the claim made at `claimed_at`, from `offset` up to `next_offset`. If `final`, nothing will follow.
-
-    `left_out` counts the bytes of the output that are not in the log, `pending` those that its provider still has. If
-    `closed`, the provider said that the log ends here.
-    """
-
-    data: bytes = field(repr=False)
-    next_offset: int
-    final: bool
-    claimed_at: int
-    offset: int = 0
-    left_out: int = 0
-    pending: int = 0
-    closed: bool = False
 
 
 class SlowAnswer(ServiceError):
@@ -227,21 +210,7 @@ class ServicesClient:
         When another provider claims the job, `claimed_at` changes and the output begins anew at offset 0.
         """
         path = f"/v1/jobs/{job_id}/log?offset={offset}&wait={wait_s:g}"
-        answer = await self._send("GET", path, b"")
-        data, headers = checked(answer), answer.headers
-        try:
-            return LogChunk(
-                data,
-                int(headers["X-Next-Offset"]),
-                headers["X-Final"] == "true",
-                int(headers["X-Claimed-At"]),
-                int(headers["X-Offset"]),
-                int(headers.get("X-Left-Out", "0")),
-                int(headers.get("X-Pending", "0")),
-                headers.get("X-Closed", headers["X-Final"]) == "true",  # an earlier release does not send it
-            )
-        except (KeyError, ValueError):
-            raise nonsense() from None
+        return log_chunk(await self._send("GET", path, b""))
 
     async def post_notice(self, job_id: int, kind: str, text: str) -> None:
         """Publish a remark on a job's scheduling, on one line. A long text is truncated."""
