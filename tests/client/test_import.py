@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = ("prefect", "pandas", "matplotlib", "paramiko", "sqlalchemy", "fastapi")
 LANGUAGE = ("jinja2", "deepgrid.workflow", "deepgrid.modules")  # loaded with the first workflow
-MODULES, MODULES_OF_GRID = 100, 950  # at most; 65 and 834 when it was written. Time depends on the machine
+MODULES, MODULES_OF_GRID = 100, 600  # at most; 65 and 479 when it was written. Time depends on the machine
 PROGRAM = """
 import sys
 {statement}

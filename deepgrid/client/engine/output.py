@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.engine.connection import Connection
@@ -15,7 +16,9 @@ from deepgrid.client.engine.patience import patiently
 from deepgrid.client.log_status import LogStatus
 from deepgrid.client.values import LogLine
 from deepgrid.errors import GridError
-from deepgrid.services.client import LogChunk
+
+if TYPE_CHECKING:
+    from deepgrid.services.client import LogChunk  # loads much that reading verbs do not need
 
 FIRST_REACH_BYTES = 64 * 1024  # the last lines are looked for in this much of the end, then in 16 times as much, ...
 LONGEST_REACH_BYTES = 16 * 1024 * 1024
