@@ -18,6 +18,8 @@ Credits = str | int | Decimal
 Duration = str | int | float | timedelta
 """A duration: seconds, a text such as `90s`, `1h30m` or `2d`, or a timedelta."""
 
+TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
+
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])", re.ASCII)
 _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)

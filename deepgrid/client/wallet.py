@@ -8,10 +8,11 @@ from decimal import Decimal
 
 from eth_utils.address import is_checksum_address
 
-from deepgrid.client.amounts import Credits, credits_of, wei_of
+from deepgrid.billing.credits import format_credits
+from deepgrid.client.amounts import TOO_FEW_CREDITS, Credits, credits_of, wei_of
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.html import wallet_html
-from deepgrid.errors import ChainError, InputError
+from deepgrid.errors import ChainError, ContractError, InputError
 
 
 class AsyncWallet:
@@ -77,7 +78,16 @@ class AsyncWallet:
         """
         receiver, given_wei = checked_address(to), wei_of(amount)
         connection = await self._connect()
-        return (await connection.session.writer.transfer(receiver, given_wei)).tx_hash
+        try:
+            return (await connection.session.writer.transfer(receiver, given_wei)).tx_hash
+        except ContractError as error:
+            if error.name != TOO_FEW_CREDITS:
+                raise
+        raise ContractError(
+            f"{format_credits(given_wei)} credits are needed; {self.address} has"
+            f" {format_credits(await connection.chain.balance(self.address))}.",
+            next_step="Give fewer.", name=TOO_FEW_CREDITS,
+        )  # fmt: skip
 
     def _repr_html_(self) -> str:
         return wallet_html(self.address)  # a display cannot await balances; that of the sync class shows them

@@ -20,7 +20,7 @@ async def test_credits_are_shown_and_given_exactly(live: Live, dps: Dps, chain: 
     assert (await dps.run("credit", "get", other, "--wei")).out == "1\n"
     too_much = await dps.run("credit", "transfer", other, "1000")
     assert too_much.status == 2
-    assert "1000 are needed" in too_much.err and too_much.err.count("\n") == 1
+    assert "1000 credits are needed" in too_much.err and too_much.err.count("\n") == 1
 
 
 async def test_the_allowance_is_set_to_the_given_amount(dps: Dps, chain: Chain) -> None:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from deepgrid.client.amounts import TOO_FEW_CREDITS
 from deepgrid.client.engine.connection import Connection
 from deepgrid.client.engine.patience import pauses_s
 from deepgrid.client.engine.submission import record_use
@@ -28,7 +29,6 @@ from deepgrid.lifecycle.states import JobStatus
 logger = logging.getLogger("deepgrid.client")
 
 MOST_FAILURES = 3  # failed requests in a row, after each of which the chain was read again
-TOO_FEW_CREDITS = "ERC20InsufficientBalance"  # name of the contract's error
 
 
 @dataclass(frozen=True, slots=True)
