@@ -24,7 +24,10 @@ settings.register_profile("deepgrid", deadline=None, suppress_health_check=[Heal
 settings.load_profile("deepgrid")
 
 SECOND_GRID = "[second grid"
-LONGEST_FIRST = ("chaos", "grid", "attacks", "contracts", "outages", "sbatch", "onemachine", "chain")
+LONGEST_FIRST = (
+    "chaos", "grid", "attacks", "contracts", "outages", "cli", "client", "slurm", "sbatch", "tui", "services", "chain",
+    "docs", "provider", "onemachine",
+)  # fmt: skip
 
 
 def pytest_configure() -> None:

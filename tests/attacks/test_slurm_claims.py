@@ -131,7 +131,9 @@ def test_a_script_gives_sbatch_no_options(site: Site) -> None:
 )  # fmt: skip
 def test_steps_within_the_claim_run(site: Site) -> None:
     key = new_key()
-    slurm_id = site.submit(key, bash("srun -n1 id -un; srun --overlap -n1 echo again"), ALICE)
+    slurm_id = site.submit(
+        key, bash("srun -n1 id -un; until srun --overlap -n1 echo again 2>/dev/null; do sleep 1; done"), ALICE
+    )
     site.until(slurm_id, *ENDED)
     output = site.box.folder(key) / "output.log"
     assert output.read_text().split() == [site.alice.name, "again"]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import subprocess
-import sys
-import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import deepgrid
-from tests.docs.blocks import Block, blocks
 from tools.sync_client.modules import SYNC, formatted, generated, sources
 from tools.sync_client.values import TWINS, words
 
@@ -76,31 +70,3 @@ def test_the_generated_files_are_fresh() -> None:
     stale = [file.name for file in sources() if (SYNC / file.name).read_text() != formatted(generated(file))]
     assert not stale, "Run `.venv/bin/python -m tools.sync_client`."
     assert {file.name for file in SYNC.glob("*.py")} == {"__init__.py", *(file.name for file in sources())}
-
-
-def test_the_examples_pass_strict_type_checks(tmp_path: Path) -> None:
-    """All programs of examples/python, and all blocks of the documentation that use the client."""
-    files = sorted((ROOT / "examples" / "python").glob("*.py"))
-    assert files
-    for number, (name, text) in enumerate(_blocks()):
-        files.append(tmp_path / f"block_{number}.py")
-        files[-1].write_text(f"# {name}\n{text}")
-    settings = tmp_path / "mypy.ini"
-    settings.write_text("[mypy]\nstrict = True\nplugins = pydantic.mypy\n")
-    check = [sys.executable, "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(ROOT / ".mypy_cache")]
-    done = subprocess.run([*check, *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def _blocks() -> Iterator[tuple[str, str]]:
-    for block in blocks():
-        if block.kind == "python" and HEADER in block.text and not block.not_run:
-            yield str(block), _module(block)
-
-
-def _module(block: Block) -> str:
-    """The block as a module: what awaits at the top stands in a function, as in a notebook."""
-    text = textwrap.dedent(block.text)
-    tree = compile(text, "block", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    waits = any(isinstance(node, ast.AsyncWith | ast.AsyncFor | ast.Await) for node in tree.body)
-    return "async def block() -> None:\n" + textwrap.indent(text, "    ") if waits else text
