@@ -20,7 +20,7 @@ LIMITS = ModuleLimits(
 
 
 async def resolve_uses(context: Context, source: str, job: Definition) -> Definition:
-    """Replace each `use` of a job by the steps of its module.
+    """Check the conditions of a job, and replace each `use` by the steps of its module.
 
     Args:
         context: The parts of the service.
@@ -28,14 +28,14 @@ async def resolve_uses(context: Context, source: str, job: Definition) -> Defini
         job: The job.
 
     Returns:
-        The job without any `use`. A job without one is returned as it is.
+        The job without any `use`. A job that has none is returned as it is.
 
     Raises:
         InputError: One line per fault, each with the path of its field. It is transient if the only faults are
             repositories that did not answer.
         Refusal: 429 while too many jobs of this address wait for their modules.
     """
-    if not any(step.use for _, step in steps_in(job.steps, ("steps",))):
+    if not any(step.use or step.if_ for _, step in steps_in(job.steps, ("steps",))):
         return job
     anonymous = context.anonymous
     async with anonymous.fetches.turn(source):

@@ -74,6 +74,13 @@ async def test_each_fault_has_an_entry_with_the_sentence_of_a_workflow_file(grid
     }
 
 
+async def test_a_condition_that_bash_cannot_read_is_a_fault(grid: Grid) -> None:
+    steps = [{"if": "[ $A = 1 ]", "run": {"command": "true"}}]
+    (entry,) = (await ask(grid, SUBMIT, job=job_with(steps=steps)))["errors"]
+    assert entry["extensions"]["type"] == "validation"
+    assert entry["message"].startswith("steps[0].if: is not a test that bash's [[ ]] can evaluate")
+
+
 async def test_a_fault_of_the_script_is_one_of_the_job(grid: Grid) -> None:
     steps = [{"run": {"command": "echo hi", "container": {"image": "a"}}}] * 500
     (entry,) = (await ask(grid, SUBMIT, job=job_with(steps=steps)))["errors"]
