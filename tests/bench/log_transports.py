@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Protocol
 
 import aiohttp
+from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
+from grpc import aio
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.services.admission import Limits
 from deepgrid.services.admission.limits import Rate
 from deepgrid.services.app import ServicesSettings
+from deepgrid.services.logger_api.logger_pb2 import ReadRequest, ReadResponse
 from deepgrid.services.request_signing import Domain, sign
+from tests.cli.live import LISTENING
 
 SOURCES = [f"127.0.5.{number}" for number in range(1, 5)]
 WAIT_S = 20
@@ -24,7 +29,13 @@ MANY = Rate(2000, 5000)
 
 
 class Transport(Protocol):
-    """A way to follow a log."""
+    """A way to follow a log.
+
+    Attributes:
+        address: Finds the address for followers in the log of the services, as its first group.
+    """
+
+    address: re.Pattern[str]
 
     def settings(self, settings: ServicesSettings) -> ServicesSettings:
         """The settings of the services for 500 followers of this kind."""
@@ -39,6 +50,8 @@ class Transport(Protocol):
 
 class LongPolls:
     """Signed HTTP requests, each of which waits for output. A follower asks again as soon as it has an answer."""
+
+    address = LISTENING
 
     def settings(self, settings: ServicesSettings) -> ServicesSettings:
         limits = Limits(requests_per_address=MANY, requests_per_signer=MANY, running_per_address=512)
@@ -65,4 +78,26 @@ class LongPolls:
                     yield line
 
 
-TRANSPORTS: dict[str, Transport] = {"http": LongPolls()}
+class GrpcStreams:
+    """Streams of the method `Read`, each over a connection of its own."""
+
+    address = re.compile(r"speaks gRPC at (\S+)")
+
+    def settings(self, settings: ServicesSettings) -> ServicesSettings:
+        return replace(settings, grpc_port=0)
+
+    async def lines(
+        self, url: str, book: AddressBook, account: LocalAccount, job_id: int, number: int
+    ) -> AsyncIterator[bytes]:
+        name, timestamp = f"0x{job_id:064x}", int(time.time())
+        signed = account.sign_message(encode_defunct(text=f"read:{account.address.lower()}/{name}/{timestamp}"))
+        request = ReadRequest(
+            address=account.address, log_name=name, timestamp=timestamp, signed_hash=bytes(signed.signature)
+        )
+        async with aio.insecure_channel(url, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            read = channel.unary_stream("/logger.v1alpha1.LoggerAPI/Read")
+            async for answer in read(request.SerializeToString()):
+                yield ReadResponse.FromString(answer).data
+
+
+TRANSPORTS: dict[str, Transport] = {"grpc": GrpcStreams(), "http": LongPolls()}

@@ -4,8 +4,8 @@ The services run as their own process on a development chain. A provider appends
 500 followers, and 2,000 lines per second to a log with one follower. Each line tells its number and when it was
 written. The followers run in their own processes, count missing and misplaced lines, and measure each line's delay.
 
-TRANSPORT tells how followers read: `http` (long polls). Many long polls of one customer exceed the default limits of
-requests per signer and address, so these are raised for `http`; streams need no such change.
+TRANSPORT tells how followers read: `grpc` (streams) or `http` (long polls). Many long polls of one customer exceed the
+default limits of requests per signer and address, so these are raised for `http`. Streams need no such change.
 Exit status 1: a line was lost, the p99 delay is 2 s or more, or the service used 300 MB or more.
 """
 
@@ -34,10 +34,9 @@ from deepgrid.lifecycle.job import JobDefinition
 from deepgrid.services.app import ServicesSettings
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.serve import serve
-from tests.bench.log_transports import TRANSPORTS
+from tests.bench.log_transports import LISTENING, TRANSPORTS
 from tests.chain.anvil import Anvil
 from tests.chain.grid import CREDIT, Grid, People, build, gather_people
-from tests.cli.live import LISTENING
 
 FOLLOWERS, PROCESSES = 500, 2
 MEASURED_S = 30
@@ -149,12 +148,12 @@ async def write(provider: ServicesClient, job_id: int, offset: int, lines: int) 
     await provider.push_log(job_id, offset, b"end %d\n" % number, final=True)
 
 
-async def measure(name: str, url: str, file: Path, grid: Grid) -> Tally:
+async def measure(name: str, url: str, address: str, file: Path, grid: Grid) -> Tally:
     async with await Chain.connect(grid.book) as chain:
         people = await gather_people(grid, chain, LABEL)
         slow, fast = [await claimed_job(people) for _ in range(2)]
     account = Wallet.load(grid.keys / f"{LABEL}-p").account
-    common = (name, url, file, grid.keys / f"{LABEL}-c")
+    common = (name, address, file, grid.keys / f"{LABEL}-c")
     tally = Tally()
     async with ServicesClient.of(grid.book, account, url) as provider, contextlib.AsyncExitStack() as stack:
         await first_line(provider, slow)
@@ -191,19 +190,20 @@ async def serve_for(name: str, book: Path, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def service(name: str, book: Path, folder: Path) -> Iterator[tuple[str, int]]:
-    """The services for this transport; yields URL and process id."""
+def service(name: str, book: Path, folder: Path) -> Iterator[tuple[str, str, int]]:
+    """The services for this transport; yields URL, address for followers and process id."""
     log = folder / "services.log"
     argv = [sys.executable, "-m", "tests.bench.logs", "--serve", name, str(book), str(folder)]
     with log.open("wb") as file:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     try:
         deadline = time.monotonic() + START_WITHIN_S
-        while (found := LISTENING.search(log.read_text())) is None:
+        patterns = (LISTENING, TRANSPORTS[name].address)
+        while None in (found := [pattern.search(log.read_text()) for pattern in patterns]):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise GridError(f"the services do not start: {log.read_text()}")
             time.sleep(0.05)
-        yield found[1], process.pid
+        yield *(match[1] for match in found if match), process.pid
     finally:
         process.terminate()
         process.wait(START_WITHIN_S)
@@ -232,8 +232,8 @@ def main() -> int:
         try:
             grid = build(anvil, folder / "keys")
             file = grid.book.save(folder / "book.json")
-            with service(name, file, folder) as (url, pid):
-                tally = asyncio.run(measure(name, url, file, grid))
+            with service(name, file, folder) as (url, address, pid):
+                tally = asyncio.run(measure(name, url, address, file, grid))
                 rss_mb = most_rss_mb(pid)
         finally:
             anvil.stop()
