@@ -83,11 +83,11 @@ class AsyncWallet:
         except ContractError as error:
             if error.name != TOO_FEW_CREDITS:
                 raise
-        raise ContractError(
-            f"{format_credits(given_wei)} credits are needed; {self.address} has"
-            f" {format_credits(await connection.chain.balance(self.address))}.",
-            next_step="Give fewer.", name=TOO_FEW_CREDITS,
-        )  # fmt: skip
+            needed, held = format_credits(given_wei), format_credits(await connection.chain.balance(self.address))
+            raise ContractError(
+                f"{needed} credits are needed; {self.address} has {held}.",
+                name=error.name, args_by_name=error.args_by_name, next_step="Give fewer.",
+            ) from None  # fmt: skip
 
     def _repr_html_(self) -> str:
         return wallet_html(self.address)  # a display cannot await balances; that of the sync class shows them

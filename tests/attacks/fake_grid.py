@@ -170,6 +170,11 @@ class FakeGrid:
             if job["state"] in ENDED and job["comment"].startswith("deepgrid:") and job not in failed:
                 self._write_completion(job)
 
+    def try_again(self, name: str, *, s_ago: int) -> None:
+        """Let the last attempt to submit this claim be so long ago."""
+        intent = self.folder / "grid" / "jobs" / self.claims[name].key.folder / "intent"
+        intent.write_text(f"{int(time.time()) - s_ago}\n")
+
     def _write_completion(self, job: Job) -> None:
         """Replace control characters by spaces, as the completion hook does."""
         fields = {

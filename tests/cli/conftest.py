@@ -16,7 +16,7 @@ from deepgrid.cli.environment import NAMES
 from deepgrid.cli.main import app
 from tests.chain.anvil import Anvil
 from tests.chain.grid import approve_waiting, build
-from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Party, party, services_of
+from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Dps, Live, Party, forking, party, services_of
 from tests.cli.support import Invoke
 
 _number = itertools.count()
@@ -59,13 +59,20 @@ async def provider(live: Live, chain: Chain, operator: Party) -> AsyncIterator[P
     await who.close()
 
 
+@pytest.fixture(scope="session")
+def forker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The socket of a process that starts `dps` quickly."""
+    with forking(tmp_path_factory.mktemp("forker") / "socket") as path:
+        yield path
+
+
 @pytest.fixture
-async def dps(live: Live, operator: Party, tmp_path: Path) -> Dps:
+async def dps(live: Live, forker: Path, operator: Party, tmp_path: Path) -> Dps:
     """The command of a customer with 1000 credits."""
     name = f"customer-{next(_number)}"
     wallet = live.grid.new_key(name)
     await operator.writer.mint(wallet.address, 1000 * CREDIT)
-    return Dps(tmp_path, live.book, live.grid.keys / name)
+    return Dps(tmp_path, live.book, live.grid.keys / name, forker)
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from deepgrid.chain.writer import Writer
 from deepgrid.lifecycle.job import Hardware, Label, Prices
 from deepgrid.services.client import ServicesClient
 from tests.chain.grid import Grid
+from tests.cli import forker
 
 CREDIT = 10**18
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hello-world.yaml"
@@ -47,11 +48,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Dps:
-    """The command, with one key and one grid."""
+    """The command, with one key and one grid. With `forker`, the socket of a process that starts it quickly."""
 
     home: Path
     book: Path
     key: Path
+    forker: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -65,8 +67,9 @@ class Dps:
 
     async def start(self, *args: str | Path) -> asyncio.subprocess.Process:
         """Start the command. `finished` waits for it."""
+        python = ("-I", "-S", forker.__file__, self.forker) if self.forker else ("-m", "deepgrid.cli")
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "deepgrid.cli", *map(str, args),
+            sys.executable, *map(str, (*python, *args)),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self.environment, cwd=str(self.home),
         )  # fmt: skip
@@ -83,6 +86,21 @@ async def finished(process: asyncio.subprocess.Process) -> Outcome:
             await process.wait()
     assert process.returncode is not None
     return Outcome(process.returncode, (out or b"").decode(), (err or b"").decode())
+
+
+@contextmanager
+def forking(path: Path) -> Iterator[Path]:
+    """A process that forks `dps`. Yields its socket."""
+    argv = [sys.executable, "-m", "tests.cli.forker", "--serve", str(path)]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + WITHIN_S
+            while not path.exists():
+                assert process.poll() is None and time.monotonic() < deadline, "the forker does not start"
+                time.sleep(0.05)
+            yield path
+        finally:
+            process.terminate()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""Starts `dps` quickly: one process imports it once, and forks a process for each start.
+
+    python -m tests.cli.forker --serve SOCKET      import `dps`, then fork on request
+    python -I -S forker.py SOCKET ARGUMENT...      run `dps` with this environment, folder, input and output
+
+The second command ends with the status or the signal of `dps`, and passes signals on. If it is killed, `dps` is too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PRELOADED = (
+    "deepgrid.cli.main", "deepgrid.cli.credit", "deepgrid.cli.gas", "deepgrid.cli.job", "deepgrid.cli.key",
+    "deepgrid.cli.provider", "deepgrid.cli.submit", "deepgrid.cli.workflow", "deepgrid.chain.node.http_provider",
+    "deepgrid.chain.writer", "deepgrid.client.grid", "deepgrid.modules", "deepgrid.sbatch", "deepgrid.services.client",
+    "anyio", "h2", "httpcore", "web3",
+)  # fmt: skip
+
+
+def launch(path: str, arguments: list[str]) -> NoReturn:
+    order = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd()}
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(path)
+        socket.send_fds(peer, [b"."], [0, 1, 2])
+        peer.sendall(json.dumps(order).encode() + b"\n")
+        answers = peer.makefile()
+        pid = int(answers.readline())
+        for number in FORWARDED:
+            signal.signal(number, lambda number, _: os.kill(pid, number))
+        status = int(answers.readline())
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+def serve(path: str) -> None:
+    from importlib import import_module
+
+    for name in PRELOADED:
+        import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen()
+    while True:
+        peer, _ = server.accept()
+        if os.fork() == 0:
+            server.close()
+            _watch(peer)
+        peer.close()
+
+
+def _watch(peer: socket.socket) -> NoReturn:
+    """Run one `dps` as a child, and tell its end to the peer. Does not return."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _, streams, _, _ = socket.recv_fds(peer, 1, 3)
+    order = json.loads(peer.makefile().readline())
+    pid = os.fork()
+    if pid == 0:
+        peer.close()
+        _become(order, streams)
+    for stream in (*streams, 0, 1, 2):
+        os.close(stream)
+    peer.sendall(b"%d\n" % pid)
+    ended = os.pidfd_open(pid)
+    ready, _, _ = select.select([ended, peer], [], [])
+    if ended not in ready:  # the peer was killed
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    if ended in ready:
+        peer.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
+    """Be `dps`. Does not return."""
+    import time
+
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    time.tzset()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = ["dps", *order["arguments"]]
+    from deepgrid.cli.main import main
+
+    main()
+    sys.exit()  # ends as any Python program, also by an exception
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        serve(sys.argv[2])
+    else:
+        launch(sys.argv[1], sys.argv[2:])
