@@ -53,7 +53,8 @@ def read(report: str) -> tuple[Coverage, set[str]]:
     return coverage, files
 
 
-@pytest.mark.long
+@pytest.mark.deep  # it compiles without the optimiser, which takes minutes
+@pytest.mark.timeout(1800)
 def test_line_and_branch_coverage_is_at_least_95_percent(tmp_path: Path) -> None:
     report = tmp_path / "lcov"
     forge(
