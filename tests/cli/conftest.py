@@ -72,7 +72,7 @@ async def dps(live: Live, forker: Path, operator: Party, tmp_path: Path) -> Dps:
     name = f"customer-{next(_number)}"
     wallet = live.grid.new_key(name)
     await operator.writer.mint(wallet.address, 1000 * CREDIT)
-    return Dps(tmp_path, live.book, live.grid.keys / name, forker)
+    return Dps(tmp_path, live.book, live.grid.keys / name, forker=forker)
 
 
 @pytest.fixture

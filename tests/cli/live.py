@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -53,7 +53,7 @@ class Dps:
     home: Path
     book: Path
     key: Path
-    forker: Path | None = None
+    forker: Path | None = field(default=None, kw_only=True)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -44,7 +44,7 @@ def variables_of(live: Live, key: Path) -> dict[str, str]:
 
 @pytest.fixture
 def existing(live: Live, dps: Dps) -> Existing:
-    return Existing(dps.home, dps.book, dps.key, variables_of(live, dps.key))
+    return Existing(dps.home, dps.book, dps.key, variables_of(live, dps.key), forker=dps.forker)
 
 
 def write_env(folder: Path, variables: dict[str, str], name: str = ".env", mode: int = 0o600) -> None:
