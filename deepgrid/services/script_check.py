@@ -18,7 +18,7 @@ class CheckLimits:
     """Limits on each checker of one script: CPU time, and elapsed time on a busy machine."""
 
     processor_s: int = 10
-    within_s: float = 40.0
+    within_s: float = 120.0
 
 
 DEFAULT_LIMITS = CheckLimits()

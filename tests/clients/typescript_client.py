@@ -10,7 +10,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "typescript"
 COMPILER = FOLDER / "node_modules" / "typescript" / "bin" / "tsc"
-WITHIN_S = 600
+WITHIN_S = 1500
 
 # The checks that the client makes on a running grid, in the order of their start.
 CHECKS = (

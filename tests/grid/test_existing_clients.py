@@ -16,7 +16,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.clients import typescript_client
 from tests.clients.typescript_client import CHECKS, Result
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CREDIT = 10**18

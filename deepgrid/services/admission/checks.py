@@ -24,7 +24,7 @@ MOST_VERDICTS = 2000
 MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
 SMALL_DEFINITION_BYTES = 4 * 1024
 RETRY_AFTER_S = 5  # when the machine was too busy for a check
-LARGE_NICENESS, ANONYMOUS_NICENESS = 10, 15
+LARGE_NICENESS, ANONYMOUS_NICENESS = 3, 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ export const check: Check = async (name, body) => {
   const began = Date.now();
   let error: string | null = null;
   try {
-    await within(150, body());
+    await within(900, body());
   } catch (caught) {
     error = caught instanceof Error ? (caught.stack ?? caught.message) : String(caught);
   }
@@ -53,7 +53,7 @@ export async function within<T>(seconds: number, promise: Promise<T>): Promise<T
 }
 
 /** Ask until the answer is what is wanted. */
-export async function until<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean, seconds = 120): Promise<T> {
+export async function until<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean, seconds = 600): Promise<T> {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
     const answer = await ask();

@@ -9,7 +9,7 @@ import { TALK, type Submitted } from "./jobs.js";
 import { preflight } from "./service.js";
 
 const UNAUTHENTICATED = 16;
-const LOG_WITHIN_S = 120;
+const LOG_WITHIN_S = 600;
 
 /** Follow the log of a job from its submission to its end, over both transports at once. */
 export async function checkFollowing({ customer, browser }: Parties, { talker }: Submitted): Promise<void> {

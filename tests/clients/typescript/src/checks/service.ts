@@ -17,7 +17,7 @@ const FULL = new Set([
   "network-virtual.yaml", "container-mpi.yaml", "container-credentials.yaml", "deep.yaml", "for-range.yaml", "each-node.yaml",
 ]);
 const AT_ONCE = 2;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 600_000;
 
 /** A job that was uploaded, by the name of its file. */
 export type Uploaded = { name: string; job: JobInput; hash: string };
