@@ -34,7 +34,7 @@ from tests.grid.pool import worker as worker
 from tests.slurm.people import remove_accounts
 from tests.slurm.support import open_folder
 
-PATIENCE_S = 180.0
+PATIENCE_S = 600.0
 LOCKED_WEI = 100 * 10**18
 DPS = Path(sys.executable).with_name("dps")
 
