@@ -22,7 +22,7 @@ from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
 from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon, ProcessTable
-from deployments.onemachine.roles import Roles
+from deployments.onemachine.roles import SERVICES_GRPC, Roles
 from deployments.onemachine.slurm import SlurmSite
 from deployments.onemachine.startup import Report, Step, run_steps
 from deployments.onemachine.view import Row
@@ -46,7 +46,7 @@ class LocalGrid:
             if self.is_up():
                 return False
             self._marker.unlink(missing_ok=True)
-            self.ports.forget_taken(self.table.alive)
+            self.ports.forget_taken(lambda name: self.table.alive("services" if name == SERVICES_GRPC else name))
             run_steps(self.steps(), report)
             self.anvil.keep()
             self._marker.touch()
@@ -215,6 +215,6 @@ class LocalGrid:
         port = self.ports.known(name)
         if port is None:
             return ""
-        if name == "services" and (grpc_port := self.ports.known("services-grpc")):
+        if name == "services" and (grpc_port := self.ports.known(SERVICES_GRPC)):
             return f"127.0.0.1:{port}, gRPC {grpc_port}"
         return self.prefect.ui_url if name == "prefect-server" else f"127.0.0.1:{port}"

@@ -26,6 +26,7 @@ from deployments.onemachine.view import environment_file
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
+SERVICES_GRPC = "services-grpc"  # the second port of the services
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Roles:
         """The Job Definition and log services."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
         argv = [str(self.dps), "services", "serve", "--host", HOST, "--port", str(self.services_port)]
+        argv += ["--grpc-port", str(self.ports.port(SERVICES_GRPC))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
 
