@@ -12,7 +12,7 @@ from typing import Protocol
 import aiohttp
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
-from grpc import aio
+from grpc import StatusCode, aio
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.services.admission import Limits
@@ -96,8 +96,15 @@ class GrpcStreams:
         )
         async with aio.insecure_channel(url, [("grpc.use_local_subchannel_pool", 1)]) as channel:
             read = channel.unary_stream("/logger.v1alpha1.LoggerAPI/Read")
-            async for answer in read(request.SerializeToString()):
-                yield ReadResponse.FromString(answer).data
+            while True:
+                try:
+                    async for answer in read(request.SerializeToString()):
+                        yield ReadResponse.FromString(answer).data
+                    return
+                except aio.AioRpcError as error:
+                    if error.code() is not StatusCode.RESOURCE_EXHAUSTED:  # it comes before the first line only
+                        raise
+                await asyncio.sleep(RETRY_S)
 
 
 TRANSPORTS: dict[str, Transport] = {"grpc": GrpcStreams(), "http": LongPolls()}
