@@ -17,6 +17,7 @@ from unittest import mock
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job, Label
 from deepgrid.lifecycle.states import JobStatus
 from tests.chain.grid import approve_waiting
@@ -70,7 +71,10 @@ class SimulatedCluster:
                 await asyncio.sleep(LOOK_S)
 
     async def _look(self, chain: Chain, operator: Party, provider: Party) -> None:
-        jobs = await chain.jobs(await chain.jobs_by_customer(self.customer))
+        try:
+            jobs = await chain.jobs(await chain.jobs_by_customer(self.customer))
+        except NotFound:  # while it mines, anvil may answer a read from an older block than the read before
+            return
         pending = [job.id for job in jobs if job.status is JobStatus.PENDING]
         await asyncio.gather(*(operator.writer.meta_schedule(job_id, provider.address) for job_id in pending))
         while await chain.next_claimable(provider.address) and (claimed := await provider.writer.claim_next()):
