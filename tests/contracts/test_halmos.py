@@ -12,7 +12,7 @@ import pytest
 from tests.contracts.forge import CONTRACTS, places
 
 PROVER = Path(__file__).parents[2] / "tools/prover"
-CONTRACT_NAMES = ("Formulas", "Settlement", "Cold")
+QUICKLY_PROVED, SLOWLY_PROVED = ("Formulas", "Cold"), ("Settlement",)
 PROVED, REFUTED = 0, 1  # exit codes of halmos per function; with others it gave up
 OPTIONS = (
     *("--function", "(check|wrong)_"),
@@ -49,7 +49,9 @@ def halmos(contract: str, report: Path) -> tuple[dict[str, int], str]:
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)  # the prover's limits are CPU time, which other processes may take
-@pytest.mark.parametrize("contract", CONTRACT_NAMES)
+@pytest.mark.parametrize(
+    "contract", [*QUICKLY_PROVED, *(pytest.param(name, marks=pytest.mark.deep) for name in SLOWLY_PROVED)]
+)
 def test_halmos_proves_every_check_and_refutes_every_wrong_check(contract: str, tmp_path: Path) -> None:
     judged, printed = halmos(contract, tmp_path / "halmos.json")
     assert set(judged) == claims(contract)

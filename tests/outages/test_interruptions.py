@@ -24,7 +24,7 @@ STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` has anothe
     ("names", "sig"),
     [
         (("prefect-server",), SIGKILL),
-        (SUPERVISORS, SIGKILL),
+        pytest.param(SUPERVISORS, SIGKILL, marks=pytest.mark.deep),
         ((*SUPERVISORS, "prefect-server"), SIGTERM),
         (("operator",), SIGKILL),
     ],
