@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 from tests.chaos.fault import Allowed, Fault
 
-QUICK, LONG, DEEP = 15, 75, 2000  # injections; there are 125 faults
+QUICK, LONG, DEEP = 15, 60, 2000  # injections; there are 125 faults
 Round = tuple[int, Sequence[Fault]]  # a seed and its faults
 
 
 def quick(faults: Iterable[Fault], seed: int, at_once: int) -> list[Round]:
-    """As many quick faults as fit into the quick tests, drawn by the seed, in few rounds."""
+    """Faults that take little time, drawn by the seed, in few rounds."""
     candidates = [fault for fault in faults if fault.quick]
     return [(seed, together) for together in _grouped(random.Random(seed).sample(candidates, QUICK), at_once)]
 

@@ -110,5 +110,7 @@ def test_rounds_inject_the_wanted_number_and_allow_only_what_each_fault_allows(c
     faults = all_faults()
     rounds = many(faults.values(), random.Random(count).randrange(100), count, 10)
     assert sum(len(together) for _, together in rounds) == count
-    assert {fault.name for _, together in rounds for fault in together} == set(faults)
+    injected = {fault.name for _, together in rounds for fault in together}
+    assert injected <= set(faults)
+    assert len(injected) == min(count, len(faults))
     assert all(len({fault.allows - {Allowed.STEP} for fault in together}) == 1 for _, together in rounds)

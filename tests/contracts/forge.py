@@ -15,9 +15,10 @@ def places(builds: str) -> dict[str, str]:
     return {**os.environ, "FOUNDRY_OUT": f"out/{builds}", "FOUNDRY_CACHE_PATH": f"cache/{builds}"}
 
 
-def forge(*args: str, builds: str) -> str:
+def forge(*args: str, builds: str, profile: str = "default") -> str:
     """Output of `forge ARGS`. Raises AssertionError with forge's last lines if it fails."""
     command = ["nice", "node_modules/.bin/forge", *args]
-    ran = subprocess.run(command, cwd=CONTRACTS, env=places(builds), capture_output=True, text=True, check=False)
+    settings = places(builds) | {"FOUNDRY_PROFILE": profile}
+    ran = subprocess.run(command, cwd=CONTRACTS, env=settings, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, f"forge {args[0]} failed:\n" + "\n".join((ran.stdout + ran.stderr).splitlines()[-20:])
     return ran.stdout

@@ -143,7 +143,7 @@ def _failures(copy: Path) -> list[str]:
         "1",
     ]
     command += ["--no-match-contract", "GasTest|GiftsInvariants", "--no-match-test", "invariant_"]
-    environment = os.environ | {"FOUNDRY_PROFILE": "mutants", "FOUNDRY_FUZZ_RUNS": "32"}
+    environment = os.environ | {"FOUNDRY_PROFILE": "unoptimised", "FOUNDRY_FUZZ_RUNS": "32"}
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return [f"the limit of {LIMIT_CPU_S} s"]

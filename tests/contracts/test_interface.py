@@ -46,7 +46,7 @@ def _names(signatures: set[str]) -> set[str]:
 @pytest.fixture(scope="module")
 def built() -> dict[str, list[dict[str, Any]]]:
     """The ABIs of both contracts and of the interface, from a fresh build of the sources."""
-    forge("build", "src", builds="surface")
+    forge("build", "src", builds="surface", profile="unoptimised")
     names = ("MetaScheduler", "RareCalls", "IMetaScheduler")
     return {name: json.loads((CONTRACTS / f"out/surface/{name}.sol/{name}.json").read_text())["abi"] for name in names}
 

@@ -14,7 +14,7 @@ PAIR = ("MetaScheduler", "RareCalls")
 
 def variables(contract: str) -> list[dict[str, Any]]:
     """Its stored variables with slot, offset, type (without the compiler's running numbers)."""
-    layout = json.loads(forge("inspect", contract, "storageLayout", "--json", builds="layout"))
+    layout = json.loads(forge("inspect", contract, "storageLayout", "--json", builds="layout", profile="unoptimised"))
     types = layout["types"]
 
     def shape(name: str) -> object:
@@ -48,7 +48,7 @@ def declared(contract: str) -> list[str]:
 
 @pytest.mark.long
 def test_both_contracts_have_the_same_storage_layout() -> None:
-    forge("build", "src", "--ast", "--extra-output", "storageLayout", builds="layout")
+    forge("build", "src", "--ast", "--extra-output", "storageLayout", builds="layout", profile="unoptimised")
     mine, others = (variables(contract) for contract in PAIR)
     assert len(mine) > 10
     assert mine == others

@@ -83,7 +83,7 @@ async def test_flows_run_by_the_run_button(grid: LocalGrid, quiet: None) -> None
 
 
 async def all_end_well(grid: LocalGrid, start: Callable[[str], Awaitable[str]]) -> None:
-    """Start a run of these deployments and wait for all. Repeat runs that Prefect cancels while another one is active."""
+    """Start runs of some deployments and wait for all. Repeat runs that Prefect cancels for another one."""
     left = FEW
     for _ in range(TRIES):
         started = {name: await start(name) for name in left}
