@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contracts.evidence import missing, record
 from tests.contracts.forge import CONTRACTS, places
 
 PROVER = Path(__file__).parents[2] / "tools/prover"
@@ -57,3 +58,9 @@ def test_halmos_proves_every_check_and_refutes_every_wrong_check(contract: str, 
     assert set(judged) == claims(contract)
     expected = {name: REFUTED if name.startswith("wrong_") else PROVED for name in judged}
     assert judged == expected, printed[-3000:]
+    if contract in SLOWLY_PROVED:
+        record(contract)
+
+
+def test_the_slow_proofs_are_about_these_contracts() -> None:
+    assert not missing(SLOWLY_PROVED), "prove them again: ./run test --deep tests/contracts/test_halmos.py"
