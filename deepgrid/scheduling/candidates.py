@@ -137,7 +137,7 @@ class Board:
     def best(self, job_id: int, shape: Shape, clusters: Indexes, score: Floats) -> int:
         """The position of the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster."""
         lowest = int(score.argmin())
-        ties = np.flatnonzero(score <= score[lowest] + SLACK)
+        ties = (score <= score[lowest] + SLACK).nonzero()[0]
         if len(ties) == 1:
             return lowest
         cheapest = ties[self._prices.are_cheapest(shape, clusters[ties])]

@@ -47,13 +47,14 @@ def advance(usage: Usage, present: Mapping[str, Resources], now: int, half_life_
         one: usage.past.get(one, none) * kept + present.get(one, none) * (1.0 - kept)
         for one in {**usage.past, **present}
     }
-    kept_past = {one: used for one, used in past.items() if max(used.cpus, used.mem_mb, used.gpus) > 1e-6}
+    kept_past = {one: used for one, used in past.items() if max(used) > 1e-6}
     return Usage(kept_past, dict(present), now)
 
 
 def total(clusters: Iterable[ClusterState]) -> Resources:
     """Everything that these clusters have."""
-    return sum((capacity(one.provider.hardware) for one in clusters), Resources())
+    every = [capacity(one.provider.hardware) for one in clusters]
+    return Resources(*map(sum, zip(*every, strict=True)))
 
 
 class FairShare:
@@ -61,13 +62,13 @@ class FairShare:
 
     def __init__(self, usage: Usage, grid: Resources) -> None:
         self._usage = usage
-        self._grid = np.maximum(np.array([grid.cpus, grid.mem_mb, grid.gpus], np.float64), 1e-9)
+        self._grid = np.maximum(np.array(grid, np.float64), 1e-9)
 
     def parts(self, customer: str) -> Floats:
         """The customer's part of each resource."""
         none = Resources()
         used = (self._usage.past.get(customer, none) + self._usage.present.get(customer, none)) * 0.5
-        part: Floats = np.array([used.cpus, used.mem_mb, used.gpus]) / self._grid
+        part: Floats = np.array(used) / self._grid
         return part
 
     def share(self, customer: str) -> Share:
@@ -83,7 +84,7 @@ class FairShare:
         jobs = sorted(jobs, key=lambda job: (job.submitted_at, job.id))
         customers: dict[str, int] = {}
         of = np.array([customers.setdefault(job.customer, len(customers)) for job in jobs])
-        asked = np.array([_needs(job) for job in jobs], np.float64) / self._grid
+        asked = np.array([Resources.of(job.definition) for job in jobs], np.float64) / self._grid
         own = np.argsort(of, kind="stable")  # jobs customer by customer, oldest first
         before = np.cumsum(asked[own], axis=0) - asked[own]
         firsts = np.searchsorted(of[own], np.arange(len(customers)))
@@ -94,8 +95,3 @@ class FairShare:
         submitted = np.array([jobs[index].submitted_at for index in oldest], np.float64)
         keys[oldest] -= np.maximum(0.0, now - submitted) / DAY_S * age_share_per_day
         return [jobs[index] for index in np.argsort(keys, kind="stable")]
-
-
-def _needs(job: Job) -> tuple[float, float, float]:
-    needs = Resources.of(job.definition)
-    return float(needs.cpus), float(needs.mem_mb), float(needs.gpus)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any
 
-from deepgrid.lifecycle.job import Affinity, Hardware, Label
+from deepgrid.lifecycle.job import Affinity, Asked, Hardware, Label
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "=": operator.eq,
@@ -27,19 +27,6 @@ class Lack(IntEnum):
     MEMORY = 4
     TASKS = 5  # its nodes hold too few tasks
     REACH = 6  # too few GPUs on the nodes that hold tasks
-
-
-class Asked(Protocol):
-    """What a job asks of nodes. `gpus` is for the whole job."""
-
-    @property
-    def ntasks(self) -> int: ...
-    @property
-    def cpus_per_task(self) -> int: ...
-    @property
-    def mem_per_cpu_mb(self) -> int: ...
-    @property
-    def gpus(self) -> int: ...
 
 
 def misfit(definition: Asked, hardware: Hardware) -> str:

@@ -7,7 +7,7 @@ in space: it counts the resources of a cluster in total, not per node.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deepgrid.lifecycle.job import Hardware
 from deepgrid.lifecycle.states import JobStatus
@@ -17,8 +17,7 @@ OVERDUE_S = 60
 """A job that is past its limit is taken to end after this time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """From `at` on (unix time), these amounts are free."""
 
     at: float
@@ -27,6 +26,7 @@ class Step:
     gpus: float
 
     def holds(self, needs: Resources) -> bool:
+        """Whether this is enough."""
         return self.cpus >= needs.cpus and self.mem_mb >= needs.mem_mb and self.gpus >= needs.gpus
 
 
@@ -42,20 +42,18 @@ def free_steps(cluster: ClusterState, now: int) -> list[Step]:
 
     The steps are in order of time; each holds at least what the one before holds.
     """
-    free = capacity(cluster.provider.hardware)
-    ends: list[tuple[float, int, Resources]] = []
-    at = float(now)
-    for number, job in enumerate(sorted(cluster.busy, key=lambda job: job.status is not JobStatus.RUNNING)):
+    free = Step(float(now), *capacity(cluster.provider.hardware))
+    ends: list[Step] = []
+    for job in sorted(cluster.busy, key=lambda job: job.status is not JobStatus.RUNNING):
         needs = job.needs
-        while job.status is not JobStatus.RUNNING and ends and not _holds(free, needs):
-            at, _, freed = heapq.heappop(ends)
-            free += freed
-        free += needs * -1.0
-        heapq.heappush(ends, (at + _seconds(job), number, needs))
-    steps = [Step(at, free.cpus, free.mem_mb, free.gpus)]
-    for end, _, freed in sorted(ends):
-        free += freed
-        steps.append(Step(max(end, at), free.cpus, free.mem_mb, free.gpus))
+        while job.status is not JobStatus.RUNNING and ends and not free.holds(needs):
+            free = _after(free, heapq.heappop(ends))
+        free = Step(free.at, free.cpus - needs.cpus, free.mem_mb - needs.mem_mb, free.gpus - needs.gpus)
+        heapq.heappush(ends, Step(free.at + _seconds(job), *needs))
+    steps = [free]
+    for end in sorted(ends):
+        free = _after(free, end)
+        steps.append(free)
     return steps
 
 
@@ -64,8 +62,11 @@ def estimated_start(steps: list[Step], needs: Resources) -> float:
     return next((step.at for step in steps if step.holds(needs)), float("inf"))
 
 
-def _holds(free: Resources, needs: Resources) -> bool:
-    return free.cpus >= needs.cpus and free.mem_mb >= needs.mem_mb and free.gpus >= needs.gpus
+def _after(free: Step, ended: Step) -> Step:
+    """What is free once a job ended that occupied this until then."""
+    return Step(
+        max(free.at, ended.at), free.cpus + ended.cpus, free.mem_mb + ended.mem_mb, free.gpus + ended.gpus
+    )  # fmt: skip
 
 
 def _seconds(job: HotJob) -> float:

@@ -75,7 +75,7 @@ class Placement:
         soon = self._starts.soon_enough(suitable.needs, suitable.clusters)
         if task.affordable is not None:
             soon &= task.affordable
-        found = np.flatnonzero(soon)
+        found = soon.nonzero()[0]
         suitable.full = task.affordable is None and not len(found)
         return found
 
@@ -136,7 +136,9 @@ class Placement:
         if not starts.is_reserved(cluster):
             starts.reserve(cluster, suitable.needs, starts.start(suitable.needs, cluster))
         wait_s = float(waits_s[among.searchsorted(best)])
-        part = float((suitable.needs / np.maximum(starts.total[:, cluster], 1)).max())
+        part = max(
+            needs / all_ for needs, all_ in zip(suitable.needs.tolist(), starts.total[cluster], strict=True) if all_
+        )
         self._backlog_s[cluster] += part * _seconds(task.job, float(suitable.rates[best]))
         estimate = int(starts.now + wait_s) if wait_s < UNKNOWN_S else 0
         return Held(self._why(task, kept), self._board.states[cluster].provider.name, estimate)

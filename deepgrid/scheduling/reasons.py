@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from deepgrid.billing.credits import format_credits
-from deepgrid.lifecycle.job import Prefer
-from deepgrid.scheduling.fit import Asked, Lack
+from deepgrid.lifecycle.job import Asked, Prefer
+from deepgrid.scheduling.fit import Lack
 from deepgrid.scheduling.market import Waiting
 
 MOST_SHOWN = 60  # characters of a condition, which is a customer's text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
@@ -80,3 +81,35 @@ def jobs(count: int, customers: int, different: int, seed: int = 0) -> list[Job]
             )
         )  # fmt: skip
     return made
+
+
+def small(
+    name: str, *, nodes: int = 2, cpus: int = 4, mem: int = 4000, gpus: int = 0, price: int = CREDIT,
+    labels: tuple[Label, ...] = (), busy: tuple[HotJob, ...] = (),
+) -> ClusterState:  # fmt: skip
+    """A cluster of equal nodes whose only price is that of a CPU, in wei per minute."""
+    one = Provider(
+        f"0x{name}", Hardware((gpus,) * nodes, (cpus,) * nodes, (mem,) * nodes), Prices(0, price, 0),
+        (Label("name", name), *labels), approved=True, banned=False,
+    )  # fmt: skip
+    return ClusterState(one, busy)
+
+
+def hot(cpus: int, minutes: int, status: JobStatus = JobStatus.RUNNING, *, job_id: int = 0) -> HotJob:
+    """A hot job of one task."""
+    return HotJob(job_id, 1, cpus, 1, 0, minutes, status)
+
+
+def pending(
+    number: int = 1, *, customer: str = "0xc", cpus: int = 1, ntasks: int = 1, age_s: int = 0, **more: Any
+) -> Job:
+    """A pending job with credits for 100 minutes of its CPUs at 1 credit, or other fields."""
+    asked = {one: more.pop(one) for one in ("gpus", "mem_per_cpu_mb", "uses", "affinity") if one in more}
+    definition = JobDefinition(
+        **{"gpus": 0, "mem_per_cpu_mb": 1, "cpus_per_task": cpus, "ntasks": ntasks, "definition_hash": "h", **asked}
+    )
+    fields = {"locked_wei": 100 * CREDIT * cpus * ntasks, **more}
+    return replace(
+        CLAIMED_JOB, id=number, status=JobStatus.PENDING, provider=None, customer=customer, definition=definition,
+        submitted_at=NOW - age_s, **fields,
+    )  # fmt: skip

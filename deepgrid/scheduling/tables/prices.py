@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepgrid.billing.formulas import rate_wei_per_minute
-from deepgrid.lifecycle.job import JobDefinition, Prices
+from deepgrid.lifecycle.job import Prices
 from deepgrid.scheduling.tables.fits import Shape
 
 ROUNDING = 1e-14
@@ -42,8 +42,7 @@ class PriceTable:
 
     def exact(self, shape: Shape, cluster: int) -> int:
         """The rate at one cluster, to the wei."""
-        asked = JobDefinition(shape.gpus, shape.mem_per_cpu_mb, shape.cpus_per_task, shape.ntasks, "")
-        return rate_wei_per_minute(asked, self.prices[cluster])
+        return rate_wei_per_minute(shape, self.prices[cluster])
 
     def at_most(self, limit_wei: int, shape: Shape, clusters: Indexes, rates: Floats) -> npt.NDArray[np.bool_]:
         """Whether the rates at these clusters are at most `limit_wei`, to the wei."""

@@ -33,21 +33,21 @@ class StartTable:
         horizon: Jobs that can start by this time (unix time, may be infinite) can be assigned now.
     """
 
-    def __init__(self, steps: Sequence[Sequence[Step]], now: float, horizon: float) -> None:
+    def __init__(self, steps: Sequence[list[Step]], now: float, horizon: float) -> None:
         count = len(steps)
-        self.now, self.horizon = now, horizon
+        self.now, self.horizon, self.reservations = now, horizon, 0
+        self._steps = [_merged(own) for own in steps]
+        self.total = [own[-1][1:] for own in steps]  # CPUs, memory, GPUs
+        self.soon = np.zeros((3, count))  # free at the horizon
+        self.load = np.zeros(count)  # part of the scarcest resource that is taken at the next start
+        self.ready = np.zeros(count)  # earliest next start, unix time
         self._at = np.full((count, STEPS), np.inf)
         self._free = np.zeros((3, count, STEPS))
-        self.soon = np.zeros((3, count))  # free at the horizon
-        self.load = np.zeros(count)  # part of the scarcest resource that is taken, at the next start
-        self.ready = np.zeros(count)  # earliest next start, unix time
-        self.total = np.array([[one[-1].cpus, one[-1].mem_mb, one[-1].gpus] for one in steps]).T.reshape(3, count)
-        self.reservations = 0
+        self._stale = set(range(count))  # clusters whose steps are not in the two arrays
         self._reserved = np.full(count, np.inf)  # start of the job that reserved the cluster
         self._spare = np.full((3, count), np.inf)  # what that job leaves
-        for index, own in enumerate(steps):
-            at = np.array([step.at for step in own])
-            self._write(index, at, np.array([[step.cpus, step.mem_mb, step.gpus] for step in own]).T)
+        for cluster in range(count):
+            self._note(cluster)
 
     def soon_enough(self, needs: Floats, clusters: Indexes) -> Mask:
         """Whether a job could start at these clusters by the horizon."""
@@ -59,6 +59,7 @@ class StartTable:
 
     def starts(self, needs: Floats, clusters: Indexes) -> Floats:
         """Estimated starts at these clusters, unix time; infinity for never."""
+        self._refresh()
         holds = self._free[CPUS, clusters] >= needs[CPUS]
         holds &= self._free[MEM, clusters] >= needs[MEM]
         if needs[GPUS]:
@@ -69,9 +70,11 @@ class StartTable:
 
     def start(self, needs: Floats, cluster: int) -> float:
         """The estimated start at one cluster, unix time; infinity for never."""
-        holds = (self._free[:, cluster] >= needs[:, None]).all(axis=0)
-        first = int(holds.argmax())
-        return float(self._at[cluster, first]) if holds[first] else float("inf")
+        cpus, mem, gpus = needs.tolist()
+        for at, free_cpus, free_mem, free_gpus in self._steps[cluster]:
+            if free_cpus >= cpus and free_mem >= mem and free_gpus >= gpus:
+                return at
+        return float("inf")
 
     def leaves_reserved(self, needs: Floats, clusters: Indexes, ends: Floats) -> Mask:
         """Whether a job that ends then does not delay the job that reserved the cluster."""
@@ -80,16 +83,23 @@ class StartTable:
         return enough
 
     def place(self, cluster: int, needs: Floats, start: float, seconds: float) -> None:
-        """Count a job that starts at `start`. The next job of this cluster starts then or later."""
-        at, free = self._at[cluster], self._free[:, cluster]
-        first = max(0, int(at.searchsorted(start, "right")) - 1)
+        """Count a job that starts at `start`, where `start` put it. The next job of this cluster starts no earlier."""
+        cpus, mem, gpus = needs.tolist()
         end = start + seconds
-        last = int(at.searchsorted(end, "right"))
-        middle = at[first:last].copy()
-        middle[0] = max(start, middle[0])
-        new_at = np.concatenate((middle, (end,), at[last:]))
-        new_free = np.concatenate((free[:, first:last] - needs[:, None], free[:, last - 1 :]), axis=1)
-        self._write(cluster, new_at, new_free)
+        taken: list[Step] = []
+        after: list[Step] = []
+        for step in self._steps[cluster]:
+            if step[0] <= start:
+                taken = [Step(start, step[1] - cpus, step[2] - mem, step[3] - gpus)]
+            elif step[0] < end:
+                taken.append(Step(step[0], step[1] - cpus, step[2] - mem, step[3] - gpus))
+            else:
+                after.append(step)
+        if not after or after[0][0] > end:
+            _, free_cpus, free_mem, free_gpus = taken[-1]
+            taken.append(Step(end, free_cpus + cpus, free_mem + mem, free_gpus + gpus))
+        self._steps[cluster] = _merged(taken + after)
+        self._note(cluster)
         if end > self._reserved[cluster]:
             self._spare[:, cluster] -= needs
 
@@ -102,20 +112,38 @@ class StartTable:
         if start == np.inf:
             return
         self.reservations += 1
-        at, free = self._at[cluster], self._free[:, cluster]
         self._reserved[cluster] = start
-        self._spare[:, cluster] = free[:, max(0, int(at.searchsorted(start, "right")) - 1)] - needs
+        free = next(step for step in reversed(self._steps[cluster]) if step[0] <= start)
+        self._spare[:, cluster] = np.array(free[1:]) - needs
 
-    def _write(self, cluster: int, at: Floats, free: Floats) -> None:
-        """Store the steps of a cluster, merged, and what follows from them."""
-        used = int(at.searchsorted(np.inf))
-        if used > STEPS:
-            kept = np.linspace(0, used - 1, STEPS).astype(np.intp)
-            at, free, used = at[kept], free[:, kept], STEPS
-        self._at[cluster, :used], self._at[cluster, used:] = at[:used], np.inf
-        self._free[:, cluster, :used], self._free[:, cluster, used:] = free[:, :used], free[:, used - 1 : used]
-        self.ready[cluster] = at[0]
-        soon = int(at[:used].searchsorted(self.horizon, "right")) - 1
-        self.soon[:, cluster] = free[:, soon] if soon >= 0 else -np.inf
-        total = self.total[:, cluster]
-        self.load[cluster] = (1 - free[:, 0] / np.maximum(total, 1)).max(where=total > 0, initial=0.0)
+    def _note(self, cluster: int) -> None:
+        """Derive what is asked for all clusters from the steps of one."""
+        steps = self._steps[cluster]
+        self._stale.add(cluster)
+        self.ready[cluster] = steps[0][0]
+        soon = None
+        for step in steps:
+            if step[0] > self.horizon:
+                break
+            soon = step
+        self.soon[:, cluster] = soon[1:] if soon else (-np.inf, -np.inf, -np.inf)
+        total = self.total[cluster]
+        self.load[cluster] = max(
+            1.0 - free / all_ if all_ else 0.0 for free, all_ in zip(steps[0][1:], total, strict=True)
+        )  # fmt: skip
+
+    def _refresh(self) -> None:
+        """Bring the arrays of steps up to date."""
+        for cluster in self._stale:
+            steps = self._steps[cluster]
+            padding = [Step(np.inf, *steps[-1][1:])] * (STEPS - len(steps))
+            at, *free = zip(*steps, *padding, strict=True)
+            self._at[cluster], self._free[:, cluster] = at, free
+        self._stale.clear()
+
+
+def _merged(steps: list[Step]) -> list[Step]:
+    """At most `STEPS` steps: the first, the last, and every second of the others."""
+    while len(steps) > STEPS:
+        steps = steps[:1] + steps[1 + len(steps) % 2 :: 2]
+    return steps
