@@ -67,7 +67,7 @@ def asks_of(job: Job) -> Asks:
 
 
 def affordable_wei(job: Job) -> int:
-    """The highest rate at which the credits buy the wanted minutes; -1 when a job never gets that many minutes."""
+    """The highest rate at which the credits buy the wanted minutes; -1 when no job ever gets that many."""
     minutes = max(1, job.wishes.min_minutes)
     return job.locked_wei // minutes if minutes <= MAX_LIMIT_MINUTES else -1
 
