@@ -104,8 +104,12 @@ class BatchWriter:
         return await self._all_but_skipped("providerSetJobStatuses", [report_args(one) for one in reports])
 
     async def claim_next_jobs(self, most: int) -> list[Claimed]:
-        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large."""
-        while True:
+        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large.
+
+        It asks for no more jobs than wait now. So a job that comes in later does not change the gas that was estimated.
+        """
+        most = min(most, await self.chain.claimable(self.address))
+        while most:
             try:
                 receipt = await self._send("MetaScheduler", "claimNextJobs", most)
                 return [_claimed(event) for event in self._events(receipt, "ClaimJobEvent")]
@@ -115,6 +119,7 @@ class BatchWriter:
                 if not too_large(error) or most == 1:
                     raise
                 most = -(-most // 2)
+        return []
 
     # -- parts -------------------------------------------------------------------------------
 

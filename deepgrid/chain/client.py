@@ -155,6 +155,10 @@ class Chain(Node):
         """Whether a job waits for a claim by `provider`."""
         return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
 
+    async def claimable(self, provider: str) -> int:
+        """Number of jobs that wait for a claim by `provider`."""
+        return int(await self._read("MetaScheduler", "getClaimableJobQueueSize", provider))
+
     async def queues(self, provider: str) -> Queues:
         """Lengths of the queues of `provider`, from one request."""
         names = ("getClaimableJobQueueSize", "getCancellingJobQueueSize", "getTopUpJobQueueSize")
