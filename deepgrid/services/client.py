@@ -235,7 +235,7 @@ class ServicesClient:
             )
         except ValidationError:
             raise InputError(
-                f"A batch has 1 to {messages.MAX_NOTICES_AT_ONCE} notices, each with a job, a kind (one word) and a text."
+                f"A batch has 1 to {messages.MAX_NOTICES_AT_ONCE} notices: a job, a kind (one word) and a text each."
             ) from None
         await self._call("POST", "/v1/notices", body)
 

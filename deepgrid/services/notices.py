@@ -67,9 +67,7 @@ async def _add(session: AsyncSession, context: Context, author: str, notices: Se
             said[one.job_id] = one.kind, one.text
             new.append(one)
     at = context.clock()
-    session.add_all(
-        NoticeRecord(job_id=one.job_id, author=author, kind=one.kind, text=one.text, at=at) for one in new
-    )
+    session.add_all(NoticeRecord(job_id=one.job_id, author=author, kind=one.kind, text=one.text, at=at) for one in new)
     await session.flush()
     await _delete_oldest(session, {one.job_id for one in new}, context.admission.limits.notices_per_job)
 
