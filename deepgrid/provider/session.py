@@ -220,7 +220,10 @@ async def follow_jobs(session: ProviderSession) -> AsyncIterator[OwnChange]:
     Carriers that wait for a changed job are woken.
     """
     metrics = session.metrics
-    own = OwnJobs(session.chain, session.address, caught_up=metrics.caught_up)
+    own = OwnJobs(
+        session.chain, session.address, caught_up=metrics.caught_up,
+        answered=lambda: metrics.liveness.note(Need.BLOCKS),
+    )  # fmt: skip
     with metrics.liveness.expecting(Need.BLOCKS):
         async for change in own.changes():
             metrics.saw(change.jobs, session.address, change.claimable)

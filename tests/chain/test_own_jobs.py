@@ -104,15 +104,17 @@ async def test_jobs_of_others_cost_an_idle_provider_nothing(grid: Grid, people: 
         nonlocal asked
         asked += requests
 
-    async with await Chain.connect(grid.book, count) as chain:
-        async with following(chain, other.address, OwnJobsSettings()) as seen:
-            clock = asyncio.get_running_loop().time
-            before, began = asked, clock()
-            while clock() - began < 4:
-                await people.running()
-            spent = asked - before
-            assert spent <= (clock() - began) / 1.5 + 2, "one call per poll, none per job"
-            assert (seen.last, seen.changes) == ({}, 1)
+    async with (
+        await Chain.connect(grid.book, count) as chain,
+        following(chain, other.address, OwnJobsSettings()) as seen,
+    ):
+        clock = asyncio.get_running_loop().time
+        before, began = asked, clock()
+        while clock() - began < 4:
+            await people.running()
+        spent = asked - before
+        assert spent <= (clock() - began) / 1.5 + 2, "one call per poll, none per job"
+        assert (seen.last, seen.changes) == ({}, 1)
     settings = OwnJobsSettings()
     assert 1 / settings.idle_poll_s + 3 / settings.idle_sweep_s < 0.8, (
         "with the queue watcher, less than one per second"

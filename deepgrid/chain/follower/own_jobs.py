@@ -46,13 +46,14 @@ class OwnJobs:
 
     def __init__(
         self, chain: Chain, provider: str, settings: OwnJobsSettings | None = None, *,
-        caught_up: Callable[[Block], None] = lambda _: None,
+        caught_up: Callable[[Block], None] = lambda _: None, answered: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """`caught_up` is called with the head before each read of the claimed jobs that succeeded."""
+        """`caught_up` is called with the head when the claimed jobs were read, `answered` after each look."""
         self._chain = chain
         self._provider = provider
         self._settings = settings or OwnJobsSettings()
         self._caught_up = caught_up
+        self._answered = answered
         self._claimed: dict[int, Job] = {}  # as last reported
         self._claimable = 0
         self._swept_at = -1e9
@@ -73,6 +74,7 @@ class OwnJobs:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
                 continue
             failures = 0
+            self._answered()
             if change is not None or not started:
                 started = True
                 yield change or OwnChange([], self._claimable)
