@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from blocks.block_schema import GridBlock
 from blocks.grid import Grid, Wallet
 from blocks.services import Services
 from deepgrid.operator.session import OperatorSettings
-from deepgrid.scheduling import market
-from deepgrid.scheduling.market import SchedulerSettings
-
-
-class Weights(BaseModel):
-    """Weights of the parts of a cluster's score. A part is 0 at its best, and about 1 when it is clearly worse."""
-
-    start: float = Field(default=1.0, ge=0, description="The estimated start.")
-    price: float = Field(default=1.0, ge=0, description="The price per minute.")
-    speed: float = Field(default=0.5, ge=0, description="The measured speed for the job's kind.")
-    reliability: float = Field(default=1.0, ge=0, description="How often the provider failed lately.")
-    spread: float = Field(default=0.2, ge=0, description="How busy the cluster is.")
+from deepgrid.scheduling.market import SchedulerSettings, Weights
 
 
 class Operator(GridBlock):
@@ -56,9 +45,11 @@ class Operator(GridBlock):
     max_tries: int = Field(
         default=10, ge=1, description="A job that clusters gave back this often is ended with a full refund."
     )
-    weights: Weights = Field(
-        default_factory=Weights, description="How much each part of the choice of a cluster counts."
-    )
+    weight_start: float = Field(default=1.0, ge=0, description="How much the estimated start counts.")
+    weight_price: float = Field(default=1.0, ge=0, description="How much the price per minute counts.")
+    weight_speed: float = Field(default=0.5, ge=0, description="How much the measured speed for the job's kind counts.")
+    weight_reliability: float = Field(default=1.0, ge=0, description="How much the provider's recent faults count.")
+    weight_spread: float = Field(default=0.2, ge=0, description="How much it counts that a cluster is busy.")
 
     def settings(self) -> OperatorSettings:
         """Convert to the settings of `deepgrid.operator`."""
@@ -70,7 +61,13 @@ class Operator(GridBlock):
             approve_label_changes=self.approve_label_changes,
             metrics_port=self.metrics_port,
             scheduler=SchedulerSettings(
-                weights=market.Weights(**self.weights.model_dump()),
+                weights=Weights(
+                    start=self.weight_start,
+                    price=self.weight_price,
+                    speed=self.weight_speed,
+                    reliability=self.weight_reliability,
+                    spread=self.weight_spread,
+                ),
                 assign_ahead_s=self.assign_ahead_s,
                 half_life_s=self.half_life_hours * 3600,
                 max_tries=self.max_tries,

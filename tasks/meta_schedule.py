@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -28,11 +27,11 @@ async def publish(session: OperatorSession, decision: Decision) -> None:
     """Publish the round as a table, and the figures of the last rounds as another one."""
     await acreate_table_artifact(
         key="meta-schedule-round",
-        table=json.dumps(_rows(decision)),
+        table=_rows(decision),
         description="The last round of the meta-scheduler.",
     )
     await acreate_table_artifact(
-        key="meta-schedule-history", table=json.dumps(session.store.rounds(ROUNDS)),
+        key="meta-schedule-history", table=session.store.rounds(ROUNDS),
         description="Figures of the last rounds, newest first. Times are unix seconds, durations seconds.",
     )  # fmt: skip
 

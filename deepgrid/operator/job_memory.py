@@ -26,7 +26,7 @@ class JobMemory:
         self._clock = clock
         self.hot: dict[int, Job] = {}
         self._given_back = store.given_back()
-        self._late: dict[tuple[int, str], str] = {}  # jobs that were just taken from a provider, and why
+        self._late: dict[int, tuple[str, str]] = {}  # jobs that were just taken from a provider, and why
         self._estimates: dict[int, int] = {}
         self._records: dict[str, tuple[Reliability, float]] = {}
 
@@ -45,6 +45,7 @@ class JobMemory:
             else:
                 self.hot.pop(job.id, None)
                 self._estimates.pop(job.id, None)
+                self._late.pop(job.id, None)
                 if self._given_back.pop(job.id, None):
                     over.append(job.id)
         if over:
@@ -63,7 +64,7 @@ class JobMemory:
 
     def took_back(self, job_id: int, provider: str, reason: str) -> None:
         """Note why a job was taken from a provider. The next report of the job counts it."""
-        self._late[job_id, provider] = reason
+        self._late[job_id] = provider, reason
 
     def now(self) -> float:
         """Unix seconds, by the clock of refusals."""
@@ -84,7 +85,8 @@ class JobMemory:
                 return
         elif before.status is JobStatus.PENDING and before.last_refuser == who:
             return
-        reason = self._late.pop((job.id, who), None)
+        taken_from, why = self._late.pop(job.id, ("", ""))
+        reason = why if taken_from == who else None
         entry = GivenBack(job.id, who, self._clock(), reason)
         self._store.add_given_back(entry.job_id, entry.provider, entry.at, entry.reason)
         self._given_back.setdefault(job.id, []).append(entry)
@@ -105,7 +107,7 @@ class JobMemory:
     # -- queries -----------------------------------------------------------------------------
 
     def given_back(self, job_id: int) -> Sequence[GivenBack]:
-        """Who gave the job back so far, oldest first."""
+        """The returns of the job so far, oldest first."""
         return self._given_back.get(job_id, ())
 
     def explain(self, entry: GivenBack, reason: str) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from deepgrid.chain.figures import TrackRecord
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
+from deepgrid.scheduling.fairness import advance
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Resources, Usage
+from deepgrid.scheduling.speed import measured_speeds
 
 MOST_EVENTS = 50.0  # what the counters of a provider's whole life count as, at most
 
@@ -22,7 +24,7 @@ def market_of(
             busy.setdefault(job.provider, []).append(_hot_job(job, now))
     return Market(
         [
-            ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()))
+            ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))
             for one in providers
             if one.in_force
         ],
@@ -36,13 +38,7 @@ def use_of(hot: Sequence[Job], past: Usage, now: int, half_life_s: float) -> Usa
     for job in hot:
         if job.provider is not None:
             present[job.customer] = present.get(job.customer, Resources()) + Resources.of(job.definition)
-    kept = 0.5 ** (max(0, now - past.at) / half_life_s) if past.at else 0.0
-    averages: dict[str, Resources] = {}
-    for who in {*past.past, *present}:
-        use = past.past.get(who, Resources()) * kept + present.get(who, Resources()) * (1 - kept if past.at else 0.0)
-        if use.cpus or use.gpus or use.mem_mb:
-            averages[who] = use
-    return Usage(averages, present, now)
+    return advance(past, present, now, half_life_s)
 
 
 def reliability_of(record: TrackRecord) -> Reliability:

@@ -69,6 +69,7 @@ class NoticeBoard:
     async def serve(self) -> None:
         """Post what waits, forever. An outage of the services only delays."""
         failures = 0
+        self._wanted.set()  # some may wait since the last process
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -21,12 +21,11 @@ class RoundMetrics:
             buckets=ERROR_BUCKETS_S, registry=registry,
         )  # fmt: skip
         self._round = Histogram(
-            "deepgrid_round_seconds", "Duration of a round of the meta-scheduler, in seconds.",
+            "deepgrid_round_seconds", "Duration of the matching in a round, in seconds.",
             buckets=ROUND_BUCKETS_S, registry=registry,
         )  # fmt: skip
         self._assigned = Counter("deepgrid_assigned_jobs", "Jobs assigned by this process.", registry=registry)
         self._waiting = Gauge("deepgrid_waiting_jobs", "Jobs that the last round left pending.", registry=registry)
-        self._notices = Gauge("deepgrid_unposted_notices", "Notices that wait for the services.", registry=registry)
         self._rpc = Counter("deepgrid_operator_rpc_calls", "Requests to the chain's node.", registry=registry)
         self.errors_s: list[int] = []  # of the starts since the last round
         ProcessCollector(registry=registry)
@@ -40,8 +39,11 @@ class RoundMetrics:
         self._error.observe(error_s)
         self.errors_s.append(error_s)
 
-    def decided(self, assigned: int, waiting: int, seconds: float) -> None:
+    def assigned(self, jobs: int) -> None:
+        """Record that jobs were assigned."""
+        self._assigned.inc(jobs)
+
+    def decided(self, waiting: int, seconds: float) -> None:
         """Record a round."""
-        self._assigned.inc(assigned)
         self._waiting.set(waiting)
         self._round.observe(seconds)

@@ -17,14 +17,12 @@ from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator.market_view import market_of, reliability_of, use_of
 from deepgrid.operator.session import OperatorSession
-from deepgrid.scheduling.market import Assignment, Market, Round, Usage, Waiting
-from deepgrid.scheduling.match import Assignment as OldAssignment
-from deepgrid.scheduling.match import Cluster, match
-from deepgrid.scheduling.match import Waiting as OldWaiting
+from deepgrid.scheduling.market import Round, Usage
 
 logger = logging.getLogger(__name__)
 
-SOONEST_S = 5.0  # pause before a round that only the time makes necessary
+SOONEST_S = 5.0  # pause before a round for a job that becomes due
+
 # Contract errors for a job that ended, or that another operator assigned meanwhile.
 OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError"})
 
@@ -74,10 +72,8 @@ async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     def match() -> tuple[Round, Usage]:
         market = market_of(seen.hot, [provider for provider, _ in seen.providers], records, seen.now)
         use = use_of(seen.hot, past, seen.now, session.settings.scheduler.half_life_s)
-        try:
+        with session.deciding:  # a thread cannot be cancelled: an earlier attempt may still run
             return session.scheduler.round(seen.pending, market, seen.refusals, use), use
-        except NotImplementedError:  # TEMPORARY until the scheduler is merged
-            return _greedy(seen, market), use
 
     began = time.monotonic()
     found, use = await asyncio.to_thread(match)
@@ -93,11 +89,12 @@ async def assign(session: OperatorSession, decision: Decision) -> int:
     await _resolve_promises(session)  # of an earlier attempt
     session.store.promise(wanted)
     skipped = await session.writer.meta_schedule_jobs([(one.job_id, one.provider) for one in wanted])
-    for one in skipped:
-        logger.info("job %d: not assigned: %s", one.job_id, one.reason.message)
-    raced = {one.index for one in skipped}
+    for lost in skipped:
+        logger.info("job %d: not assigned: %s", lost.job_id, lost.reason.message)
+    raced = {lost.index for lost in skipped}
     assigned = [one for index, one in enumerate(wanted) if index not in raced]
     session.store.resolve({one.job_id: one.provider for one in assigned})
+    session.metrics.assigned(len(assigned))
     for one in assigned:
         session.memory.expect_start(one.job_id, one.estimated_start)
     await session.until_followed((await session.chain.head()).number)  # else the next round assigns them again
@@ -116,7 +113,7 @@ async def tell(session: OperatorSession, decision: Decision, assigned: int) -> N
     session.notices.add(session.told.changed(waiting))
     await session.notices.post()
     session.next_round_at = _next_round(session, decision)
-    session.metrics.decided(assigned, len(waiting), decision.seconds)
+    session.metrics.decided(len(waiting), decision.seconds)
     errors_s, session.metrics.errors_s = session.metrics.errors_s, []
     session.store.add_round(
         {
@@ -139,7 +136,7 @@ def _next_round(session: OperatorSession, decision: Decision) -> float | None:
 async def _end(session: OperatorSession, job: Job) -> bool:
     tries = session.memory.given_back(job.id)
     last = tries[-1]
-    reason = f"{len(tries)} times a cluster gave it back, which is the limit; the last was {last.provider}"
+    reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"
     reason += f" ({last.reason})" if last.reason else ""
     try:
         await session.writer.panic_job(job.id, reason)
@@ -150,22 +147,6 @@ async def _end(session: OperatorSession, job: Job) -> bool:
         return False
     session.notices.add([(job.id, "ended", reason)])
     return True
-
-
-def _greedy(seen: Snapshot, market: Market) -> Round:  # TEMPORARY
-    clusters = [
-        Cluster(one.provider, sum(job.ntasks * job.cpus_per_task for job in one.busy)) for one in market.clusters
-    ]
-    found = match(seen.pending, clusters, seen.refusals)
-    return Round(
-        [
-            Assignment(one.job_id, one.provider, one.reason, market.now)
-            for one in found
-            if isinstance(one, OldAssignment)
-        ],
-        [Waiting(one.job_id, one.reason) for one in found if isinstance(one, OldWaiting)],
-        {},
-    )
 
 
 async def _resolve_promises(session: OperatorSession) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ from deepgrid.services.client import ServicesClient
 
 # A provider that refused a job, or let it time out, is a candidate again after this time. It may have free nodes then.
 REFUSAL_VALID_S = 600
-REASONS_AT_ONCE = 16
+REASONS_AT_ONCE, REASONS_WITHIN_S = 16, 10.0
 SWEEP_S = 30.0  # pause between two reads of all claimed jobs; cancel requests and top-ups are the providers' business
 FOLLOWED_WITHIN_S = 10.0
 
@@ -77,6 +78,7 @@ class OperatorSession:
         self.memory = JobMemory(self.store, self.metrics, settings.scheduler.half_life_s)
         self.notices = NoticeBoard(self.services, self.store, self.index.last_id)
         self.scheduler = Scheduler(settings.scheduler)
+        self.deciding = threading.Lock()  # the scheduler is used by one thread at a time
         self.told = Told()
         self.next_round_at: float | None = None  # by the event loop's clock, when no change comes earlier
         self.watched: list[Entry] | None = None  # all providers, while something watches them
@@ -133,7 +135,9 @@ class OperatorSession:
         }
         unread = [one for entries in recent.values() for one in entries if one.reason is None]
         slots = asyncio.Semaphore(REASONS_AT_ONCE)
-        await asyncio.gather(*(self._read_reason(one, slots) for one in unread))
+        with contextlib.suppress(TimeoutError):  # what is missing then is read in the next round
+            async with asyncio.timeout(REASONS_WITHIN_S):
+                await asyncio.gather(*(self._read_reason(one, slots) for one in unread))
         return {
             job_id: {
                 one.provider: one.reason or "" for one in self.memory.given_back(job_id) if one.at >= entries[0].at

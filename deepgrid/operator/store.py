@@ -74,8 +74,12 @@ class OperatorStore:
         self._db.close()
 
     def belong_to(self, identity: str) -> None:
-        """Empty the store unless it is of the grid and chain `identity`."""
-        if self._rows("SELECT text FROM identity") == [(identity,)]:
+        """Empty the store if it is of another grid or chain than `identity`."""
+        known = self._rows("SELECT text FROM identity")
+        if known == [(identity,)]:
+            return
+        if not known:
+            self._db.execute("INSERT INTO identity VALUES (?)", [identity])
             return
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")

@@ -42,13 +42,12 @@ def words(waiting: Waiting) -> str:
         return waiting.reason
     others = waiting.ahead_of_others
     ahead = f", {others} {'job' if others == 1 else 'jobs'} of others first" if others else ""
-    parts = [
-        f"{_ordinal(waiting.position)} in line{ahead}", f"your share of {waiting.resource} is {waiting.share:.0%}"
-    ]  # fmt: skip
+    parts = [f"{_ordinal(waiting.position)} in line{ahead}"]
+    parts.append(f"your share of {waiting.resource} is {100 * waiting.share:.0f} %")
     if waiting.estimated_start:
         at = datetime.fromtimestamp(waiting.estimated_start, UTC)
         parts.append(f"estimated start {at:%H:%M} UTC" + (f" at {waiting.cluster}" if waiting.cluster else ""))
-    return "; ".join([*parts, waiting.reason]).replace("%", " %")
+    return "; ".join([*parts, waiting.reason])
 
 
 def _ordinal(number: int) -> str:

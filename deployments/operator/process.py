@@ -14,9 +14,9 @@ from blocks.block_loading import load_block
 from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.errors import ChainError
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
-from deployments.operator.market import Market
 from deployments.operator.metrics_page import metrics_page
 from deployments.operator.on_demand import OnDemand
+from deployments.operator.provider_watch import ProviderWatch
 from runtime import sessions
 from runtime.flow_runs import calling_to_runs
 from runtime.worker import InProcessWorker
@@ -75,7 +75,7 @@ async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup)
             approve_labels.request()
 
     for service in (
-        meta_schedule.serve(), approve_labels.serve(), Market(session, schedule, approve).watch(),
+        meta_schedule.serve(), approve_labels.serve(), ProviderWatch(session, schedule, approve).watch(),
         session.notices.serve(), _when_due(session, schedule),
     ):  # fmt: skip
         group.create_task(service)

@@ -1,10 +1,11 @@
-"""Rounds of the meta-scheduler on a real chain: what they assign, what they tell, and what a kill in between leaves."""
+"""Rounds of the meta-scheduler on a real chain: assignments, notices, and kills in between."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -13,14 +14,14 @@ from deepgrid.chain.batches import Request, Skipped
 from deepgrid.errors import ServiceError
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.operator import rounds
-from deepgrid.operator.session import OperatorSession
+from deepgrid.operator.session import OperatorSession, follow_jobs
 from deepgrid.scheduling.market import Assignment, Round, SchedulerSettings, Usage, Waiting
 from deepgrid.services.messages import MAX_NOTICES_AT_ONCE
-from tests.chain.grid import CREDIT, DEFINITION
+from tests.chain.grid import CREDIT, DEFINITION, until
 from tests.operator.conftest import Office
 
 S = JobStatus
-RUNS = replace(DEFINITION, uses=(), affinity=())
+RUNS = replace(DEFINITION, uses=(), affinity=(), gpus=0, ntasks=1, cpus_per_task=1)
 HUGE = replace(RUNS, ntasks=1000)
 ROOM = 3.0  # machines are shared; the limit is 100 ms of the loop's own CPU time
 LONGEST_S = 0.1
@@ -101,9 +102,45 @@ async def test_a_job_that_was_given_back_too_often_ends_with_a_refund_and_a_reas
     await one_round(office.session)
     job = await office.job(job_id)
     assert job.status is S.PANICKED
-    assert "1 times a cluster gave it back" in job.last_error
+    assert "clusters gave it back 1 times" in job.last_error
     assert await office.people.chain.balance(office.people.customer.address) == before + 200 * CREDIT
     assert told(office)[job_id] == ["assigned", "ended"]
+
+
+@asynccontextmanager
+async def followed(office: Office) -> AsyncIterator[None]:
+    """The operator's process follows the chain, and has seen the providers."""
+
+    async def follow() -> None:
+        async for _ in follow_jobs(office.session):
+            pass
+
+    task = asyncio.create_task(follow())
+    office.session.watched = await office.session.chain.providers_and_records()
+    try:
+        yield
+    finally:
+        office.session.watched = None
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_rounds_read_no_job_and_no_provider_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 pending jobs and 1,000 providers were read at each round."""
+    async with followed(office):
+        await office.people.customer.approve(4 * 200 * CREDIT)
+        ids = await office.people.customer.request_jobs([Request(RUNS, 200 * CREDIT, "a job")] * 4)
+        await until(lambda: len(office.session.memory.hot) == len(ids))
+        session = office.session
+        with monkeypatch.context() as patched:
+            for read in ("jobs", "providers_and_records"):
+                patched.setattr(session.chain, read, None)
+            seen = await rounds.read_market(session)
+        assert [job.id for job in seen.pending] == ids
+        decision = await rounds.decide(session, seen)
+        assert await rounds.assign(session, decision) == len(ids)
+        assert (await rounds.read_market(session)).pending == [], "the next round knows what this one assigned"
+    assert office.session.followed is None
 
 
 async def test_notices_outlast_an_outage_of_the_services_and_a_restart(
@@ -152,6 +189,7 @@ async def test_a_large_round_never_holds_the_event_loop(office: Office, monkeypa
             longest = max(longest, time.thread_time() - before)
 
     async def mined(*_: object, **__: object) -> object:
+        await asyncio.sleep(0)
         return type("Receipt", (), {"logs": []})
 
     monkeypatch.setattr(office.session.writer.sender, "send", mined)

@@ -16,7 +16,7 @@ READ_AGAIN_S = 300.0  # the counters of providers change without an event
 logger = logging.getLogger(__name__)
 
 
-class Market:
+class ProviderWatch:
     """Calls `changed` whenever a provider changes, and `proposed` when a provider in force proposes a change.
 
     One small request per poll finds changes; all providers are read only after one. It does not notice a proposal that
