@@ -28,6 +28,7 @@ from deepgrid.lifecycle.states import JobStatus
 T = TypeVar("T")
 
 MOST_AT_ONCE = 100  # at most about 5 million gas; a transaction may have 16 million, a block 30
+MOST_IN_FLIGHT = 8  # transactions of one call: more than a block holds, and few enough to encode without a pause
 LONGEST_ERROR_BYTES = 500  # each byte on chain costs gas
 
 
@@ -104,8 +105,12 @@ class BatchWriter:
         return await self._all_but_skipped("providerSetJobStatuses", [report_args(one) for one in reports])
 
     async def claim_next_jobs(self, most: int) -> list[Claimed]:
-        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large."""
-        while True:
+        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large.
+
+        It asks for no more jobs than wait now. So a job that comes in later does not change the gas that was estimated.
+        """
+        most = min(most, await self.chain.claimable(self.address))
+        while most:
             try:
                 receipt = await self._send("MetaScheduler", "claimNextJobs", most)
                 return [_claimed(event) for event in self._events(receipt, "ClaimJobEvent")]
@@ -115,13 +120,19 @@ class BatchWriter:
                 if not too_large(error) or most == 1:
                     raise
                 most = -(-most // 2)
+        return []
 
     # -- parts -------------------------------------------------------------------------------
 
     async def _all_but_skipped(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[Skipped]:
         """Call `function` with all `items` (job, ...), in as many transactions as needed."""
-        starts = range(0, len(items), MOST_AT_ONCE)
-        parts = await _all_of(self._part(function, items[at : at + MOST_AT_ONCE], at) for at in starts)
+        slots = asyncio.Semaphore(MOST_IN_FLIGHT)
+
+        async def part(first: int) -> list[Skipped]:
+            async with slots:
+                return await self._part(function, items[first : first + MOST_AT_ONCE], first)
+
+        parts = await _all_of(map(part, range(0, len(items), MOST_AT_ONCE)))
         return [skipped for part in parts for skipped in part]
 
     async def _part(self, function: str, items: Sequence[tuple[Any, ...]], first: int) -> list[Skipped]:

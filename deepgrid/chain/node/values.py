@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deepgrid.errors import InputError
-from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices
+from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices, Provider
 from deepgrid.lifecycle.states import JobStatus
 
 ZERO_ADDRESS = "0x" + 40 * "0"
@@ -145,3 +145,11 @@ def prices_of(raw: dict[str, int]) -> Prices:
 
 def _address_or_none(address: str) -> str | None:
     return None if address == ZERO_ADDRESS else address
+
+
+def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
+    """A Provider from the struct Provider."""
+    return Provider(
+        address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
+        labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,
+    )  # fmt: skip
