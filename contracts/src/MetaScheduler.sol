@@ -6,6 +6,7 @@ import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC2
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {
+    ArrayLengthMismatch,
     InsufficientFunds,
     InsufficientHardware,
     InvalidJobDefinition,
@@ -16,7 +17,7 @@ import {
 } from "./Errors.sol";
 import {BatchItemSkippedEvent, BilledTooMuchEvent, NewJobRequestEvent} from "./Events.sol";
 import {RareCalls} from "./RareCalls.sol";
-import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport} from "./Types.sol";
+import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport, Wishes} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
 import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IUsualCalls} from "./interfaces/IUsualCalls.sol";
@@ -27,6 +28,7 @@ import {LineWord} from "./libraries/LineWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 import {Terms} from "./libraries/Terms.sol";
+import {WishWord, WishWords} from "./libraries/WishWord.sol";
 
 /// @notice The market of jobs. A customer requests jobs and locks credits for them. The meta-scheduler assigns each
 /// job to a provider. The provider claims it, reports on it and is paid for the minutes that it ran.
@@ -62,12 +64,8 @@ contract MetaScheduler is Endings, IUsualCalls {
         uint256 lockedCredits,
         bytes32 jobName,
         bool delegateSpendingAuthority
-    ) public returns (bytes32 jobId) {
-        _checkOpen();
-        _checkRequest(definition, lockedCredits);
-        _lock(msg.sender, lockedCredits);
-        jobId = _createOne(definition, lockedCredits, jobName, delegateSpendingAuthority);
-        emit NewJobRequestEvent(jobId, msg.sender);
+    ) external returns (bytes32 jobId) {
+        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWord.wrap(0));
     }
 
     /// @inheritdoc IUsualCalls
@@ -79,22 +77,49 @@ contract MetaScheduler is Endings, IUsualCalls {
         Permit calldata permit
     ) external returns (bytes32 jobId) {
         _usePermit(permit);
-        return requestNewJob(definition, lockedCredits, jobName, delegateSpendingAuthority);
+        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWord.wrap(0));
     }
 
     /// @inheritdoc IUsualCalls
     function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds) {
-        _checkOpen();
-        uint256 locked;
-        for (uint256 i; i < requests.length; ++i) {
-            _checkRequest(requests[i].definition, requests[i].lockedCredits);
-            locked += requests[i].lockedCredits;
+        return _requestMany(requests, new WishWord[](0));
+    }
+
+    /// @inheritdoc IUsualCalls
+    function requestNewJobWithWishes(
+        JobDefinition calldata definition,
+        uint256 lockedCredits,
+        bytes32 jobName,
+        bool delegateSpendingAuthority,
+        Wishes calldata wishes
+    ) external returns (bytes32 jobId) {
+        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes));
+    }
+
+    /// @inheritdoc IUsualCalls
+    function requestNewJobWithWishesAndPermit(
+        JobDefinition calldata definition,
+        uint256 lockedCredits,
+        bytes32 jobName,
+        bool delegateSpendingAuthority,
+        Wishes calldata wishes,
+        Permit calldata permit
+    ) external returns (bytes32 jobId) {
+        _usePermit(permit);
+        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes));
+    }
+
+    /// @inheritdoc IUsualCalls
+    function requestNewJobsWithWishes(JobRequest[] calldata requests, Wishes[] calldata wishes)
+        external
+        returns (bytes32[] memory jobIds)
+    {
+        if (wishes.length != requests.length) revert ArrayLengthMismatch();
+        WishWord[] memory words = new WishWord[](wishes.length);
+        for (uint256 i; i < words.length; ++i) {
+            words[i] = WishWords.wordOf(wishes[i]);
         }
-        _lock(msg.sender, locked);
-        jobIds = _createMany(requests);
-        for (uint256 i; i < jobIds.length; ++i) {
-            emit NewJobRequestEvent(jobIds[i], msg.sender);
-        }
+        return _requestMany(requests, words);
     }
 
     // ---------------------------------------------------------------- meta-scheduler
@@ -153,6 +178,41 @@ contract MetaScheduler is Endings, IUsualCalls {
         }
     }
 
+    // ---------------------------------------------------------------- requests
+
+    /// Requests one job of the caller.
+    function _request(
+        JobDefinition calldata definition,
+        uint256 lockedCredits,
+        bytes32 jobName,
+        bool delegateSpendingAuthority,
+        WishWord wishes
+    ) private returns (bytes32 jobId) {
+        _checkOpen();
+        _checkRequest(definition, lockedCredits);
+        _lock(msg.sender, lockedCredits);
+        jobId = _createOne(definition, lockedCredits, jobName, delegateSpendingAuthority, wishes);
+        emit NewJobRequestEvent(jobId, msg.sender);
+    }
+
+    /// Requests many jobs of the caller. `wishes` is empty for none at all.
+    function _requestMany(JobRequest[] calldata requests, WishWord[] memory wishes)
+        private
+        returns (bytes32[] memory jobIds)
+    {
+        _checkOpen();
+        uint256 locked;
+        for (uint256 i; i < requests.length; ++i) {
+            _checkRequest(requests[i].definition, requests[i].lockedCredits);
+            locked += requests[i].lockedCredits;
+        }
+        _lock(msg.sender, locked);
+        jobIds = _createMany(requests, wishes);
+        for (uint256 i; i < jobIds.length; ++i) {
+            emit NewJobRequestEvent(jobIds[i], msg.sender);
+        }
+    }
+
     // ---------------------------------------------------------------- one item of a call or of a batch
 
     /// Emits the event of a skipped item if there is an error.
@@ -165,7 +225,7 @@ contract MetaScheduler is Endings, IUsualCalls {
     }
 
     function _checkRequest(JobDefinition calldata definition, uint256 lockedCredits) private view {
-        if (lockedCredits < minimumAmount()) revert InsufficientFunds(lockedCredits, minimumAmount());
+        if (lockedCredits < _minimumAmount) revert InsufficientFunds(lockedCredits, _minimumAmount);
         if (definition.ntasks == 0 || definition.cpusPerTask == 0 || definition.memPerCpu == 0) {
             revert InvalidJobDefinition();
         }
@@ -194,8 +254,12 @@ contract MetaScheduler is Endings, IUsualCalls {
         uint256 rate = terms.tariff.rateOf(core.sizes);
         uint256 locked = _lockedOf(jobId, word, core.deposit);
         if (locked < rate) return abi.encodeWithSelector(InsufficientFunds.selector, locked, rate);
-        if (terms.tariff.cutPercent() != deepsquareCut) {
-            terms.tariff = terms.tariff.withCut(deepsquareCut);
+        if (core.wishesAt != 0) {
+            refusal = JobRecord.wishesOf(_blobOf(word), core.wishesAt).refusal(rate, locked);
+            if (refusal.length != 0) return refusal;
+        }
+        if (terms.tariff.cutPercent() != _deepsquareCut) {
+            terms.tariff = terms.tariff.withCut(_deepsquareCut);
             number = _newTerms(terms);
             line = line.withTerms(number, line.version());
         }
@@ -269,12 +333,12 @@ contract MetaScheduler is Endings, IUsualCalls {
         bool requested = word.cancelRequested();
         if (requested) until = Math.min(until, _extras[jobId].cancelRequestedAt + _claimTimeout());
         uint256 observed = Billing.startedMinutes(word.startedAt(), until);
-        if (reported > observed + billDurationDeltaMinute) {
+        if (reported > observed + _billDurationDeltaMinute) {
             emit BilledTooMuchEvent(jobId, msg.sender, reported);
         }
         billed = Math.min(reported, observed);
         if (next == JobStatus.CANCELLED && requested) {
-            billed = Math.max(billed, Math.min(cancellationFeeMinute, _limitMinutes(deal)));
+            billed = Math.max(billed, Math.min(_cancellationFeeMinute, _limitMinutes(deal)));
         }
     }
 }
