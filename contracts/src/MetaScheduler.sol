@@ -2,23 +2,14 @@
 pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {
-    ArrayLengthMismatch,
-    InsufficientFunds,
-    InsufficientHardware,
-    InvalidJobDefinition,
-    NewJobRequestDisabled,
-    NoJob,
-    ProviderNotJoined,
-    RunningColdStatusOnly
-} from "./Errors.sol";
-import {BatchItemSkippedEvent, BilledTooMuchEvent, NewJobRequestEvent} from "./Events.sol";
+import {InsufficientFunds, InsufficientHardware, NoJob, ProviderNotJoined, RunningColdStatusOnly} from "./Errors.sol";
+import {BatchItemSkippedEvent, BilledTooMuchEvent} from "./Events.sol";
 import {RareCalls} from "./RareCalls.sol";
-import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport, Wishes} from "./Types.sol";
+import {Assignment, JobStatus, StatusReport} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
+import {Requests} from "./base/Requests.sol";
 import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IUsualCalls} from "./interfaces/IUsualCalls.sol";
 import {Billing} from "./libraries/Billing.sol";
@@ -28,12 +19,12 @@ import {LineWord} from "./libraries/LineWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 import {Terms} from "./libraries/Terms.sol";
-import {WishWord, WishWords} from "./libraries/WishWord.sol";
+import {WishWords} from "./libraries/WishWord.sol";
 
 /// @notice The market of jobs. A customer requests jobs and locks credits for them. The meta-scheduler assigns each
 /// job to a provider. The provider claims it, reports on it and is paid for the minutes that it ran.
 /// @dev IMetaScheduler shows everything that clients can call here.
-contract MetaScheduler is Endings, IUsualCalls {
+contract MetaScheduler is Requests {
     using Address for address;
 
     /// Address of RareCalls.
@@ -54,72 +45,6 @@ contract MetaScheduler is Endings, IUsualCalls {
     /// @return The answer of RareCalls.
     fallback(bytes calldata call) external returns (bytes memory) {
         return _rare.functionDelegateCall(call);
-    }
-
-    // ---------------------------------------------------------------- customer
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJob(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority
-    ) external returns (bytes32 jobId) {
-        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWord.wrap(0));
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobWithPermit(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority,
-        Permit calldata permit
-    ) external returns (bytes32 jobId) {
-        _usePermit(permit);
-        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWord.wrap(0));
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds) {
-        return _requestMany(requests, new WishWord[](0));
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobWithWishes(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority,
-        Wishes calldata wishes
-    ) external returns (bytes32 jobId) {
-        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes));
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobWithWishesAndPermit(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority,
-        Wishes calldata wishes,
-        Permit calldata permit
-    ) external returns (bytes32 jobId) {
-        _usePermit(permit);
-        return _request(definition, lockedCredits, jobName, delegateSpendingAuthority, WishWords.wordOf(wishes));
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobsWithWishes(JobRequest[] calldata requests, Wishes[] calldata wishes)
-        external
-        returns (bytes32[] memory jobIds)
-    {
-        if (wishes.length != requests.length) revert ArrayLengthMismatch();
-        WishWord[] memory words = new WishWord[](wishes.length);
-        for (uint256 i; i < words.length; ++i) {
-            words[i] = WishWords.wordOf(wishes[i]);
-        }
-        return _requestMany(requests, words);
     }
 
     // ---------------------------------------------------------------- meta-scheduler
@@ -178,66 +103,11 @@ contract MetaScheduler is Endings, IUsualCalls {
         }
     }
 
-    // ---------------------------------------------------------------- requests
-
-    /// Requests one job of the caller.
-    function _request(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority,
-        WishWord wishes
-    ) private returns (bytes32 jobId) {
-        _checkOpen();
-        _checkRequest(definition, lockedCredits);
-        _lock(msg.sender, lockedCredits);
-        jobId = _createOne(definition, lockedCredits, jobName, delegateSpendingAuthority, wishes);
-        emit NewJobRequestEvent(jobId, msg.sender);
-    }
-
-    /// Requests many jobs of the caller. `wishes` is empty for none at all.
-    function _requestMany(JobRequest[] calldata requests, WishWord[] memory wishes)
-        private
-        returns (bytes32[] memory jobIds)
-    {
-        _checkOpen();
-        uint256 locked;
-        for (uint256 i; i < requests.length; ++i) {
-            _checkRequest(requests[i].definition, requests[i].lockedCredits);
-            locked += requests[i].lockedCredits;
-        }
-        _lock(msg.sender, locked);
-        jobIds = _createMany(requests, wishes);
-        for (uint256 i; i < jobIds.length; ++i) {
-            emit NewJobRequestEvent(jobIds[i], msg.sender);
-        }
-    }
-
     // ---------------------------------------------------------------- one item of a call or of a batch
 
     /// Emits the event of a skipped item if there is an error.
     function _skipIf(bytes memory refusal, uint256 index, bytes32 jobId) private {
         if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
-    }
-
-    function _checkOpen() private view {
-        if (_closed) revert NewJobRequestDisabled();
-    }
-
-    function _checkRequest(JobDefinition calldata definition, uint256 lockedCredits) private view {
-        if (lockedCredits < _minimumAmount) revert InsufficientFunds(lockedCredits, _minimumAmount);
-        if (definition.ntasks == 0 || definition.cpusPerTask == 0 || definition.memPerCpu == 0) {
-            revert InvalidJobDefinition();
-        }
-        _lockable(0, lockedCredits);
-    }
-
-    /// Uses the permit if it is still unused. If the allowance is missing, the transfer of the deposit fails later.
-    function _usePermit(Permit calldata permit) private {
-        (uint256 value, uint256 deadline) = (permit.value, permit.deadline);
-        try IERC20Permit(address(credit))
-            .permit(msg.sender, address(this), value, deadline, permit.v, permit.r, permit.s) {}
-            catch {}
     }
 
     /// Assigns a job and returns an empty error, or changes nothing and returns the error.
@@ -255,7 +125,7 @@ contract MetaScheduler is Endings, IUsualCalls {
         uint256 locked = _lockedOf(jobId, word, core.deposit);
         if (locked < rate) return abi.encodeWithSelector(InsufficientFunds.selector, locked, rate);
         if (core.wishesAt != 0) {
-            refusal = JobRecord.wishesOf(_blobOf(word), core.wishesAt).refusal(rate, locked);
+            refusal = WishWords.read(_blobOf(word), core.wishesAt).refusal(rate, locked);
             if (refusal.length != 0) return refusal;
         }
         if (terms.tariff.cutPercent() != _deepsquareCut) {

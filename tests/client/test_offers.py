@@ -12,7 +12,7 @@ from deepgrid.client import AsyncGrid, ClusterOffer, InputError, NotFound
 from deepgrid.client.amounts import credits_of
 from deepgrid.lifecycle.job import Label, Prefer
 from tests.chain.grid import approve_waiting
-from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, LABELS, PRICES, Live, Party, party
+from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Live, Party, party
 from tests.client.conftest import Stage
 
 JOB = {"resources": {"tasks": 1, "cpusPerTask": 2, "memPerCpu": 500, "gpus": 0}, "steps": []}
@@ -32,11 +32,11 @@ async def test_offers_say_what_each_cluster_would_be(grid: AsyncGrid, stage: Sta
     assert offer.speed is None
     assert 0 < offer.reliability <= 1
     assert [one.fits for one in offers] == sorted((one.fits for one in offers), reverse=True), "those that fit first"
-    job = await grid.submit({**JOB, "resources": {**JOB["resources"], "tasks": 4}}, credits=80, max_price="any")
+    job = await grid.submit({**JOB, "resources": {**JOB["resources"], "tasks": 4}}, credits=100, max_price="any")
     await stage.run(job)
     busy = _of(await grid.offers(JOB, 90), provider.address)
     assert busy.wait_s is not None
-    assert 0 < busy.wait_s <= 10 * 60, "after the job that fills the cluster for 10 minutes"
+    assert 0 < busy.wait_s <= 12 * 60, "after the job that fills the cluster for 12 minutes"
 
 
 @pytest.mark.parametrize(

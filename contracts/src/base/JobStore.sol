@@ -9,7 +9,7 @@ import {IdRuns} from "../libraries/IdRuns.sol";
 import {JobRecord} from "../libraries/JobRecord.sol";
 import {JobWord, JobWords} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
-import {WishWord} from "../libraries/WishWord.sol";
+import {WishWord, WishWords} from "../libraries/WishWord.sol";
 import {Constants} from "./Constants.sol";
 
 /// @notice Stores all jobs. A job is a record, a word and perhaps an extra. The record never changes and is in a
@@ -146,7 +146,7 @@ abstract contract JobStore is Constants {
 
     /// The job's wishes; 0 for none.
     function _wishesOf(JobWord word) internal view returns (WishWord) {
-        return JobRecord.wishesOf(_blobOf(word), _coreOf(word).wishesAt);
+        return WishWords.read(_blobOf(word), _coreOf(word).wishesAt);
     }
 
     /// The job's deposit with its top-ups, in wei.

@@ -155,13 +155,6 @@ library JobRecord {
         (sizes.ntasks,) = _take64(source, widths);
     }
 
-    /// The wishes at `Core.wishesAt`; 0 for none.
-    function wishesOf(address blob, uint256 wishesAt) internal view returns (WishWord) {
-        if (wishesAt == 0) return WishWord.wrap(0);
-        (uint256 word,) = Blob.peek(blob, wishesAt);
-        return WishWord.wrap(word >> 256 - 8 * WishWords.WIDTH);
-    }
-
     /// The name of the record at that place.
     function nameOf(address blob, uint256 place) internal view returns (bytes32) {
         (uint256 length, uint256 source) = _takeSize(_textsOf(_read(blob, place)));

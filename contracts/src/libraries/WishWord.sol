@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {InsufficientFunds, JobGivenUp, RateAboveCeiling} from "../Errors.sol";
 import {Wishes} from "../Types.sol";
+import {Blob} from "./Blob.sol";
 
 // The wishes of a job, in the bytes that its record ends with. From bit 0:
 //
@@ -28,6 +29,13 @@ library WishWords {
             uint256(asked.maxRatePerMinute) << MAX_RATE | uint256(asked.minMinutes) << MIN_MINUTES
                 | uint256(asked.giveUpAt) << GIVE_UP_AT | asked.prefer
         );
+    }
+
+    /// The word at this place of a blob; 0 for none.
+    function read(address blob, uint256 place) internal view returns (WishWord) {
+        if (place == 0) return WishWord.wrap(0);
+        (uint256 word,) = Blob.peek(blob, place);
+        return WishWord.wrap(word >> 256 - 8 * WIDTH);
     }
 
     /// The word as clients read it.
