@@ -57,8 +57,9 @@ contract MetaScheduler is Requests {
     /// @inheritdoc IUsualCalls
     function metaScheduleJobs(Assignment[] calldata assignments) external onlyRole(METASCHEDULER_ROLE) {
         for (uint256 i; i < assignments.length; ++i) {
-            bytes32 jobId = assignments[i].jobId;
-            _skipIf(_assign(jobId, assignments[i].provider), i, jobId);
+            Assignment calldata wanted = assignments[i];
+            bytes32 jobId = wanted.jobId;
+            _skipIf(_assign(jobId, wanted.provider), i, jobId);
         }
     }
 

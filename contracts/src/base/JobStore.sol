@@ -60,13 +60,14 @@ abstract contract JobStore is Constants {
         Pen start = Pens.begin();
         Pen pen = _beginBlob(start, full, isFull);
         for (uint256 i; i < requests.length; ++i) {
+            JobRequest calldata request = requests[i];
             Pen before = pen;
-            pen = _putRequest(before, requests[i], wishes.length == 0 ? WishWord.wrap(0) : wishes[i]);
+            pen = _putRequest(before, request, wishes.length == 0 ? WishWord.wrap(0) : wishes[i]);
             if (Blob.lengthOf(start, pen) > Blob.LONGEST) {
                 (before, pen) = _nextBlob(start, before, pen);
                 ++blob;
             }
-            jobIds[i] = _create(++number, blob, Blob.lengthOf(start, before), requests[i].delegateSpendingAuthority);
+            jobIds[i] = _create(++number, blob, Blob.lengthOf(start, before), request.delegateSpendingAuthority);
         }
         (_lastJob, _lastBlob) = (number, blob);
         Blob.keep(start, pen);

@@ -100,8 +100,10 @@ abstract contract Requests is Endings, IUsualCalls {
         _checkOpen();
         uint256 locked;
         for (uint256 i; i < requests.length; ++i) {
-            _checkRequest(requests[i].definition, requests[i].lockedCredits);
-            locked += requests[i].lockedCredits;
+            JobRequest calldata request = requests[i];
+            uint256 lockedCredits = request.lockedCredits;
+            _checkRequest(request.definition, lockedCredits);
+            locked += lockedCredits;
         }
         _lock(msg.sender, locked);
         jobIds = _createMany(requests, wishes);

@@ -99,7 +99,7 @@ def coded_wishes(wishes: Wishes) -> tuple[int, int, int, int]:
 
 def wishes_of(raw: dict[str, int]) -> Wishes:
     """Wishes from their struct. An unknown preference counts as none."""
-    prefer = Prefer(raw["prefer"]) if raw["prefer"] in iter(Prefer) else Prefer.BALANCED
+    prefer = Prefer(raw["prefer"]) if raw["prefer"] < len(Prefer) else Prefer.BALANCED
     return Wishes(raw["maxRatePerMinute"], max(1, raw["minMinutes"]), raw["giveUpAt"], prefer)
 
 
