@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, definition_of
+from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, coded_wishes, definition_of
 from deepgrid.chain.transactions.contract_errors import contract_error, too_large
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ChainError, ContractError
-from deepgrid.lifecycle.job import JobDefinition
+from deepgrid.lifecycle.job import NO_WISHES, JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 
 T = TypeVar("T")
@@ -34,12 +34,16 @@ LONGEST_ERROR_BYTES = 500  # each byte on chain costs gas
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of a job. `delegate` lets the grid top it up from the customer's allowance."""
+    """A request of a job. `delegate` lets the grid top it up from the customer's allowance.
+
+    Wishes cost some gas, so a request that has none is made without them.
+    """
 
     definition: JobDefinition
     locked_wei: int
     name: str
     delegate: bool = False
+    wishes: Wishes = NO_WISHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,11 @@ class BatchWriter:
 
         The allowance must already cover them. Their texts and labels together must fit in one contract's code.
         """
-        receipt = await self._send("MetaScheduler", "requestNewJobs", [request_args(one) for one in requests])
+        items, wishes = [request_args(one) for one in requests], [coded_wishes(one.wishes) for one in requests]
+        if any(map(any, wishes)):
+            receipt = await self._send("MetaScheduler", "requestNewJobsWithWishes", items, wishes)
+        else:
+            receipt = await self._send("MetaScheduler", "requestNewJobs", items)
         return [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
 
     async def meta_schedule_jobs(self, assignments: Sequence[tuple[int, str]]) -> list[Skipped]:

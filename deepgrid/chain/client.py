@@ -95,8 +95,8 @@ class Chain(Node):
             middle = len(job_ids) // 2  # jobs with thousands of labels: read fewer at once
             return await self.jobs(job_ids[:middle], block) + await self.jobs(job_ids[middle:], block)
         jobs: list[Job] = []
-        for raws, terms in answers:
-            jobs += map(job_of, raws, terms)
+        for page in answers:
+            jobs += map(job_of, *page)
             await asyncio.sleep(0)
         return jobs
 

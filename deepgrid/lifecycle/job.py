@@ -84,6 +84,9 @@ class Wishes:
     prefer: Prefer = Prefer.BALANCED
 
 
+NO_WISHES = Wishes()
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job as the chain keeps it, with the terms fixed when it was assigned.
