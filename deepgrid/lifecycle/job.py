@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 from deepgrid.lifecycle.states import JobStatus
 
@@ -28,6 +29,19 @@ class Affinity:
     key: str
     op: str
     value: str
+
+
+class Asked(Protocol):
+    """What a job asks of nodes. `gpus` is for the whole job."""
+
+    @property
+    def ntasks(self) -> int: ...
+    @property
+    def cpus_per_task(self) -> int: ...
+    @property
+    def mem_per_cpu_mb(self) -> int: ...
+    @property
+    def gpus(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from deepgrid.lifecycle.job import JobDefinition, Provider
 from deepgrid.lifecycle.states import JobStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(NamedTuple):
     """An amount of each resource that customers compete for."""
 
     cpus: float = 0.0
     mem_mb: float = 0.0
     gpus: float = 0.0
 
-    def __add__(self, other: Resources) -> Resources:
+    def __add__(self, other: Resources) -> Resources:  # type: ignore[override]  # an amount, not a sequence
         return Resources(self.cpus + other.cpus, self.mem_mb + other.mem_mb, self.gpus + other.gpus)
 
-    def __mul__(self, factor: float) -> Resources:
+    def __mul__(self, factor: float) -> Resources:  # type: ignore[override]
         return Resources(self.cpus * factor, self.mem_mb * factor, self.gpus * factor)
 
     @staticmethod
