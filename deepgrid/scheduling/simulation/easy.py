@@ -99,18 +99,23 @@ class SimulatedCluster:
     def _backfill(self, reservation: Reservation, now: int) -> list[Running]:
         started: list[Running] = []
         misfits: set[tuple[JobDefinition, bool]] = set()  # free nodes only become fewer during a pass
+        beside: NodePool | None = None  # free now, and also when the reserved job has started
         for job in self.queue[1:BACKFILL_DEPTH]:
             in_time = now + job.limit_s <= reservation.starts_at
             if (job.need, in_time) in misfits:
                 continue
-            pool = self.pool if in_time else self.pool.common(reservation.left)
-            placement = pool.place(job.need)
+            if not in_time and beside is None:
+                beside = self.pool.common(reservation.left)
+            placement = (self.pool if in_time or beside is None else beside).place(job.need)
             if placement is None:
                 misfits.add((job.need, in_time))
                 continue
             if not in_time:
                 reservation.left.take(placement)
             started.append(self._start(job, placement, now))
+            beside = None
+            if not self.pool.free_cpus:
+                break
         if started:
             begun = {running.queued.job_id for running in started}
             self.queue = [job for job in self.queue if job.job_id not in begun]

@@ -6,18 +6,23 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from deepgrid.billing.formulas import affordable_minutes, bill, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.market import Assignment, ClusterState, HotJob, Market
-from deepgrid.scheduling.simulation.easy import Queued, Running, SimulatedCluster
+from deepgrid.scheduling.simulation.easy import Queued, SimulatedCluster
 from deepgrid.scheduling.simulation.policies import Policy
 from deepgrid.scheduling.simulation.testbed import START, Site, chain_job
 from deepgrid.scheduling.simulation.workloads import TraceJob
 
 ROUND_S = 10
 """Least time between two rounds. A round follows each change: a submission or an end."""
+
+
+KINDS = ("serial", "parallel", "gpu")
+"""Kinds of jobs, as `scheduling.speed` names them."""
 
 
 class Event(IntEnum):
@@ -63,8 +68,8 @@ class Simulator:
         self._pending: dict[int, Job] = {}
         self._assigned: dict[int, tuple[Job, Assignment, int]] = {}  # with the time of the assignment
         self._events: list[tuple[int, Event, int]] = []
-        self._round_at, self._last_round = 0, -ROUND_S
-        self._speed = [{"": site.speed} for site in sites]
+        self._round_at, self._last_round = -ROUND_S, -ROUND_S
+        self._speed = [dict.fromkeys(KINDS, site.speed) for site in sites]
 
     def run(self) -> list[Outcome]:
         """Simulate until all jobs that fit a cluster have ended. Jobs that fit none are in `misfits`."""
@@ -72,6 +77,8 @@ class Simulator:
             heapq.heappush(self._events, (job.submitted_s, Event.SUBMISSION, job.number))
         for _ in self.steps():
             pass
+        if self._pending or self._assigned:
+            raise RuntimeError(f"The policy {self.policy.name} left {len(self._pending)} jobs pending.")
         return self.outcomes
 
     def steps(self) -> Iterator[int]:
@@ -82,7 +89,7 @@ class Simulator:
                 self._submit(self._jobs[number], now)
             elif event is Event.END:
                 self._end(number, now)
-            elif now == self._round_at:
+            elif now == self._round_at > self._last_round:
                 self._round(now)
             yield now
 
@@ -154,12 +161,13 @@ class Simulator:
 
 
 def _hot_jobs(cluster: SimulatedCluster, now: int) -> list[HotJob]:
-    running = [_hot(job.queued, JobStatus.RUNNING, _left_s(job, now)) for job in cluster.running.values()]
-    return running + [_hot(job, JobStatus.SCHEDULED, job.limit_s) for job in cluster.queue]
+    running = [_hot(job.queued, JobStatus.RUNNING, job.limit_at - now) for job in cluster.running.values()]
+    return running + [_queued(job) for job in cluster.queue]
 
 
-def _left_s(job: Running, now: int) -> int:
-    return max(0, job.limit_at - now)
+@lru_cache(maxsize=100_000)
+def _queued(job: Queued) -> HotJob:
+    return _hot(job, JobStatus.SCHEDULED, job.limit_s)
 
 
 def _hot(job: Queued, status: JobStatus, left_s: int) -> HotJob:

@@ -7,7 +7,7 @@ the requested minutes, and a cheap one more. The granted minutes are Slurm's tim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.lifecycle.job import Hardware, Job, JobDefinition, Label, Prices, Provider
@@ -43,25 +43,25 @@ class Site:
 
     def provider(self, number: int) -> Provider:
         """As registered, approved, at the `number`-th address."""
-        hardware = Hardware(
-            (self.gpus,) * self.nodes, (self.cpus,) * self.nodes, (1024 * self.mem_gb,) * self.nodes
-        )  # fmt: skip
+        each = self.nodes
+        hardware = Hardware((self.gpus,) * each, (self.cpus,) * each, (1024 * self.mem_gb,) * each)
         prices = Prices(self.gpu_price * MILLICREDIT, self.cpu_price * MILLICREDIT, 0)
         labels = (Label("name", self.name),)
         return Provider(f"0x{number:040x}", hardware, prices, labels, approved=True, banned=False)
 
 
 SITES = (
-    Site("alder", 16, 16, 64, 0, 7, 0, 1.0),
-    Site("birch", 8, 32, 128, 0, 8, 0, 1.0),
-    Site("cedar", 16, 32, 128, 0, 9, 0, 1.2),
-    Site("elm", 4, 64, 256, 0, 10, 0, 1.1),
-    Site("fir", 8, 32, 512, 0, 12, 0, 1.2),
-    Site("hazel", 8, 32, 128, 4, 11, 200, 1.1),
-    Site("larch", 4, 32, 256, 8, 14, 250, 1.4),
-    Site("maple", 4, 16, 64, 0, 13, 0, 1.3),
+    Site("alder", 4, 16, 64, 0, 7, 0, 1.0),
+    Site("birch", 2, 32, 128, 0, 8, 0, 1.0),
+    Site("cedar", 3, 32, 128, 0, 9, 0, 1.2),
+    Site("elm", 1, 64, 256, 0, 10, 0, 1.1),
+    Site("fir", 1, 32, 512, 0, 12, 0, 1.2),
+    Site("hazel", 1, 32, 128, 4, 11, 200, 1.1),
+    Site("larch", 1, 32, 256, 8, 14, 250, 1.4),
+    Site("maple", 1, 16, 64, 0, 13, 0, 1.3),
 )
 """The clusters of the published results."""
+CAPACITY = sum(site.capacity for site in SITES)
 
 
 def definition_of(job: TraceJob) -> JobDefinition:
@@ -82,8 +82,3 @@ def chain_job(job: TraceJob, providers: Sequence[Provider]) -> Job | None:
         rate_wei_per_minute=0, cut_percent=0, granted_minutes=0, last_refuser=None, delegate_spending=False,
         last_error="", exit_status=0,
     )  # fmt: skip
-
-
-def clamped(job: TraceJob) -> TraceJob:
-    """The job as a cluster runs it: stopped at the time limit that the user asked for."""
-    return replace(job, run_s=min(job.run_s, 60 * -(-job.requested_s // 60)))

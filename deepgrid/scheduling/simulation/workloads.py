@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from random import Random
 
 DAY_S = 86_400
-MOST_RUN_S = 12 * 3600
+MOST_RUN_S = 4 * 3600
+MOST_SWEEP_RUN_S = 1800
+SWEEP_CHANCE = 0.02
 LIMITS_S = tuple(60 * minutes for minutes in (5, 10, 15, 30, 60, 120, 240, 480, 720, 1440))
 """Time limits that users ask for."""
 BURSTS = {"steady": 0, "at once": 1, "four bursts": 4}
@@ -44,7 +46,7 @@ class TraceJob:
         return self.cpus * self.run_s
 
 
-def mixed(seed: int, jobs: int = 5_500, customers: int = 12) -> list[TraceJob]:
+def mixed(seed: int, jobs: int = 6_000, customers: int = 12) -> list[TraceJob]:
     """Single jobs and sweeps of customers whose demands differ by more than ten times. Two days, unscaled."""
     random = Random(f"mixed {seed}")
     weights = [1 / rank**1.2 for rank in range(1, customers + 1)]
@@ -52,8 +54,9 @@ def mixed(seed: int, jobs: int = 5_500, customers: int = 12) -> list[TraceJob]:
     while len(found) < jobs:
         customer = f"customer-{random.choices(range(1, customers + 1), weights)[0]:02}"
         at = _arrival(random, 2 * DAY_S)
-        body = _body(random, customer)
-        for _ in range(_session(random)):
+        sweep = random.random() < SWEEP_CHANCE
+        body = _body(random, customer, MOST_SWEEP_RUN_S if sweep else MOST_RUN_S)
+        for _ in range(random.randrange(50, 200) if sweep else 1 + int(random.expovariate(1 / 3))):
             run_s = max(1, min(MOST_RUN_S, round(body.run_s * random.uniform(0.8, 1.2))))
             found.append(replace(body, submitted_s=at, run_s=run_s, requested_s=max(body.requested_s, _limit(run_s))))
             at += random.randrange(0, 5)
@@ -90,18 +93,11 @@ def numbered(jobs: Iterable[TraceJob]) -> list[TraceJob]:
     return [replace(job, number=at, submitted_s=job.submitted_s - first) for at, job in enumerate(order, 1)]
 
 
-def _session(random: Random) -> int:
-    """Number of jobs that a customer submits together."""
-    if random.random() < 0.03:
-        return random.randrange(50, 200)
-    return 1 + int(random.expovariate(1 / 3))
-
-
-def _body(random: Random, customer: str) -> TraceJob:
+def _body(random: Random, customer: str, most_run_s: int = MOST_RUN_S) -> TraceJob:
     """A job without its arrival."""
     gpus, cpus_per_task = 0, 1
-    if random.random() < 0.12:
-        gpus = random.choice((1, 1, 1, 2, 2, 4, 8))
+    if random.random() < 0.10:
+        gpus = random.choice((1, 1, 1, 1, 2, 2, 4))
         ntasks, cpus_per_task = gpus, 4
     else:
         size = _size(random)
@@ -111,12 +107,12 @@ def _body(random: Random, customer: str) -> TraceJob:
             ntasks, cpus_per_task = size // 8, 8
         else:
             ntasks = size
-    run_s = _run_s(random, ntasks * cpus_per_task)
+    run_s = min(most_run_s, _run_s(random, ntasks * cpus_per_task))
     mem = random.choice((1024, 2048, 2048, 3072)) if random.random() < 0.93 else 7 * 1024
     return TraceJob(0, customer, 0, run_s, _limit(run_s * random.choice((1, 2, 4))), ntasks, cpus_per_task, mem, gpus)
 
 
-def _size(random: Random, serial: float = 0.244, power: float = 0.576, low: float = 0.8, high: float = 7.0) -> int:
+def _size(random: Random, serial: float = 0.244, power: float = 0.576, low: float = 0.8, high: float = 5.0) -> int:
     """Number of CPUs, at most 2**`high`."""
     kind = random.random()
     if kind < serial:
@@ -138,8 +134,8 @@ def _limit(run_s: float) -> int:
 
 
 def _arrival(random: Random, span_s: int) -> int:
-    """A moment of `span_s`: five times as likely at 14:00 as at 2:00."""
+    """A moment of `span_s`: three times as likely at 14:00 as at 2:00."""
     while True:
         at = random.randrange(span_s)
-        if random.random() < (3 - 2 * math.cos(2 * math.pi * (at / DAY_S - 2 / 24))) / 5:
+        if random.random() < (2 - math.cos(2 * math.pi * (at / DAY_S - 2 / 24))) / 3:
             return at
