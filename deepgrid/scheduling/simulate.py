@@ -1,7 +1,7 @@
 """Simulates the grid under several policies of the meta-scheduler: `python -m deepgrid.scheduling.simulate`.
 
-Prints a Markdown table. With `--out` it also writes the results as CSV and the plots as SVG. `docs/explanation/
-scheduling.md` explains workloads, policies and measures. The same arguments give the same results.
+Prints a Markdown table. With `--out` it also writes the results as CSV and the plots as SVG. The same arguments give
+the same results. Workloads, policies and measures are explained in `docs/explanation/scheduling.md`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def publish(results: Sequence[Result], folder: Path) -> None:
     """Write `simulation.csv` and one plot per workload into `folder`."""
-    from deepgrid.scheduling.simulation import plots  # noqa: PLC0415 (matplotlib takes a second)
+    from deepgrid.scheduling.simulation import plots  # matplotlib takes a second
 
     folder.mkdir(parents=True, exist_ok=True)
     comparison.write_csv(folder / "simulation.csv", results)
@@ -70,8 +70,9 @@ def _trace(path: Path, jobs: int) -> dict[str, Generator]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m deepgrid.scheduling.simulate", description=__doc__)
-    parser.add_argument("--trace", type=Path, help="a file in the Standard Workload Format, maybe compressed (.gz)")
-    parser.add_argument("--workload", nargs="+", choices=list(JOBS), help="generated workloads (default: all)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--trace", type=Path, help="a file in the Standard Workload Format, maybe compressed (.gz)")
+    source.add_argument("--workload", nargs="+", choices=list(JOBS), help="generated workloads (default: all)")
     parser.add_argument("--jobs", type=int, default=0, help="number of jobs (default: as published, or all)")
     parser.add_argument("--load", type=float, nargs="+", default=LOADS, help="demand, divided by capacity")
     parser.add_argument("--seed", type=int, nargs="+", default=SEEDS)

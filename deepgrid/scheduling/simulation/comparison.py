@@ -132,7 +132,7 @@ def read_csv(path: Path) -> list[Result]:
         return [
             Result(
                 row["workload"], float(row["load"]), int(row["seed"]), row["policy"],
-                Measures(**{one.name: float(row[one.name]) for one in fields(Measures)}),  # type: ignore[arg-type]
+                Measures(**{one.name: float(row[one.name]) for one in fields(Measures)}),
             )
             for row in csv.DictReader(file)
         ]  # fmt: skip

@@ -36,7 +36,7 @@ class Measures:
             estimates.
     """
 
-    jobs: int
+    jobs: float
     mean_wait_s: float
     median_wait_s: float
     p95_wait_s: float
