@@ -39,6 +39,7 @@ class Suitable:
     shape: Shape
     needs: Floats
     clusters: Indexes
+    at: Indexes | slice  # the same for indexing arrays of all clusters
     rates: Floats
     speeds: Floats
     dearest: float
@@ -48,7 +49,7 @@ class Suitable:
     obstacles: list[Count] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Task:
     """A job and the clusters that can take it: those of `suitable` in `affordable` (None for all)."""
 
@@ -67,7 +68,7 @@ def asks_of(job: Job) -> Asks:
 
 
 def affordable_wei(job: Job) -> int:
-    """The highest rate at which the credits buy the wanted minutes; -1 when a job never gets that many minutes."""
+    """The highest rate at which the credits buy the wanted minutes; -1 when no job ever gets that many."""
     minutes = max(1, job.wishes.min_minutes)
     return job.locked_wei // minutes if minutes <= MAX_LIMIT_MINUTES else -1
 
@@ -128,19 +129,24 @@ class Board:
 
     def refusing(self, refused: Mapping[str, str], suitable: Suitable) -> Mask:
         """Which of the suitable clusters belong to these providers."""
-        return np.isin(suitable.clusters, [self.index[one] for one in refused if one in self.index])
+        barred = [self.index[one] for one in refused if one in self.index]
+        return np.isin(suitable.clusters, barred) if barred else np.zeros(len(suitable.clusters), np.bool_)
 
     def rate_wei(self, shape: Shape, cluster: int) -> int:
         """The exact rate."""
         return self._prices.exact(shape, cluster)
 
-    def best(self, job_id: int, shape: Shape, clusters: Indexes, score: Floats) -> int:
-        """The position of the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster."""
+    def best(self, job_id: int, suitable: Suitable, among: Indexes | slice, score: Floats) -> int:
+        """The position of the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster.
+
+        `score` is for the clusters at the positions `among`.
+        """
         lowest = int(score.argmin())
         ties = (score <= score[lowest] + SLACK).nonzero()[0]
         if len(ties) == 1:
             return lowest
-        cheapest = ties[self._prices.are_cheapest(shape, clusters[ties])]
+        clusters = suitable.clusters[among]
+        cheapest = ties[self._prices.are_cheapest(suitable.shape, clusters[ties])]
         if len(cheapest) == 1:
             return int(cheapest[0])
         mixed = (self.hashes[clusters[cheapest]] ^ np.uint64(_hash(str(job_id)))) * np.uint64(0x9E3779B97F4A7C15)
@@ -160,7 +166,8 @@ class Board:
         rates = self._prices.rates(shape, clusters)
         needs = np.array([shape.cpus, shape.cpus * shape.mem_per_cpu_mb, shape.gpus], np.float64)
         dearest = float(rates.max()) if len(rates) else 0.0
-        return Suitable(shape, needs, clusters, rates, self._speed(kind)[clusters], dearest)
+        at = slice(None) if len(clusters) == len(suits) else clusters
+        return Suitable(shape, needs, clusters, at, rates, self._speed(kind)[clusters], dearest)
 
     def _speed(self, kind: str) -> Floats:
         if kind not in self._speeds:

@@ -94,4 +94,5 @@ class FairShare:
         oldest = own[firsts]
         submitted = np.array([jobs[index].submitted_at for index in oldest], np.float64)
         keys[oldest] -= np.maximum(0.0, now - submitted) / DAY_S * age_share_per_day
+        keys = keys.round(12)  # equal shares are equal; then the older job comes first
         return [jobs[index] for index in np.argsort(keys, kind="stable")]

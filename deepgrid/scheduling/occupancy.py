@@ -63,7 +63,7 @@ def estimated_start(steps: list[Step], needs: Resources) -> float:
 
 
 def _after(free: Step, ended: Step) -> Step:
-    """What is free once a job ended that occupied this until then."""
+    """What is free after the end of this job."""
     return Step(
         max(free.at, ended.at), free.cpus + ended.cpus, free.mem_mb + ended.mem_mb, free.gpus + ended.gpus
     )  # fmt: skip

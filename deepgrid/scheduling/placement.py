@@ -18,12 +18,12 @@ from deepgrid.scheduling.waiting import obstacles
 
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.intp]
+Positions = Indexes | slice
+"""Some of the clusters of a `Suitable`, by their positions there. All of them are a slice, which copies nothing."""
 
-
-NONE: Indexes = np.array([], np.intp)
+EVERY = slice(None)
 SHORT_S = 600.0
-UNKNOWN_S = 10 * 365 * 86_400.0
-"""An estimated start further away is not shown."""
+UNKNOWN_S = 10 * 365 * 86_400.0  # an estimated start further away is not shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,54 +46,53 @@ class Placement:
     def decide(self, task: Task) -> Assignment | Held:
         """Assign the job, or hold it back."""
         suitable = task.suitable
-        soon = self._soon(task)
-        if not len(soon):
+        soon, count = self._soon(task)
+        if not count:
             return self._hold(task, 0)
-        allowed = self._unreserved(task, soon) if self._starts.reservations else soon
-        if not len(allowed):
-            return self._hold(task, len(soon))
-        if task.job.wishes.prefer is Prefer.PRICE and len(allowed) < task.clusters_left:
-            among = self._among(task)
+        allowed = soon
+        if self._starts.reservations:
+            allowed, left = self._unreserved(task, soon)
+            if not left:
+                return self._hold(task, count)
+            count = left
+        if task.job.wishes.prefer is Prefer.PRICE and count < task.clusters_left:
+            among = _among(task)
             best = self._best(task, among, self._queue_waits(suitable, among))
-            if best not in allowed:
+            if best not in np.arange(len(suitable.clusters))[allowed]:
                 return self._hold(task, 0)
         else:
             best = self._best(task, allowed, self._soon_waits(suitable, allowed))
-        return self._assign(task, best, len(allowed))
+        return self._assign(task, best, count)
 
-    def _among(self, task: Task) -> Indexes:
-        """Positions in `suitable` of the clusters that can take the job."""
-        if task.affordable is None:
-            return np.arange(len(task.suitable.clusters))
-        return np.flatnonzero(task.affordable)
-
-    def _soon(self, task: Task) -> Indexes:
-        """Those where it can start soon. A round only fills clusters, so what is full stays full."""
+    def _soon(self, task: Task) -> tuple[Positions, int]:
+        """Where the job can start soon, and how many. A round only fills clusters, so what is full stays full."""
         suitable = task.suitable
         if suitable.full:
-            return NONE
-        soon = self._starts.soon_enough(suitable.needs, suitable.clusters)
+            return EVERY, 0
+        soon = self._starts.soon_enough(suitable.needs, suitable.at)
         if task.affordable is not None:
             soon &= task.affordable
-        found = soon.nonzero()[0]
-        suitable.full = task.affordable is None and not len(found)
-        return found
+        count = int(np.count_nonzero(soon))
+        suitable.full = task.affordable is None and not count
+        return EVERY if count == len(soon) else soon.nonzero()[0], count
 
-    def _unreserved(self, task: Task, soon: Indexes) -> Indexes:
-        """Those of `soon` where the job does not delay a job that reserved its start."""
-        suitable, clusters = task.suitable, task.suitable.clusters[soon]
-        rates = np.maximum(suitable.rates[soon], 1e-300)
+    def _unreserved(self, task: Task, soon: Positions) -> tuple[Indexes, int]:
+        """Those of `soon` where the job does not delay a job that reserved its start, and how many."""
+        suitable = task.suitable
+        clusters, rates = suitable.clusters[soon], np.maximum(suitable.rates[soon], 1e-300)
         seconds = 60.0 * np.clip(float(task.job.locked_wei) / rates, 1.0, MAX_LIMIT_MINUTES)
-        ends = self._starts.ready[clusters] + seconds
-        return soon[self._starts.leaves_reserved(suitable.needs, clusters, ends)]
+        free = self._starts.leaves_reserved(suitable.needs, clusters, self._starts.ready[clusters] + seconds)
+        positions = free.nonzero()[0]
+        return positions if isinstance(soon, slice) else soon[positions], len(positions)
 
-    def _best(self, task: Task, among: Indexes, waits_s: Floats) -> int:
+    def _best(self, task: Task, among: Positions, waits_s: Floats) -> int:
         """The position in `suitable`, of those in `among`, with the best score."""
         suitable, prefer = task.suitable, task.job.wishes.prefer
-        clusters = suitable.clusters[among]
-        room = score.Room(waits_s, self._starts.load[clusters], self._settings.start_scale_s)
-        costs = self._fixed(suitable, prefer)[among] + score.moving(room, self._weights[prefer])
-        return int(among[self._board.best(task.job.id, suitable.shape, clusters, costs)])
+        room = score.Room(waits_s, self._starts.load[suitable.at][among], self._settings.start_scale_s)
+        costs = score.moving(room, self._weights[prefer])
+        costs += self._fixed(suitable, prefer)[among]
+        best = self._board.best(task.job.id, suitable, among, costs)
+        return best if isinstance(among, slice) else int(among[best])
 
     def _fixed(self, suitable: Suitable, prefer: Prefer) -> Floats:
         found = suitable.fixed.get(prefer)
@@ -103,14 +102,14 @@ class Placement:
             found = suitable.fixed[prefer] = score.fixed(terms, self._weights[prefer])
         return found
 
-    def _soon_waits(self, suitable: Suitable, soon: Indexes) -> Floats:
+    def _soon_waits(self, suitable: Suitable, soon: Positions) -> Floats:
         """Seconds to the start where it is soon. Within a short horizon, the next start of any job is close enough."""
-        clusters, starts = suitable.clusters[soon], self._starts
+        starts = self._starts
         if self._settings.assign_ahead_s <= SHORT_S or not self._settings.weights.start:
-            return starts.ready[clusters] - starts.now
-        return starts.starts(suitable.needs, clusters) - starts.now
+            return starts.ready[suitable.at][soon] - starts.now
+        return starts.starts(suitable.needs, suitable.clusters[soon]) - starts.now
 
-    def _queue_waits(self, suitable: Suitable, among: Indexes) -> Floats:
+    def _queue_waits(self, suitable: Suitable, among: Positions) -> Floats:
         """Seconds to the start behind the jobs that wait before it. Computed once per round: these are estimates."""
         if suitable.starts is None:
             suitable.starts = self._starts.starts(suitable.needs, suitable.clusters)
@@ -129,13 +128,13 @@ class Placement:
     def _hold(self, task: Task, kept: int) -> Held:
         """Keep the job pending. The first job that waits for a cluster reserves its start there."""
         suitable, starts = task.suitable, self._starts
-        among = self._among(task)
+        among = _among(task)
         waits_s = self._queue_waits(suitable, among)
         best = self._best(task, among, waits_s)
         cluster = int(suitable.clusters[best])
         if not starts.is_reserved(cluster):
             starts.reserve(cluster, suitable.needs, starts.start(suitable.needs, cluster))
-        wait_s = float(waits_s[among.searchsorted(best)])
+        wait_s = float(waits_s[best if isinstance(among, slice) else among.searchsorted(best)])
         part = max(
             needs / all_ for needs, all_ in zip(suitable.needs.tolist(), starts.total[cluster], strict=True) if all_
         )
@@ -146,6 +145,11 @@ class Placement:
     def _why(self, task: Task, kept: int) -> str:
         left = task.clusters_left
         return reasons.sentence([*obstacles(self._board, task), reasons.kept(kept), reasons.full(left - kept)])
+
+
+def _among(task: Task) -> Positions:
+    """The clusters that can take the job."""
+    return EVERY if task.affordable is None else np.flatnonzero(task.affordable)
 
 
 def _seconds(job: Job, rate: float) -> float:

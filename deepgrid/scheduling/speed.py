@@ -1,10 +1,8 @@
 """How fast a cluster is for a kind of job, from the benchmark labels. Pure.
 
-| kind | figure |
-|---|---|
-| `gpu`: the job asks for GPUs | GFLOPS per GPU, where the benchmark ran on GPUs |
-| `parallel`: several tasks | geometric mean of GFLOPS per CPU and MB/s between two nodes |
-| `serial`: one task | GFLOPS per CPU |
+A job that asks for GPUs is of the kind `gpu`: GFLOPS per GPU count, where the benchmark ran on GPUs. Other jobs of
+several tasks are `parallel`: the geometric mean of GFLOPS per CPU and MB/s between two nodes counts. The rest is
+`serial`: GFLOPS per CPU count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rounds of the scheduler: who gets which cluster, who is held back, and what the others are told."""
+"""Rounds of the scheduler: the choice of a cluster, jobs that are held back, and reasons for waiting jobs."""
 
 from __future__ import annotations
 

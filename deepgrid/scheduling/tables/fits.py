@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ LARGEST = 2**31
 """Figures from here on are compared by `fit.lack` with Python's ints, so that no product overflows 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What a job asks of nodes. Jobs with the same shape fit the same clusters. `gpus` is for the whole job."""
 
     ntasks: int
