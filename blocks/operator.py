@@ -10,6 +10,7 @@ from blocks.block_schema import GridBlock
 from blocks.grid import Grid, Wallet
 from blocks.services import Services
 from deepgrid.operator.session import OperatorSettings
+from deepgrid.scheduling.market import SchedulerSettings, Weights
 
 
 class Operator(GridBlock):
@@ -27,13 +28,48 @@ class Operator(GridBlock):
         description="Approve changes of approved providers automatically, if only measured labels change.",
     )
 
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
+    )
+    assign_ahead_s: float = Field(
+        default=60.0, ge=0, description="A job is assigned when its estimated start is at most this many seconds away."
+    )
+    half_life_hours: float = Field(
+        default=24.0,
+        gt=0,
+        description="After this time, a customer's past use and a provider's past faults count half.",
+    )
+    max_tries: int = Field(
+        default=10, ge=1, description="A job that clusters gave back this often is ended with a full refund."
+    )
+    weight_start: float = Field(default=1.0, ge=0, description="How much the estimated start counts.")
+    weight_price: float = Field(default=1.0, ge=0, description="How much the price per minute counts.")
+    weight_speed: float = Field(default=0.5, ge=0, description="How much the measured speed for the job's kind counts.")
+    weight_reliability: float = Field(default=1.0, ge=0, description="How much the provider's recent faults count.")
+    weight_spread: float = Field(default=0.2, ge=0, description="How much it counts that a cluster is busy.")
+
     def settings(self) -> OperatorSettings:
         """Convert to the settings of `deepgrid.operator`."""
-        services_url = self.services.url if self.services else ""
         return OperatorSettings(
             book=self.grid.address_book,
             key_file=self.wallet.key_file,
             state=self.state,
-            services_url=services_url,
+            services_url=self.services.url if self.services else "",
             approve_label_changes=self.approve_label_changes,
+            metrics_port=self.metrics_port,
+            scheduler=SchedulerSettings(
+                weights=Weights(
+                    start=self.weight_start,
+                    price=self.weight_price,
+                    speed=self.weight_speed,
+                    reliability=self.weight_reliability,
+                    spread=self.weight_spread,
+                ),
+                assign_ahead_s=self.assign_ahead_s,
+                half_life_s=self.half_life_hours * 3600,
+                max_tries=self.max_tries,
+            ),
         )

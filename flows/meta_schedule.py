@@ -6,29 +6,25 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from deepgrid.scheduling.match import Assignment, Waiting, match
 from runtime import sessions
-from tasks.meta_schedule import assign, publish_reason, read_clusters, read_pending, read_refusals
+from tasks.meta_schedule import assign, decide, end_exhausted, publish, read_market, tell
 
 
 @flow(name="meta_schedule", flow_run_name="meta-schedule", persist_result=False)
 async def meta_schedule(operator: str) -> State[None]:
-    """Assign every pending job that fits a cluster, oldest first.
+    """Assign the pending jobs that a cluster can start soon, in fair order. It can be killed at any line.
 
     Args:
         operator: Name of the operator block.
     """
     async with sessions.operator(operator) as session:
-        pending = await read_pending(session)
-        if not pending:
+        seen = await read_market(session)
+        if not (seen.pending or seen.exhausted):
             return Completed(message="No job is pending.")
-        clusters = await read_clusters(session)
-        refusals = await read_refusals(session, pending)
-        decisions = match(pending, clusters, refusals)
-        assignments = [one for one in decisions if isinstance(one, Assignment)]
-        assigned = await assign(session, assignments) if assignments else 0
-        for one in decisions:
-            if isinstance(one, Waiting):
-                await publish_reason(session, one)
-    waiting = len(decisions) - len(assignments)
-    return Completed(message=f"Assigned {assigned} of {len(pending)} pending jobs; {waiting} wait.")
+        decision = await decide(session, seen)
+        assigned = await assign(session, decision) if decision.found.assignments else 0
+        ended = await end_exhausted(session, decision) if seen.exhausted else 0
+        await tell(session, decision, assigned)
+        await publish(session, decision)
+    message = f"Assigned {assigned} of {len(seen.pending)} pending jobs; {len(decision.found.waiting)} wait."
+    return Completed(message=message + (f" Ended {ended} that were given back too often." if ended else ""))

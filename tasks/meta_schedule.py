@@ -1,40 +1,49 @@
-"""The side effects of `meta_schedule`."""
+"""The side effects of `meta_schedule`: one task each per round, however many jobs there are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from typing import Any
 
-from deepgrid.lifecycle.job import Job
+from prefect.artifacts import acreate_table_artifact
+
+from deepgrid.operator import rounds
+from deepgrid.operator.rounds import Decision
 from deepgrid.operator.session import OperatorSession
-from deepgrid.scheduling.match import Assignment, Cluster, Waiting
 from runtime.retry_policy import side_effect
 
+ROWS = 30  # of each kind in the table of a round
+ROUNDS = 60  # in the table of the history
 
-@side_effect("read pending jobs")
-async def read_pending(session: OperatorSession) -> list[Job]:
-    """Read the jobs that wait for a cluster."""
-    return await session.pending()
-
-
-@side_effect("read clusters")
-async def read_clusters(session: OperatorSession) -> list[Cluster]:
-    """Read the approved clusters and their load."""
-    return await session.clusters()
+read_market = side_effect("read jobs and clusters")(rounds.read_market)
+decide = side_effect("match jobs and clusters")(rounds.decide)
+assign = side_effect("assign jobs to clusters")(rounds.assign)
+end_exhausted = side_effect("end jobs that were given back too often")(rounds.end_exhausted)
+tell = side_effect("tell customers why their jobs wait")(rounds.tell)
 
 
-@side_effect("read refusals")
-async def read_refusals(session: OperatorSession, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
-    """Read which providers refused which of the jobs recently, and why."""
-    return await session.refusals(jobs)
+@side_effect("publish the round")
+async def publish(session: OperatorSession, decision: Decision) -> None:
+    """Publish the round as a table, and the figures of the last rounds as another one."""
+    await acreate_table_artifact(
+        key="meta-schedule-round",
+        table=_rows(decision),
+        description="The last round of the meta-scheduler.",
+    )
+    await acreate_table_artifact(
+        key="meta-schedule-history", table=session.store.rounds(ROUNDS),
+        description="Figures of the last rounds, newest first. Times are unix seconds, durations seconds.",
+    )  # fmt: skip
 
 
-@side_effect("assign jobs to clusters")
-async def assign(session: OperatorSession, assignments: Sequence[Assignment]) -> int:
-    """Assign jobs to providers on chain. Returns how many: a job or provider that changed meanwhile is skipped."""
-    return await session.assign(assignments)
-
-
-@side_effect("publish why {waiting.job_id} waits")
-async def publish_reason(session: OperatorSession, waiting: Waiting) -> None:
-    """Tell the customer why the job waits, once per reason."""
-    await session.explain_waiting(waiting)
+def _rows(decision: Decision) -> list[dict[str, Any]]:
+    """Assigned jobs by cluster, waiting jobs by reason, and the customers' shares; the largest of each."""
+    names = {one.address: one.name for one, _ in decision.snapshot.providers}
+    assigned = Counter(names.get(one.provider, one.provider) for one in decision.found.assignments)
+    waiting = Counter(one.reason for one in decision.found.waiting)
+    shares = sorted(decision.found.shares.items(), key=lambda item: -item[1])[:ROWS]
+    return [
+        *({"what": "assigned", "of": name, "jobs": count, "share": ""} for name, count in assigned.most_common(ROWS)),
+        *({"what": "waiting", "of": why, "jobs": count, "share": ""} for why, count in waiting.most_common(ROWS)),
+        *({"what": "share", "of": who, "jobs": "", "share": f"{share:.1%}"} for who, share in shares),
+    ]

@@ -35,6 +35,14 @@ error RunningColdStatusOnly(JobStatus current);
 /// @param notBefore First moment at which the job can be timed out, in unix seconds.
 error TimeoutTooEarly(uint256 notBefore);
 
+/// @notice Only a PENDING job can be given up.
+/// @param current State of the job.
+error PendingStatusOnly(JobStatus current);
+
+/// @notice The customer does not want the job to be given up yet.
+/// @param giveUpAt First moment at which the job can be given up, in unix seconds; 0 for never.
+error NotGivenUp(uint256 giveUpAt);
+
 // ---------------------------------------------------------------- callers
 
 /// @notice The caller is not the job's customer.
@@ -88,6 +96,15 @@ error ProviderNotJoined();
 /// @notice All nodes of the provider together have less than the job needs.
 /// @param provider Provider of the assignment.
 error InsufficientHardware(address provider);
+
+/// @notice The job would cost more per minute than its customer accepts.
+/// @param rate Rate of the job at this provider, in wei per minute.
+/// @param ceiling Highest rate that the customer accepts, in wei per minute.
+error RateAboveCeiling(uint256 rate, uint256 ceiling);
+
+/// @notice The customer gave the job up, so it is not assigned any more.
+/// @param giveUpAt Time from which it is given up, in unix seconds.
+error JobGivenUp(uint256 giveUpAt);
 
 // ---------------------------------------------------------------- top-ups
 

@@ -2,22 +2,14 @@
 pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {
-    InsufficientFunds,
-    InsufficientHardware,
-    InvalidJobDefinition,
-    NewJobRequestDisabled,
-    NoJob,
-    ProviderNotJoined,
-    RunningColdStatusOnly
-} from "./Errors.sol";
-import {BatchItemSkippedEvent, BilledTooMuchEvent, NewJobRequestEvent} from "./Events.sol";
+import {InsufficientFunds, InsufficientHardware, NoJob, ProviderNotJoined, RunningColdStatusOnly} from "./Errors.sol";
+import {BatchItemSkippedEvent, BilledTooMuchEvent} from "./Events.sol";
 import {RareCalls} from "./RareCalls.sol";
-import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport} from "./Types.sol";
+import {Assignment, JobStatus, StatusReport} from "./Types.sol";
 import {Endings} from "./base/Endings.sol";
+import {Requests} from "./base/Requests.sol";
 import {IProviderManager} from "./interfaces/IProviderManager.sol";
 import {IUsualCalls} from "./interfaces/IUsualCalls.sol";
 import {Billing} from "./libraries/Billing.sol";
@@ -27,11 +19,12 @@ import {LineWord} from "./libraries/LineWord.sol";
 import {Refusals} from "./libraries/Refusals.sol";
 import {States} from "./libraries/States.sol";
 import {Terms} from "./libraries/Terms.sol";
+import {WishWords} from "./libraries/WishWord.sol";
 
 /// @notice The market of jobs. A customer requests jobs and locks credits for them. The meta-scheduler assigns each
 /// job to a provider. The provider claims it, reports on it and is paid for the minutes that it ran.
 /// @dev IMetaScheduler shows everything that clients can call here.
-contract MetaScheduler is Endings, IUsualCalls {
+contract MetaScheduler is Requests {
     using Address for address;
 
     /// Address of RareCalls.
@@ -54,49 +47,6 @@ contract MetaScheduler is Endings, IUsualCalls {
         return _rare.functionDelegateCall(call);
     }
 
-    // ---------------------------------------------------------------- customer
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJob(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority
-    ) public returns (bytes32 jobId) {
-        _checkOpen();
-        _checkRequest(definition, lockedCredits);
-        _lock(msg.sender, lockedCredits);
-        jobId = _createOne(definition, lockedCredits, jobName, delegateSpendingAuthority);
-        emit NewJobRequestEvent(jobId, msg.sender);
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobWithPermit(
-        JobDefinition calldata definition,
-        uint256 lockedCredits,
-        bytes32 jobName,
-        bool delegateSpendingAuthority,
-        Permit calldata permit
-    ) external returns (bytes32 jobId) {
-        _usePermit(permit);
-        return requestNewJob(definition, lockedCredits, jobName, delegateSpendingAuthority);
-    }
-
-    /// @inheritdoc IUsualCalls
-    function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds) {
-        _checkOpen();
-        uint256 locked;
-        for (uint256 i; i < requests.length; ++i) {
-            _checkRequest(requests[i].definition, requests[i].lockedCredits);
-            locked += requests[i].lockedCredits;
-        }
-        _lock(msg.sender, locked);
-        jobIds = _createMany(requests);
-        for (uint256 i; i < jobIds.length; ++i) {
-            emit NewJobRequestEvent(jobIds[i], msg.sender);
-        }
-    }
-
     // ---------------------------------------------------------------- meta-scheduler
 
     /// @inheritdoc IUsualCalls
@@ -107,8 +57,9 @@ contract MetaScheduler is Endings, IUsualCalls {
     /// @inheritdoc IUsualCalls
     function metaScheduleJobs(Assignment[] calldata assignments) external onlyRole(METASCHEDULER_ROLE) {
         for (uint256 i; i < assignments.length; ++i) {
-            bytes32 jobId = assignments[i].jobId;
-            _skipIf(_assign(jobId, assignments[i].provider), i, jobId);
+            Assignment calldata wanted = assignments[i];
+            bytes32 jobId = wanted.jobId;
+            _skipIf(_assign(jobId, wanted.provider), i, jobId);
         }
     }
 
@@ -160,26 +111,6 @@ contract MetaScheduler is Endings, IUsualCalls {
         if (refusal.length != 0) emit BatchItemSkippedEvent(index, jobId, refusal);
     }
 
-    function _checkOpen() private view {
-        if (_closed) revert NewJobRequestDisabled();
-    }
-
-    function _checkRequest(JobDefinition calldata definition, uint256 lockedCredits) private view {
-        if (lockedCredits < minimumAmount()) revert InsufficientFunds(lockedCredits, minimumAmount());
-        if (definition.ntasks == 0 || definition.cpusPerTask == 0 || definition.memPerCpu == 0) {
-            revert InvalidJobDefinition();
-        }
-        _lockable(0, lockedCredits);
-    }
-
-    /// Uses the permit if it is still unused. If the allowance is missing, the transfer of the deposit fails later.
-    function _usePermit(Permit calldata permit) private {
-        (uint256 value, uint256 deadline) = (permit.value, permit.deadline);
-        try IERC20Permit(address(credit))
-            .permit(msg.sender, address(this), value, deadline, permit.v, permit.r, permit.s) {}
-            catch {}
-    }
-
     /// Assigns a job and returns an empty error, or changes nothing and returns the error.
     function _assign(bytes32 jobId, address provider) private returns (bytes memory refusal) {
         JobWord word = _word(jobId);
@@ -194,8 +125,12 @@ contract MetaScheduler is Endings, IUsualCalls {
         uint256 rate = terms.tariff.rateOf(core.sizes);
         uint256 locked = _lockedOf(jobId, word, core.deposit);
         if (locked < rate) return abi.encodeWithSelector(InsufficientFunds.selector, locked, rate);
-        if (terms.tariff.cutPercent() != deepsquareCut) {
-            terms.tariff = terms.tariff.withCut(deepsquareCut);
+        if (core.wishesAt != 0) {
+            refusal = WishWords.read(_blobOf(word), core.wishesAt).refusal(rate, locked);
+            if (refusal.length != 0) return refusal;
+        }
+        if (terms.tariff.cutPercent() != _deepsquareCut) {
+            terms.tariff = terms.tariff.withCut(_deepsquareCut);
             number = _newTerms(terms);
             line = line.withTerms(number, line.version());
         }
@@ -269,12 +204,12 @@ contract MetaScheduler is Endings, IUsualCalls {
         bool requested = word.cancelRequested();
         if (requested) until = Math.min(until, _extras[jobId].cancelRequestedAt + _claimTimeout());
         uint256 observed = Billing.startedMinutes(word.startedAt(), until);
-        if (reported > observed + billDurationDeltaMinute) {
+        if (reported > observed + _billDurationDeltaMinute) {
             emit BilledTooMuchEvent(jobId, msg.sender, reported);
         }
         billed = Math.min(reported, observed);
         if (next == JobStatus.CANCELLED && requested) {
-            billed = Math.max(billed, Math.min(cancellationFeeMinute, _limitMinutes(deal)));
+            billed = Math.max(billed, Math.min(_cancellationFeeMinute, _limitMinutes(deal)));
         }
     }
 }

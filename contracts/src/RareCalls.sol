@@ -3,7 +3,13 @@ pragma solidity 0.8.37;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
-import {CustomerOnly, MetaScheduledScheduledStatusOnly, TimeoutTooEarly} from "./Errors.sol";
+import {
+    CustomerOnly,
+    MetaScheduledScheduledStatusOnly,
+    NotGivenUp,
+    PendingStatusOnly,
+    TimeoutTooEarly
+} from "./Errors.sol";
 import {JobRefusedEvent} from "./Events.sol";
 import {JobStatus} from "./Types.sol";
 import {CutChanges} from "./base/CutChanges.sol";
@@ -72,6 +78,15 @@ contract RareCalls is TopUps, CutChanges, ProviderQueues, Standings, JobViews {
             ++_faults[deal.provider].timedOut;
             _end(jobId, word, deal, JobStatus.CANCELLED, 0);
         }
+    }
+
+    /// @inheritdoc IRareCalls
+    function giveUpJob(bytes32 jobId) external {
+        JobWord word = _word(jobId);
+        if (word.status() != JobStatus.PENDING) revert PendingStatusOnly(word.status());
+        uint256 giveUpAt = _wishesOf(word).giveUpAt();
+        if (giveUpAt == 0 || block.timestamp < giveUpAt) revert NotGivenUp(giveUpAt);
+        _end(jobId, word, _dealOf(jobId, word), JobStatus.CANCELLED, 0);
     }
 
     // ---------------------------------------------------------------- meta-scheduler

@@ -62,9 +62,9 @@ contract CancelTest is Grid {
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 2, billed: 5});
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 0, billed: 5});
         // 100 credits buy 6 minutes; at a rate 60 % higher they would buy less than the fee
-        grid.setCancellationFeeMinute(10);
+        rare.setCancellationFeeMinute(10);
         checkBill({locked: 100 ether, ran: 2 minutes, reported: 2, billed: 6});
-        grid.setCancellationFeeMinute(0);
+        rare.setCancellationFeeMinute(0);
         checkBill({locked: 1000 ether, ran: 2 minutes, reported: 0, billed: 0});
     }
 

@@ -61,7 +61,7 @@ contract CasesTest is Grid {
     }
 
     function test_cancelling() external {
-        grid.setMinimumAmount(0);
+        rare.setMinimumAmount(0);
         uint256[][] memory rows = rowsOf(".cancelling.rows");
         for (uint256 i; i < rows.length; ++i) {
             uint256[] memory row = rows[i];
@@ -77,7 +77,7 @@ contract CasesTest is Grid {
     }
 
     function test_top_ups_by_hand() external {
-        grid.setMinimumAmount(0);
+        rare.setMinimumAmount(0);
         uint256[][] memory rows = rowsOf(".top_ups.rows");
         for (uint256 i; i < rows.length; ++i) {
             uint256[] memory row = rows[i];
@@ -139,7 +139,7 @@ contract CasesTest is Grid {
         vm.assertEq(uint256(job.status), status, "becomes");
         vm.assertEq(job.cost.finalCost, cost * HUNDREDTH, "cost");
         uint256 held = status == 0 ? job.cost.maxCost : 0;
-        vm.assertEq(credit.balanceOf(address(grid)) - grid.platformCut(), held, "the rest was paid out");
+        vm.assertEq(credit.balanceOf(address(grid)) - rare.platformCut(), held, "the rest was paid out");
     }
 
     function jobHolding(uint256 status, uint256 locked) private returns (bytes32) {

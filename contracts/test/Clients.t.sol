@@ -99,7 +99,7 @@ contract ClientsTest is Grid {
         emit JobSettledEvent(id, provider, customer, 1, 6, 1, 1000 ether - 7); // 20 % of 7 wei are 1.4
         report(id, JobStatus.FINISHED, 1);
         vm.assertEq(credit.balanceOf(provider), 6, "paid");
-        vm.assertEq(grid.platformCut(), 1, "cut");
+        vm.assertEq(rare.platformCut(), 1, "cut");
     }
 
     function test_a_caller_that_is_no_provider_hears_that_first() external {

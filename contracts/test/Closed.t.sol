@@ -14,7 +14,7 @@ contract ClosedTest is Grid {
             ids[i] = i == 0 ? running(1000 ether) : request(1000 ether);
         }
         rare.setEnableRequestNewJob(false);
-        vm.assertTrue(!grid.enableRequestNewJob(), "closed");
+        vm.assertTrue(!rare.enableRequestNewJob(), "closed");
         vm.expectRevert(NewJobRequestDisabled.selector);
         request(1000 ether);
         JobRequest[] memory requests = new JobRequest[](1);
@@ -37,6 +37,6 @@ contract ClosedTest is Grid {
         cancel(ids[2]);
         vm.prank(operator);
         rare.panicJob(ids[3], "closed for good");
-        vm.assertEq(credit.balanceOf(address(grid)), grid.platformCut(), "every deposit is paid out");
+        vm.assertEq(credit.balanceOf(address(grid)), rare.platformCut(), "every deposit is paid out");
     }
 }

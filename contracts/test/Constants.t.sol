@@ -9,21 +9,21 @@ import {vm} from "./Vm.sol";
 /// The owner's settings: defaults and bounds. No other account can set them.
 contract ConstantsTest is Grid {
     function test_defaults() external view {
-        vm.assertEq(grid.minimumAmount(), 100 ether, "minimumAmount");
-        vm.assertEq(grid.billDurationDeltaMinute(), 15, "billDurationDeltaMinute");
-        vm.assertEq(grid.cancellationFeeMinute(), 5, "cancellationFeeMinute");
-        vm.assertEq(grid.claimJobTimeout(), 10, "claimJobTimeout");
-        vm.assertEq(grid.deepsquareCut(), 20, "deepsquareCut");
-        vm.assertEq(grid.topUpSliceDurationMin(), 30, "topUpSliceDurationMin");
+        vm.assertEq(rare.minimumAmount(), 100 ether, "minimumAmount");
+        vm.assertEq(rare.billDurationDeltaMinute(), 15, "billDurationDeltaMinute");
+        vm.assertEq(rare.cancellationFeeMinute(), 5, "cancellationFeeMinute");
+        vm.assertEq(rare.claimJobTimeout(), 10, "claimJobTimeout");
+        vm.assertEq(rare.deepsquareCut(), 20, "deepsquareCut");
+        vm.assertEq(rare.topUpSliceDurationMin(), 30, "topUpSliceDurationMin");
         vm.assertEq(grid.owner(), address(this), "owner");
     }
 
     function test_only_the_owner_sets_constants_and_only_within_bounds() external {
-        check(grid.setMinimumAmount.selector, grid.minimumAmount.selector, 0, type(uint96).max);
-        check(grid.setBillDurationDeltaMinute.selector, grid.billDurationDeltaMinute.selector, 0, 1440);
-        check(grid.setCancellationFeeMinute.selector, grid.cancellationFeeMinute.selector, 0, 60);
-        check(grid.setClaimJobTimeout.selector, grid.claimJobTimeout.selector, 1, 10_080);
-        check(grid.setTopUpSliceDurationMin.selector, grid.topUpSliceDurationMin.selector, 1, 1440);
+        check(rare.setMinimumAmount.selector, rare.minimumAmount.selector, 0, type(uint96).max);
+        check(rare.setBillDurationDeltaMinute.selector, rare.billDurationDeltaMinute.selector, 0, 1440);
+        check(rare.setCancellationFeeMinute.selector, rare.cancellationFeeMinute.selector, 0, 60);
+        check(rare.setClaimJobTimeout.selector, rare.claimJobTimeout.selector, 1, 10_080);
+        check(rare.setTopUpSliceDurationMin.selector, rare.topUpSliceDurationMin.selector, 1, 1440);
     }
 
     function check(bytes4 setter, bytes4 getter, uint256 least, uint256 most) private {

@@ -16,7 +16,7 @@ contract CutChangesTest is Grid {
         emit CutNotedEvent(50, due);
         rare.setDeepsquareCut(50);
         checkNext(50, due);
-        vm.assertEq(grid.deepsquareCut(), 20, "not in force yet");
+        vm.assertEq(rare.deepsquareCut(), 20, "not in force yet");
         vm.assertEq(rare.jobTerms(assigned(1000 ether)).cutPercent, 20, "assigned before");
         skip(7 days - 1);
         vm.expectRevert(abi.encodeWithSelector(CutNotDue.selector, due));
@@ -26,7 +26,7 @@ contract CutChangesTest is Grid {
         emit CutChangedEvent(50);
         vm.prank(stranger);
         rare.applyDeepsquareCut();
-        vm.assertEq(grid.deepsquareCut(), 50, "in force");
+        vm.assertEq(rare.deepsquareCut(), 50, "in force");
         vm.assertEq(rare.jobTerms(assigned(1000 ether)).cutPercent, 50, "assigned after");
         checkNext(0, 0);
     }
@@ -42,14 +42,14 @@ contract CutChangesTest is Grid {
         rare.applyDeepsquareCut();
         skip(7 days);
         rare.applyDeepsquareCut();
-        vm.assertEq(grid.deepsquareCut(), 30, "the later notice");
+        vm.assertEq(rare.deepsquareCut(), 30, "the later notice");
         vm.expectRevert(abi.encodeWithSelector(CutNotDue.selector, 0));
         rare.applyDeepsquareCut();
     }
 
     function test_a_cut_of_zero_takes_effect_too() external {
         changeCut(0);
-        vm.assertEq(grid.deepsquareCut(), 0, "no cut");
+        vm.assertEq(rare.deepsquareCut(), 0, "no cut");
     }
 
     function test_no_cut_is_above_the_bound_and_only_the_owner_gives_notice() external {

@@ -88,8 +88,8 @@ contract GasTest is Grid {
     /// Fills the provider's line up to `size` jobs and measures calls at its ends and in its middle.
     function costsAt(uint256 size) private returns (uint256[5] memory costs) {
         vm.pauseGasMetering();
-        while (grid.jobIdCounter() < size) {
-            fill(size - grid.jobIdCounter() < 100 ? size - grid.jobIdCounter() : 100);
+        while (rare.jobIdCounter() < size) {
+            fill(size - rare.jobIdCounter() < 100 ? size - rare.jobIdCounter() : 100);
         }
         vm.resumeGasMetering();
         costs[0] = gasleft();

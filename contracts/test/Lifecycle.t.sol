@@ -23,7 +23,7 @@ import {vm} from "./Vm.sol";
 /// Request, assignment, claim, report, refusal and panic: permissions, stored values, events.
 contract LifecycleTest is Grid {
     function test_a_request_locks_the_credits_and_keeps_the_whole_job() external {
-        bytes32 expected = bytes32(grid.jobIdCounter() + 1);
+        bytes32 expected = bytes32(rare.jobIdCounter() + 1);
         vm.roll(77);
         vm.expectEmit(address(grid));
         emit JobCreated(expected);

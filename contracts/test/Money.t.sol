@@ -27,7 +27,7 @@ contract MoneyTest is Grid {
         uint256[][] memory rows = abi.decode(vm.parseJson(vm.readFile("billing.json"), ".rows"), (uint256[][]));
         for (uint256 i; i < rows.length; ++i) {
             uint256[] memory row = rows[i];
-            uint256 cutBefore = grid.platformCut();
+            uint256 cutBefore = rare.platformCut();
             bytes32 id = running(row[0] * 1e16);
             uint256 customerBefore = credit.balanceOf(customer);
             uint256 providerBefore = credit.balanceOf(provider);
@@ -41,7 +41,7 @@ contract MoneyTest is Grid {
             report(id, JobStatus.FINISHED, uint64(row[2]));
             vm.assertEq(rare.get(id).cost.finalCost, row[4] * 1e16, "cost");
             vm.assertEq(credit.balanceOf(provider) - providerBefore, row[5] * 1e16, "provider");
-            vm.assertEq(grid.platformCut() - cutBefore, row[6] * 1e16, "cut");
+            vm.assertEq(rare.platformCut() - cutBefore, row[6] * 1e16, "cut");
             vm.assertEq(credit.balanceOf(customer) - customerBefore, row[7] * 1e16, "refund");
         }
     }
@@ -81,10 +81,10 @@ contract MoneyTest is Grid {
         uint256 paid = credit.balanceOf(provider);
         uint256 refund = credit.balanceOf(customer) + how.locked + how.topUp - customerBefore;
         vm.assertEq(
-            paid + grid.platformCut() + refund, how.locked + how.topUp, "the parts equal the deposit to the wei"
+            paid + rare.platformCut() + refund, how.locked + how.topUp, "the parts equal the deposit to the wei"
         );
-        vm.assertEq(credit.balanceOf(address(grid)), grid.platformCut(), "nothing else is held");
-        vm.assertEq(paid + grid.platformCut(), job.cost.finalCost, "paid + cut = cost");
+        vm.assertEq(credit.balanceOf(address(grid)), rare.platformCut(), "nothing else is held");
+        vm.assertEq(paid + rare.platformCut(), job.cost.finalCost, "paid + cut = cost");
         vm.assertEq(paid, job.cost.finalCost - job.cost.finalCost * cut / 100, "the provider's share");
         uint256 most = how.cancelled && job.status == JobStatus.CANCELLED && how.reported < 5 ? 5 : how.reported;
         vm.assertTrue(job.cost.finalCost <= most * rate, "never more than reported, or the cancellation fee");
@@ -179,14 +179,14 @@ contract MoneyTest is Grid {
         report(id, JobStatus.FINISHED, 10);
         uint256 cut = 29.2 ether;
         vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, cut, cut + 1));
-        grid.withdrawAdmin(cut + 1);
+        rare.withdrawAdmin(cut + 1);
         bytes32 adminRole = grid.DEFAULT_ADMIN_ROLE();
         vm.expectRevert(missingRole(operator, adminRole));
         vm.prank(operator);
-        grid.withdrawAdmin(1);
-        grid.withdrawAdmin(cut);
+        rare.withdrawAdmin(1);
+        rare.withdrawAdmin(cut);
         vm.assertEq(credit.balanceOf(address(this)), cut, "withdrawn");
-        vm.assertEq(grid.platformCut(), 0, "nothing left");
+        vm.assertEq(rare.platformCut(), 0, "nothing left");
         vm.assertEq(credit.balanceOf(address(grid)), 1000 ether, "the other job's deposit is untouched");
     }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {JobStatus} from "../src/Types.sol";
+import {JobStatus, Wishes} from "../src/Types.sol";
 import {Grid} from "./Grid.sol";
 import {vm} from "./Vm.sol";
 
 /// Every caller tries every call on a job in every state. The test compares all moves with the list in `matrix.json`,
 /// in both directions.
 contract MovesTest is Grid {
-    uint256 private constant CALLS = 7;
+    uint256 private constant CALLS = 8;
 
     string[9] private states;
-    string[4] private situations = ["now", "late", "requested", "unanswered"];
+    string[5] private situations = ["now", "late", "requested", "unanswered", "overdue"];
     string[6] private callerNames = ["customer", "provider", "rival", "role", "admin", "stranger"];
     address[6] private callers;
 
@@ -30,7 +30,7 @@ contract MovesTest is Grid {
         uint256 found;
         uint256 base = vm.snapshotState();
         for (uint256 from; from < 9; ++from) {
-            uint256[4] memory snapshots = situationsOf(from, base);
+            uint256[5] memory snapshots = situationsOf(from, base);
             for (uint256 call; call < CALLS; ++call) {
                 for (uint256 who; who < 6; ++who) {
                     for (uint256 to; to < 9; ++to) {
@@ -45,9 +45,9 @@ contract MovesTest is Grid {
         vm.assertEq(found, listed.length, "every listed move was made");
     }
 
-    /// The situations of a job (1) in that state: just now, two days later, with a cancel request, two days after one.
-    /// Only a claimed job can have a request.
-    function situationsOf(uint256 from, uint256 base) private returns (uint256[4] memory made) {
+    /// The situations of a job (1) in that state: just now, two days later, with a cancel request, two days after one, a
+    /// day after its customer wished to give it up. Only a claimed job can have a request, only a PENDING one is given up.
+    function situationsOf(uint256 from, uint256 base) private returns (uint256[5] memory made) {
         for (uint256 i; i < 4; ++i) {
             vm.revertToState(base);
             bytes32 id = jobIn(JobStatus(from));
@@ -56,15 +56,23 @@ contract MovesTest is Grid {
             if (i % 2 == 1) skip(2 days);
             made[i] = vm.snapshotState();
         }
+        if (from != 0) return made;
+        vm.revertToState(base);
+        vm.prank(customer);
+        grid.requestNewJobWithWishes(
+            definition(), 1000 ether, "job", false, Wishes(0, 0, uint40(block.timestamp + 1 days), 0)
+        );
+        skip(2 days);
+        made[4] = vm.snapshotState();
     }
 
     /// The list's line for such a move, with its situations; empty if there is none.
-    function moveOf(uint256 from, uint256 to, uint256 call, uint256 who, uint256[4] memory snapshots)
+    function moveOf(uint256 from, uint256 to, uint256 call, uint256 who, uint256[5] memory snapshots)
         private
         returns (string memory move)
     {
         (string memory name, bytes memory data) = callOf(call, JobStatus(to));
-        for (uint256 i; i < 4; ++i) {
+        for (uint256 i; i < 5; ++i) {
             if (snapshots[i] == 0) continue;
             vm.revertToState(snapshots[i]);
             vm.prank(callers[who]);
@@ -84,7 +92,8 @@ contract MovesTest is Grid {
         if (call == 2) return ("refuseJob", abi.encodeCall(rare.refuseJob, (id)));
         if (call == 3) return ("timeoutJob", abi.encodeCall(rare.timeoutJob, (id)));
         if (call == 4) return ("cancelJob", abi.encodeCall(rare.cancelJob, (id)));
-        if (call == 5) return ("panicJob", abi.encodeCall(rare.panicJob, (id, "")));
+        if (call == 5) return ("giveUpJob", abi.encodeCall(rare.giveUpJob, (id)));
+        if (call == 6) return ("panicJob", abi.encodeCall(rare.panicJob, (id, "")));
         return ("providerSetJobStatus", abi.encodeCall(grid.providerSetJobStatus, (id, to, 1, "", 0)));
     }
 }

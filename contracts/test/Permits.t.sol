@@ -45,7 +45,7 @@ contract PermitsTest is Grid {
         checkRefused(signed(200 ether, block.timestamp - 1));
         checkRefused(wrong);
         checkRefused(signed(150 ether, block.timestamp));
-        vm.assertEq(grid.jobIdCounter(), 0, "no job");
+        vm.assertEq(rare.jobIdCounter(), 0, "no job");
     }
 
     function checkRefused(Permit memory permit) private {

@@ -31,7 +31,7 @@ contract ReceiversTest is Grid {
         stubborn.act(address(credit), abi.encodeCall(credit.approve, (address(grid), type(uint256).max)));
         for (uint256 end = uint256(JobStatus.CANCELLED); end <= uint256(JobStatus.PANICKED); ++end) {
             stubborn.act(address(grid), abi.encodeCall(grid.requestNewJob, (definition(), 500 ether, "job", false)));
-            bytes32 id = bytes32(grid.jobIdCounter());
+            bytes32 id = bytes32(rare.jobIdCounter());
             assign(id);
             vm.prank(provider);
             grid.claimNextJob();

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deepgrid.lifecycle.job import JobDefinition, Prices
+from deepgrid.lifecycle.job import Asked, Prices
 
 MAX_LIMIT_MINUTES = 525_600
 """The longest time limit that a job can buy: 365 days. A job without a price gets it too."""
 
 
-def rate_wei_per_minute(definition: JobDefinition, prices: Prices) -> int:
+def rate_wei_per_minute(definition: Asked, prices: Prices) -> int:
     """Price of one minute of a job: GPUs, and per task its CPUs and their memory (MB)."""
     cpus = definition.ntasks * definition.cpus_per_task
     return (

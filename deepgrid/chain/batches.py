@@ -17,28 +17,33 @@ from typing import Any, TypeVar
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.abi import Event
 from deepgrid.chain.node.contract import interface
-from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, definition_of
+from deepgrid.chain.node.values import coded_definition, coded_id, coded_name, coded_wishes, definition_of
 from deepgrid.chain.transactions.contract_errors import contract_error, too_large
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ChainError, ContractError
-from deepgrid.lifecycle.job import JobDefinition
+from deepgrid.lifecycle.job import NO_WISHES, JobDefinition, Wishes
 from deepgrid.lifecycle.states import JobStatus
 
 T = TypeVar("T")
 
 MOST_AT_ONCE = 100  # at most about 5 million gas; a transaction may have 16 million, a block 30
+MOST_IN_FLIGHT = 8  # transactions of one call: more than a block holds, and few enough to encode without a pause
 LONGEST_ERROR_BYTES = 500  # each byte on chain costs gas
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of a job. `delegate` lets the grid top it up from the customer's allowance."""
+    """A request of a job. `delegate` lets the grid top it up from the customer's allowance.
+
+    Wishes cost some gas, so a request that has none is made without them.
+    """
 
     definition: JobDefinition
     locked_wei: int
     name: str
     delegate: bool = False
+    wishes: Wishes = NO_WISHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,11 @@ class BatchWriter:
 
         The allowance must already cover them. Their texts and labels together must fit in one contract's code.
         """
-        receipt = await self._send("MetaScheduler", "requestNewJobs", [request_args(one) for one in requests])
+        items, wishes = [request_args(one) for one in requests], [coded_wishes(one.wishes) for one in requests]
+        if any(map(any, wishes)):
+            receipt = await self._send("MetaScheduler", "requestNewJobsWithWishes", items, wishes)
+        else:
+            receipt = await self._send("MetaScheduler", "requestNewJobs", items)
         return [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
 
     async def meta_schedule_jobs(self, assignments: Sequence[tuple[int, str]]) -> list[Skipped]:
@@ -104,8 +113,12 @@ class BatchWriter:
         return await self._all_but_skipped("providerSetJobStatuses", [report_args(one) for one in reports])
 
     async def claim_next_jobs(self, most: int) -> list[Claimed]:
-        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large."""
-        while True:
+        """Claim up to `most` of the jobs that wait for this provider, in order; fewer if they are large.
+
+        It asks for no more jobs than wait now. So a job that comes in later does not change the gas that was estimated.
+        """
+        most = min(most, await self.chain.claimable(self.address))
+        while most:
             try:
                 receipt = await self._send("MetaScheduler", "claimNextJobs", most)
                 return [_claimed(event) for event in self._events(receipt, "ClaimJobEvent")]
@@ -115,13 +128,19 @@ class BatchWriter:
                 if not too_large(error) or most == 1:
                     raise
                 most = -(-most // 2)
+        return []
 
     # -- parts -------------------------------------------------------------------------------
 
     async def _all_but_skipped(self, function: str, items: Sequence[tuple[Any, ...]]) -> list[Skipped]:
         """Call `function` with all `items` (job, ...), in as many transactions as needed."""
-        starts = range(0, len(items), MOST_AT_ONCE)
-        parts = await _all_of(self._part(function, items[at : at + MOST_AT_ONCE], at) for at in starts)
+        slots = asyncio.Semaphore(MOST_IN_FLIGHT)
+
+        async def part(first: int) -> list[Skipped]:
+            async with slots:
+                return await self._part(function, items[first : first + MOST_AT_ONCE], first)
+
+        parts = await _all_of(map(part, range(0, len(items), MOST_AT_ONCE)))
         return [skipped for part in parts for skipped in part]
 
     async def _part(self, function: str, items: Sequence[tuple[Any, ...]], first: int) -> list[Skipped]:

@@ -6,6 +6,7 @@ revert.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node, read_chain_id
 from deepgrid.chain.node.node_errors import Asked, Request, making_sense
 from deepgrid.chain.node.rpc import REQUEST_TIMEOUT_S, Rpc
-from deepgrid.chain.node.values import ZERO_ADDRESS, coded_id, hardware_of, job_of, labels_of, prices_of
+from deepgrid.chain.node.values import ZERO_ADDRESS, coded_id, job_of, provider_of
 from deepgrid.chain.transactions.contract_errors import refusal, role_hash, too_large
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
 from deepgrid.lifecycle.job import Job, Provider
@@ -26,6 +27,7 @@ from deepgrid.lifecycle.job import Job, Provider
 JOBS_PER_CALL = 50  # keeps a page of jobs with long labels below the gas limit of calls at nodes
 PROVIDERS_PER_CALL = 20
 IDS_PER_CALL = 1000
+LOGS_AT_ONCE = 200  # decoded in one go
 
 
 class Chain(Node):
@@ -92,7 +94,11 @@ class Chain(Node):
                 raise
             middle = len(job_ids) // 2  # jobs with thousands of labels: read fewer at once
             return await self.jobs(job_ids[:middle], block) + await self.jobs(job_ids[middle:], block)
-        return [job_of(raw, terms) for raws, all_terms in answers for raw, terms in zip(raws, all_terms, strict=True)]
+        jobs: list[Job] = []
+        for page in answers:
+            jobs += map(job_of, *page)
+            await asyncio.sleep(0)
+        return jobs
 
     async def job_count(self, block: int | None = None) -> int:
         """Number of jobs, which is also the id of the last one, as ids count from 1."""
@@ -147,13 +153,21 @@ class Chain(Node):
             "topics": [topics],
         }
         logs = await self.rpc.call("eth_getLogs", wanted)
-        with making_sense("events"):
-            decoded = [contract.event(log) for log in logs]
-        return [event for event in decoded if event is not None]
+        events: list[Event] = []
+        for at in range(0, len(logs), LOGS_AT_ONCE):
+            with making_sense("events"):
+                decoded = [contract.event(log) for log in logs[at : at + LOGS_AT_ONCE]]
+            events += [event for event in decoded if event is not None]
+            await asyncio.sleep(0)
+        return events
 
     async def next_claimable(self, provider: str) -> bool:
         """Whether a job waits for a claim by `provider`."""
         return bool(await self._read("MetaScheduler", "hasNextClaimableJob", provider))
+
+    async def claimable(self, provider: str) -> int:
+        """Number of jobs that wait for a claim by `provider`."""
+        return int(await self._read("MetaScheduler", "getClaimableJobQueueSize", provider))
 
     async def queues(self, provider: str) -> Queues:
         """Lengths of the queues of `provider`, from one request."""
@@ -187,16 +201,20 @@ class Chain(Node):
             raise NotFound(f"{address} is not a provider of this grid.")
         version = approved or proposed
         assert version is not None
-        return _provider(version, approved=approved is not None, waiting=proposed is not None)
+        return provider_of(version, approved=approved is not None, waiting=proposed is not None)
 
     async def proposal(self, address: str) -> Provider | None:
         """The provider's proposal that waits for approval; None if none waits."""
         approved, proposed = await self._versions(address)
-        return None if proposed is None else _provider(proposed, approved=approved is not None, waiting=True)
+        return None if proposed is None else provider_of(proposed, approved=approved is not None, waiting=True)
 
     async def providers(self) -> list[Provider]:
         """All approved, waiting and banned providers, in the order of their first registration."""
-        found: list[Provider] = []
+        return [provider for provider, _ in await self.providers_and_records()]
+
+    async def providers_and_records(self) -> list[tuple[Provider, TrackRecord]]:
+        """The same, each with its counters."""
+        found: list[tuple[Provider, TrackRecord]] = []
         cursor, most = 0, PROVIDERS_PER_CALL
         while True:
             try:
@@ -206,14 +224,15 @@ class Chain(Node):
                     raise
                 most //= 2  # providers with thousands of nodes or labels: read fewer at once
                 continue
-            found += [_provider(e["provider"], approved=e["approved"], waiting=e["waitingForApproval"]) for e in page]
+            for entry in page:
+                about = provider_of(entry["provider"], approved=entry["approved"], waiting=entry["waitingForApproval"])
+                found.append((about, TrackRecord.of(entry["record"])))
             if cursor == 0:
                 return found
 
     async def track_record(self, provider: str) -> TrackRecord:
         """The provider's counters; all 0 for an unknown address."""
-        raw = await self._read("ProviderManager", "getRecord", provider)
-        return TrackRecord(raw["started"], raw["refused"], raw["panicked"], raw["timedOut"])
+        return TrackRecord.of(await self._read("ProviderManager", "getRecord", provider))
 
     async def _versions(self, address: str) -> list[dict[str, Any] | None]:
         names = ("getProvider", "getWaitingForApprovalProvider")
@@ -270,15 +289,9 @@ class Chain(Node):
             answers = await self.rpc.batch(requests)
         except ChainError as error:
             raise refusal(error) from None
-        with making_sense("a contract's answer"):
-            return [
-                interface(contract).decode(name, bytes.fromhex(answer[2:]))
-                for (contract, name, *_), answer in zip(reads, answers, strict=True)
-            ]
-
-
-def _provider(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
-    return Provider(
-        address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
-        labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,
-    )  # fmt: skip
+        results = []
+        for (contract, name, *_), answer in zip(reads, answers, strict=True):
+            with making_sense("a contract's answer"):
+                results.append(interface(contract).decode(name, bytes.fromhex(answer[2:])))
+            await asyncio.sleep(0)  # decoding thousands of jobs takes seconds: others get their turn meanwhile
+        return results

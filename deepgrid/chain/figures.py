@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,8 @@ class TrackRecord:
     refused: int
     panicked: int
     timed_out: int
+
+    @classmethod
+    def of(cls, raw: Mapping[str, int]) -> Self:
+        """From the struct ProviderRecord."""
+        return cls(raw["started"], raw["refused"], raw["panicked"], raw["timedOut"])

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 from deepgrid.chain.batches import BatchWriter, Claimed, Report, Request, report_args, request_args, short_error
-from deepgrid.chain.node.values import coded_hardware, coded_id, coded_labels, coded_prices
+from deepgrid.chain.node.values import coded_hardware, coded_id, coded_labels, coded_prices, coded_wishes
 from deepgrid.chain.transactions.transaction import Call, Receipt
 from deepgrid.errors import ContractError
-from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices
+from deepgrid.lifecycle.job import NO_WISHES, Affinity, Hardware, JobDefinition, Label, Prices, Wishes
 from deepgrid.lifecycle.states import JobStatus
 
 # Gas of calls that cannot be estimated, because they follow another one in the same block.
@@ -42,21 +43,24 @@ class Writer(BatchWriter):
 
     async def request_job(
         self, definition: JobDefinition, locked_wei: int, name: str, delegate: bool = False,
-        *, approve_first: int | None = None,
+        *, wishes: Wishes = NO_WISHES, approve_first: int | None = None,
     ) -> int:  # fmt: skip
         """Request a job and lock `locked_wei` for it; returns its id.
 
-        `delegate` lets the grid top the job up from the own allowance. With `approve_first` (wei) a transaction
-        just before sets the allowance.
+        `delegate` lets the grid top the job up from the own allowance. The contract keeps the `wishes`. With
+        `approve_first` (wei) a transaction just before sets the allowance.
         """
-        args = request_args(Request(definition, locked_wei, name, delegate))
+        args: tuple[Any, ...] = request_args(Request(definition, locked_wei, name, delegate))
+        coded, function = coded_wishes(wishes), "requestNewJob"
+        if any(coded):
+            args, function = (*args, coded), "requestNewJobWithWishes"
         if approve_first is None:
-            receipt = await self._send("MetaScheduler", "requestNewJob", *args)
+            receipt = await self._send("MetaScheduler", function, *args)
         else:
             spender = self.chain.book.meta_scheduler
             _, receipt = await asyncio.gather(
                 self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
-                self._send("MetaScheduler", "requestNewJob", *args, gas=_request_gas(definition)),
+                self._send("MetaScheduler", function, *args, gas=_request_gas(definition)),
             )
         return int.from_bytes(self._event(receipt, "NewJobRequestEvent").args["jobId"], "big")
 
@@ -89,6 +93,10 @@ class Writer(BatchWriter):
     async def time_out(self, job_id: int) -> Receipt:
         """Take a job from a provider that did not act in time. It becomes PENDING, or PANICKED if it was running."""
         return await self._send("MetaScheduler", "timeoutJob", coded_id(job_id))
+
+    async def give_up(self, job_id: int) -> Receipt:
+        """End a pending job as cancelled, with a full refund, once its customer's `give_up_at` has come. Anyone may."""
+        return await self._send("MetaScheduler", "giveUpJob", coded_id(job_id))
 
     async def transfer(self, to: str, amount_wei: int) -> Receipt:
         """Transfer credits."""

@@ -24,6 +24,7 @@ def _verbs(name: str, panel: str, help_text: str, module: str = "") -> LazyComma
 
 COMMANDS = (
     _verbs("submit", JOBS, "Submit a workflow file as a job; prints `job ID submitted`."),
+    _verbs("offers", JOBS, "Show what each cluster would be for a job, before any money moves.", "offer_table"),
     _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
     _verbs("tui", JOBS, "Open the terminal app: jobs, logs, clusters, and forms to submit and pay."),
     _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),

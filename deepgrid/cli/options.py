@@ -32,3 +32,24 @@ IgnoreUnknownFields = Annotated[
     bool,
     typer.Option("--ignore-unknown-fields", help="Warn of fields that workflow files do not have, and ignore them."),
 ]
+Credits = Annotated[
+    str | None, typer.Option("--credits", metavar="AMOUNT", help="Credits to lock, such as 100 or 0.5.")
+]
+Uses = Annotated[
+    list[str] | None, typer.Option("--uses", metavar="KEY=VALUE", help="A label that the cluster must have.")
+]
+Affinities = Annotated[
+    list[str] | None,
+    typer.Option("--affinities", metavar="KEY<OP>VALUE", help="A condition on a label; < <= = >= > != :in:"),
+]
+MinTime = Annotated[
+    str | None,
+    typer.Option("--min-time", metavar="TIME", help="Time that the credits must buy, such as 90m or 2h."),
+]
+MaxPrice = Annotated[
+    str | None,
+    typer.Option("--max-price", metavar="AMOUNT", help="Most credits per minute; `any` for no ceiling."),
+]
+OnlyCluster = Annotated[
+    str | None, typer.Option("--provider", metavar="CLUSTER", help="Show only the cluster with this name or address.")
+]

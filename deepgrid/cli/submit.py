@@ -3,45 +3,61 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
 from deepgrid.cli.border import runs
 from deepgrid.cli.confirmation import Force, confirm
-from deepgrid.cli.grid import amount, as_customer, shown
+from deepgrid.cli.grid import amount, as_customer, as_reader, shown
 from deepgrid.cli.job_screen import show_event
-from deepgrid.cli.options import DEFAULT_KEY, BookFile, IgnoreUnknownFields, KeyFile, NoApprove, NoTimestamp
+from deepgrid.cli.offer_table import show_offers
+from deepgrid.cli.options import (
+    DEFAULT_KEY,
+    Affinities,
+    BookFile,
+    Credits,
+    IgnoreUnknownFields,
+    KeyFile,
+    MaxPrice,
+    MinTime,
+    NoApprove,
+    NoTimestamp,
+    OnlyCluster,
+    Uses,
+)
 from deepgrid.cli.screen import Screen
 from deepgrid.client.amounts import credits_of
 from deepgrid.client.display.text import printable
+from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.job import AsyncJob
-from deepgrid.client.workflow import read_workflow
+from deepgrid.client.wishes import Preference, wanted
+from deepgrid.client.workflow import Workflow, read_workflow
 from deepgrid.customer.order import parse_affinity, parse_use
 from deepgrid.errors import InputError
 
 WorkflowFile = Annotated[Path, typer.Argument(metavar="FILE", help="Workflow file of the job.")]
-Credits = Annotated[
-    str | None, typer.Option("--credits", metavar="AMOUNT", help="Credits to lock, such as 100 or 0.5.")
-]
 CreditsWei = Annotated[
     str | None, typer.Option("--credits-wei", metavar="WEI", help="The same in wei, instead of --credits.")
 ]
 JobName = Annotated[
     str | None, typer.Option("--job-name", help="Name of at most 32 bytes.", show_default="the file's name")
 ]
-Uses = Annotated[
-    list[str] | None, typer.Option("--uses", metavar="KEY=VALUE", help="A label that the cluster must have.")
-]
-Affinities = Annotated[
-    list[str] | None,
-    typer.Option("--affinities", metavar="KEY<OP>VALUE", help="A condition on a label; < <= = >= > != :in:"),
-]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show the job's states and output until it is over.")]
 ExitOnJobExit = Annotated[bool, typer.Option("--exit-on-job-exit", "-e", help="Watch, and exit with the job's status.")]
+GiveUpAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--give-up-after", metavar="TIME", help="Cancel and refund the job if no cluster has it after this time."
+    ),
+]
+Prefer = Annotated[
+    str, typer.Option("--prefer", metavar="WHAT", help="What counts most: balanced, price, start or speed.")
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show the clusters and their prices; submit nothing.")]
 DelegateSpending = Annotated[
     bool, typer.Option("--delegate-spending", help="Let the grid top up the job from your allowance.")
 ]
@@ -55,6 +71,12 @@ async def submit(
     job_name: JobName = None,
     uses: Uses = None,
     affinities: Affinities = None,
+    min_time: MinTime = None,
+    max_price: MaxPrice = None,
+    give_up_after: GiveUpAfter = None,
+    prefer: Prefer = "balanced",
+    plan: PlanOnly = False,
+    provider: OnlyCluster = None,
     watch: Watch = False,
     exit_on_job_exit: ExitOnJobExit = False,
     no_timestamp: NoTimestamp = False,
@@ -67,13 +89,17 @@ async def submit(
 ) -> None:
     """Submit a job, and lock credits for it. Credits that it does not use are returned."""
     locked_wei = _locked(credits, credits_wei)
-    workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
-    for condition in uses or ():
-        parse_use(condition)
-    for condition in affinities or ():
-        parse_affinity(condition)
-    for warning in workflow.validate():
-        typer.echo(printable(warning), err=True)
+    wanted(min_time, max_price, give_up_after, cast(Preference, prefer))  # before the question
+    workflow = await _checked(file, uses or (), affinities or (), ignore_unknown_fields=ignore_unknown_fields)
+    choice: dict[str, Any] = {
+        "uses": uses or (), "affinities": affinities or (), "min_time": min_time, "max_price": max_price,
+    }  # fmt: skip
+    if plan:
+        async with as_reader(book) as grid:
+            show_offers(Screen(), await grid.offers(workflow, credits_of(locked_wei), provider=provider, **choice))
+        return
+    if provider is not None:
+        raise InputError("--provider only narrows --plan.", next_step="Name the cluster with --uses name=CLUSTER.")
     async with as_customer(key, book) as grid:
         name = workflow.name if job_name is None else job_name
         confirm(
@@ -83,22 +109,46 @@ async def submit(
         )
         with _interruptions_explained():
             job = await grid.submit(
-                workflow, credits_of(locked_wei), name=job_name, uses=uses or (), affinities=affinities or (),
-                delegate_spending=delegate_spending, approve=not no_approve,
+                workflow, credits_of(locked_wei), name=job_name, delegate_spending=delegate_spending,
+                approve=not no_approve, give_up_after=give_up_after, prefer=cast(Preference, prefer), **choice,
             )  # fmt: skip
         print(f"job {job.id} submitted", flush=True)
-        if delegate_spending and not await grid.wallet.allowance:
-            typer.echo(
-                "The allowance is 0, so the grid cannot top up the job: set one with `dps allowance set AMOUNT`.",
-                err=True,
-            )
+        if delegate_spending:
+            await _remind_of_allowance(grid)
         if watch or exit_on_job_exit:
-            screen = Screen(timestamps=not no_timestamp)
-            if not workflow.definition.enable_logging:
-                screen.remark("enableLogging is off: the job's output stays at the cluster")
-            await _watch(job, screen)
-            if exit_on_job_exit:
-                raise typer.Exit(job.exit_status or 0)
+            await _follow(job, workflow, timestamps=not no_timestamp, exits=exit_on_job_exit)
+
+
+async def _checked(
+    file: Path, uses: Sequence[str], affinities: Sequence[str], *, ignore_unknown_fields: bool
+) -> Workflow:
+    """The workflow, with its warnings on standard error. Raises InputError for it or for a condition."""
+    workflow = await read_workflow(file, ignore_unknown_fields=ignore_unknown_fields)
+    for condition in uses:
+        parse_use(condition)
+    for condition in affinities:
+        parse_affinity(condition)
+    for warning in workflow.validate():
+        typer.echo(printable(warning), err=True)
+    return workflow
+
+
+async def _remind_of_allowance(grid: AsyncGrid) -> None:
+    if not await grid.wallet.allowance:
+        typer.echo(
+            "The allowance is 0, so the grid cannot top up the job: set one with `dps allowance set AMOUNT`.",
+            err=True,
+        )
+
+
+async def _follow(job: AsyncJob, workflow: Workflow, *, timestamps: bool, exits: bool) -> None:
+    """Show the job until it is over. With `exits`, end with its exit status."""
+    screen = Screen(timestamps=timestamps)
+    if not workflow.definition.enable_logging:
+        screen.remark("enableLogging is off: the job's output stays at the cluster")
+    await _watch(job, screen)
+    if exits:
+        raise typer.Exit(job.exit_status or 0)
 
 
 def _locked(credits: str | None, wei: str | None) -> int:

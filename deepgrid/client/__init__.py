@@ -21,6 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepgrid.client.cluster_offers import ClusterOffer as ClusterOffer
+    from deepgrid.client.cluster_offers import Offers as Offers
     from deepgrid.client.display.record import JobRecord as JobRecord
     from deepgrid.client.errors import IdempotencyConflict as IdempotencyConflict
     from deepgrid.client.errors import JobCancelled as JobCancelled
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from deepgrid.lifecycle.states import JobStatus as JobStatus
 
 _MODULES = {
+    "deepgrid.client.cluster_offers": ("ClusterOffer", "Offers"),
     "deepgrid.client.display.record": ("JobRecord",),
     "deepgrid.client.events": ("JobEnd", "JobEvent"),
     "deepgrid.client.errors": (
@@ -107,11 +110,12 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AccessDenied", "AsyncGrid", "AsyncJob", "AsyncJobSet", "AsyncWallet", "Bill", "ChainError", "ClientSettings",
-    "Cluster", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings", "Grid",
-    "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobEnd", "JobError",
+    "Cluster", "ClusterOffer", "Clusters", "ConfigurationError", "ContractError", "CustomerSession", "CustomerSettings",
+    "Grid", "GridError", "IdempotencyConflict", "InputError", "Job", "JobCancelled", "JobChange", "JobEnd", "JobError",
     "JobEvent", "JobFailed", "JobPanicked", "JobRecord", "JobSet", "JobStatus", "LogLine", "LogStatus", "Misfit",
-    "NoOutput", "NotFound", "Offer", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark", "ServiceError", "Step",
-    "Summary", "Unsubmitted", "ViewMessage", "WaitTimeout", "Wallet", "Workflow", "customer_session", "read_order",
+    "NoOutput", "NotFound", "Offer", "Offers", "Order", "OutOfCredits", "Quote", "QuoteExpired", "Remark",
+    "ServiceError", "Step", "Summary", "Unsubmitted", "ViewMessage", "WaitTimeout", "Wallet", "Workflow",
+    "customer_session", "read_order",
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import language
-from deepgrid.client.amounts import Credits, wei_of
+from deepgrid.client.amounts import Credits, Duration, wei_of
 from deepgrid.client.engine.changes import job_changes
 from deepgrid.client.engine.submission import submit
 from deepgrid.client.job import AsyncJob
@@ -19,6 +19,7 @@ from deepgrid.client.settings import DEFAULTS, ClientSettings
 from deepgrid.client.sweep import OrderTerms, SweepLimits, start_sweep
 from deepgrid.client.values import JobChange, Quote
 from deepgrid.client.wallet import AsyncWallet
+from deepgrid.client.wishes import Preference, wanted
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 
 KEY_VARIABLE = "DPS_KEY_FILE"
@@ -77,7 +78,8 @@ class AsyncGrid(AsyncReader):
     async def submit(
         self, workflow: Source | Workflow, credits: Credits, *, name: str | None = None, uses: Sequence[str] = (),
         affinities: Sequence[str] = (), delegate_spending: bool = False, approve: bool = True,
-        quote: Quote | None = None, key: str | None = None,
+        quote: Quote | None = None, key: str | None = None, min_time: Duration | None = None,
+        max_price: Credits | None = None, give_up_after: Duration | None = None, prefer: Preference = "balanced",
     ) -> AsyncJob:  # fmt: skip
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -91,6 +93,11 @@ class AsyncGrid(AsyncReader):
             approve: Raise an allowance that is too low, to exactly these credits.
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the dearest price of the quote, or else of the clusters that can take the job now.
+            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. Default: never.
+            prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
 
         Returns:
             The job.
@@ -108,8 +115,9 @@ class AsyncGrid(AsyncReader):
             read.definition, wei_of(credits), name=read.name if name is None else name, cut_name=name is None,
             uses=uses, affinities=affinities, delegate_spending=delegate_spending, warnings=read.validate(),
         )  # fmt: skip
+        wishes = wanted(min_time, max_price, give_up_after, prefer)
         connection = await self._connect()
-        job_id = await submit(connection, order, approve=approve, quote=quote, key=key)
+        job_id = await submit(connection, order, wishes, approve=approve, quote=quote, key=key)
         return await AsyncJob.read(connection, job_id)
 
     async def run(self, workflow: Source | Workflow, credits: Credits, **options: Any) -> AsyncJob:
@@ -134,6 +142,8 @@ class AsyncGrid(AsyncReader):
         self, workflow: Source | Workflow, parameters: Iterable[Mapping[str, object]], credits: Credits, *,
         at_once: int = 20, most: Credits | None = None, pack: int = 1, key: str | None = None, name: str | None = None,
         uses: Sequence[str] = (), affinities: Sequence[str] = (), delegate_spending: bool = False,
+        min_time: Duration | None = None, max_price: Credits | None = None, give_up_after: Duration | None = None,
+        prefer: Preference = "balanced",
     ) -> AsyncJobSet:  # fmt: skip
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -149,6 +159,11 @@ class AsyncGrid(AsyncReader):
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             delegate_spending: Let the grid top up the jobs from the allowance.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the dearest price of the clusters that can take a job at the start of this call.
+            give_up_after: A job that no cluster has after this time is cancelled and refunded. Default: never.
+            prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
 
         Returns:
             The set of the jobs.
@@ -159,7 +174,8 @@ class AsyncGrid(AsyncReader):
         """
         read = await read_workflow(workflow)
         own_name = read.name if name is None else name
-        terms = OrderTerms(wei_of(credits), own_name, name is None, uses, affinities, delegate_spending)
+        wishes = wanted(min_time, max_price, give_up_after, prefer)
+        terms = OrderTerms(wei_of(credits), own_name, name is None, uses, affinities, delegate_spending, wishes)
         limits = SweepLimits(at_once, None if most is None else wei_of(most))
         sweep = await start_sweep(await self._connect(), read, parameters, terms, limits, pack=pack, key=key)
         return AsyncJobSet(sweep, sweep.entries)

@@ -12,6 +12,8 @@ from typing import Self
 
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.client import language
+from deepgrid.client.amounts import Credits, Duration, wei_of
+from deepgrid.client.cluster_offers import Offers, read_offers
 from deepgrid.client.engine.connection import Connection, open_connection
 from deepgrid.client.engine.listing import States, newest_first, states_of, unix_s
 from deepgrid.client.job import AsyncJob
@@ -19,6 +21,7 @@ from deepgrid.client.quotes import quoted
 from deepgrid.client.settings import ClientSettings
 from deepgrid.client.values import Cluster, Clusters, Quote
 from deepgrid.client.wallet import AsyncWallet, checked_address
+from deepgrid.client.wishes import wanted
 from deepgrid.client.workflow import Source, Workflow, read_workflow
 from deepgrid.errors import InputError
 
@@ -129,6 +132,38 @@ class AsyncReader:
         order = language.order_of(read.definition, 0, name=read.name, cut_name=True, uses=uses, affinities=affinities)
         connection = await self._connect()
         return await connection.patiently(lambda: quoted(connection.chain, order, minutes))
+
+    async def offers(
+        self, workflow: Source | Workflow, credits: Credits, *, uses: Sequence[str] = (),
+        affinities: Sequence[str] = (), min_time: Duration | None = None, max_price: Credits | None = None,
+        provider: str | None = None,
+    ) -> Offers:  # fmt: skip
+        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            credits: Credits that would be locked.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            min_time: Time that the credits must buy, such as `"2h"`.
+            max_price: Most credits per minute. The default is no limit.
+            provider: Name or address of the only cluster to look at.
+
+        Returns:
+            All approved clusters: those that can take the job by price, then the others with the reason.
+
+        Raises:
+            InputError: The workflow or an argument is wrong.
+            NotFound: No approved cluster has that name or address.
+            ChainError: The node does not answer.
+        """
+        read = await read_workflow(workflow)
+        order = language.order_of(
+            read.definition, wei_of(credits), name=read.name, cut_name=True, uses=uses, affinities=affinities
+        )
+        wishes = wanted(min_time, max_price, None, "balanced")
+        connection = await self._connect()
+        return await connection.patiently(lambda: read_offers(connection.chain, order, wishes, provider))
 
     async def wallet_of(self, address: str) -> AsyncWallet:
         """The balances of any address.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deepgrid.chain.node.values import LONGEST_NAME_BYTES, check_label_count, coded_name
 from deepgrid.errors import InputError
-from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
+from deepgrid.lifecycle.job import NO_WISHES, Affinity, JobDefinition, Label, Wishes
 
 if TYPE_CHECKING:  # the language takes 0.4 s to load, which a client saves that submits nothing
     from deepgrid import workflow
@@ -31,6 +31,7 @@ class Order:
         affinity: Conditions on labels of the cluster.
         delegate_spending: Lets the grid top up the job from the customer's allowance.
         warnings: Advice on the workflow file, one line each.
+        wishes: Conditions on the choice of a cluster, which the contract keeps.
     """
 
     job: workflow.Definition = field(repr=False)
@@ -40,6 +41,7 @@ class Order:
     affinity: tuple[Affinity, ...] = ()
     delegate_spending: bool = False
     warnings: tuple[str, ...] = ()
+    wishes: Wishes = NO_WISHES
 
     def definition(self, definition_hash: str) -> JobDefinition:
         """The part of the definition that goes on chain.

@@ -183,7 +183,9 @@ class CustomerSession:
         if not orders:
             return []
         requests = [
-            Request(order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending)
+            Request(
+                order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending, order.wishes
+            )
             for order, definition_hash in orders
         ]
         total_wei = sum(order.locked_wei for order, _ in orders)
@@ -251,7 +253,7 @@ class CustomerSession:
         try:
             return await self.writer.request_job(
                 order.definition(definition_hash), order.locked_wei, order.name, order.delegate_spending,
-                approve_first=approve_first,
+                wishes=order.wishes, approve_first=approve_first,
             )  # fmt: skip
         except ChainError as error:
             if not error.transient:

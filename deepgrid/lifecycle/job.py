@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
 
 from deepgrid.lifecycle.states import JobStatus
 
@@ -29,6 +31,19 @@ class Affinity:
     value: str
 
 
+class Asked(Protocol):
+    """What a job asks of nodes. `gpus` is for the whole job."""
+
+    @property
+    def ntasks(self) -> int: ...
+    @property
+    def cpus_per_task(self) -> int: ...
+    @property
+    def mem_per_cpu_mb(self) -> int: ...
+    @property
+    def gpus(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class JobDefinition:
     """The part of a job definition that is on chain: resources, conditions, and the hash of the whole.
@@ -44,6 +59,32 @@ class JobDefinition:
     storage_type: int = 4
     uses: tuple[Label, ...] = ()
     affinity: tuple[Affinity, ...] = ()
+
+
+class Prefer(IntEnum):
+    """What counts most when a cluster is chosen for a job, numbered as on chain."""
+
+    BALANCED = 0
+    PRICE = 1
+    START = 2
+    SPEED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """A customer's conditions on the choice of a cluster for one job.
+
+    `max_rate_wei` is the ceiling of the price per minute, 0 for none. `min_minutes` is the least time that the
+    locked credits must buy. After `give_up_at` (unix time, 0 for never) a pending job may be cancelled.
+    """
+
+    max_rate_wei: int = 0
+    min_minutes: int = 1
+    give_up_at: int = 0
+    prefer: Prefer = Prefer.BALANCED
+
+
+NO_WISHES = Wishes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +118,7 @@ class Job:
     last_error: str
     exit_status: int
     pending_top_up_wei: int = 0  # part of `locked_wei` that the provider has not seen yet
+    wishes: Wishes = Wishes()
 
 
 @dataclass(frozen=True, slots=True)

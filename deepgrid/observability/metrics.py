@@ -52,6 +52,7 @@ class Metrics(Collector):
         self.liveness = Liveness()
         self.registry = registry = CollectorRegistry()
         self._hot: dict[int, JobStatus] = {}
+        self._claimable = 0
         self.epoch: Callable[[], int | None] = lambda: None  # of this process's leadership; set by the session
         self.carried: Callable[[], Mapping[JobKey, Phase]] = dict  # claims that carriers drive; set by the session
         self._submit = Histogram(
@@ -109,8 +110,9 @@ class Metrics(Collector):
         self._block.set(head.number)
         self.liveness.note(Need.BLOCKS)
 
-    def saw(self, jobs: Iterable[Job], address: str) -> None:
-        """Record changed jobs. Hot jobs of the provider `address` are counted by state."""
+    def saw(self, jobs: Iterable[Job], address: str, claimable: int) -> None:
+        """Record changed jobs of the provider `address`, which are counted by state, and the length of its queue."""
+        self._claimable = claimable
         for job in jobs:
             if job.status.hot and job.provider == address:
                 self._hot[job.id] = job.status
@@ -143,7 +145,10 @@ class Metrics(Collector):
         carried = self.carried()
         yield _family(
             "deepgrid_jobs", "Hot jobs of this provider by state on chain.", "state",
-            _tally((status.words for status in self._hot.values()), (one.words for one in JobStatus if one.hot)),
+            {
+                **_tally((status.words for status in self._hot.values()), (one.words for one in JobStatus if one.hot)),
+                JobStatus.META_SCHEDULED.words: self._claimable,
+            },
         )  # fmt: skip
         yield _family(
             "deepgrid_slurm_jobs", "Carried claims by what Slurm says of them.", "phase",

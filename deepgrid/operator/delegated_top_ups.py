@@ -46,7 +46,8 @@ async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:
 
 async def tell_unpaid(session: OperatorSession, unpaid: Unpaid) -> None:
     """Notify the customer, once per limit, that no credits are left and the job will end at its limit."""
-    await session.say(unpaid.job.id, "top-up", unpaid.reason)
+    session.notices.add_once(unpaid.job.id, "top-up", unpaid.reason)
+    await session.notices.post()
 
 
 async def _purses(session: OperatorSession, customers: Sequence[str]) -> dict[str, Purse]:

@@ -19,10 +19,10 @@ OVERTAKEN = frozenset({"TimeoutTooEarly", "InvalidTransition", "SameStatusError"
 async def read_overdue(session: OperatorSession, silent_hours: int, end_running_of_banned: bool) -> list[TakeBack]:
     """Jobs whose provider's time to act is over, by the chain's clock."""
     jobs, providers, constants, now = await asyncio.gather(
-        session.hot(), session.chain.providers(), session.chain.constants(), session.chain.now()
+        session.hot(), session.providers(), session.chain.constants(), session.chain.now()
     )
     patience = Patience(constants.claim_timeout_minutes, silent_hours, end_running_of_banned)
-    return overdue(jobs, {one.address: one for one in providers}, patience, now)
+    return overdue(jobs, {one.address: one for one, _ in providers}, patience, now)
 
 
 async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
@@ -38,8 +38,9 @@ async def take_back(session: OperatorSession, taken: TakeBack) -> bool:
         logger.info("job %d: not taken back: %s", job.id, error.message)
         return False
     assert job.provider is not None
-    session.note_time_out(job.id, job.provider, taken.reason)
-    await session.say(job.id, "expired", taken.reason)
+    session.memory.took_back(job.id, job.provider, taken.reason)
+    session.notices.add([(job.id, "expired", taken.reason)])
+    await session.notices.post()
     return True
 
 

@@ -1,43 +1,54 @@
-"""The operator's side: reads jobs and clusters, assigns pending jobs, and tells customers why others wait.
+"""The operator's side: the open connections, and what the operator knows of jobs, providers and refusals.
 
-The operator's other steps are in `expiry`, `delegated_top_ups` and `approvals`.
+The steps of a round are in `rounds`; the other steps are in `expiry`, `delegated_top_ups` and `approvals`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
-from collections import Counter
+import contextlib
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
+from deepgrid.chain.figures import TrackRecord
 from deepgrid.chain.follower.follower import Follower
 from deepgrid.chain.follower.index import JobIndex
+from deepgrid.chain.node.node import Block
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
 from deepgrid.errors import GridError
-from deepgrid.lifecycle.job import Job
+from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.scheduling.match import Assignment, Cluster, Waiting
+from deepgrid.operator.job_memory import JobMemory
+from deepgrid.operator.notice_board import NoticeBoard
+from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.store import GivenBack, OperatorStore
+from deepgrid.operator.told import Told
+from deepgrid.scheduling.market import SchedulerSettings
+from deepgrid.scheduling.scheduler import Scheduler
 from deepgrid.services.client import ServicesClient
-
-logger = logging.getLogger(__name__)
 
 # A provider that refused a job, or let it time out, is a candidate again after this time. It may have free nodes then.
 REFUSAL_VALID_S = 600
+REASONS_AT_ONCE, REASONS_WITHIN_S = 16, 10.0
+SWEEP_S = 30.0  # pause between two reads of all claimed jobs; cancel requests and top-ups are the providers' business
+FOLLOWED_WITHIN_S = 10.0
+
+Entry = tuple[Provider, TrackRecord]
 
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """The operator's configuration. `state` is a folder for the follower's cursor.
+    """The operator's configuration. `state` is a folder for its cursor on the chain and its store.
 
     `approve_label_changes`: whether to approve proposals that change only measured labels without a person.
+    `metrics_port`: of the endpoint for metrics, on the loopback interface; 0 for none.
     """
 
     book: Path
@@ -45,112 +56,130 @@ class OperatorSettings:
     state: Path
     services_url: str = ""  # empty for the URL in the address book
     approve_label_changes: bool = False
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    metrics_port: int = 0
 
 
 class OperatorSession:
     """The open connections of the operator's process. Open one with `operator_session`."""
 
-    def __init__(self, settings: OperatorSettings, chain: Chain, wallet: Wallet) -> None:
+    def __init__(
+        self, settings: OperatorSettings, chain: Chain, wallet: Wallet, metrics: RoundMetrics | None = None
+    ) -> None:
         self.settings = settings
         self.chain = chain
+        self.metrics = metrics or RoundMetrics()
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
         self.services = ServicesClient.of(chain.book, wallet.account, settings.services_url)
         settings.state.mkdir(parents=True, exist_ok=True)
         self.index = JobIndex(settings.state / "operator.sqlite")
-        self._last_notice: dict[int, str] = {}
-        self._refused: dict[int, dict[str, float]] = {}
-        self._timed_out: dict[int, dict[str, str]] = {}
+        self.store = OperatorStore(settings.state / "rounds.sqlite")
+        self.memory = JobMemory(self.store, self.metrics, settings.scheduler.half_life_s)
+        self.notices = NoticeBoard(self.services, self.store, self.index.last_id)
+        self.scheduler = Scheduler(settings.scheduler)
+        self.deciding = threading.Lock()  # the scheduler is used by one thread at a time
+        self.told = Told()
+        self.next_round_at: float | None = None  # by the event loop's clock, when no change comes earlier
+        self.watched: list[Entry] | None = None  # all providers, while something watches them
+        self.followed: int | None = None  # the last block whose changes are known, while something follows the chain
+        self._followed_further = asyncio.Event()
 
-    async def pending(self) -> list[Job]:
-        """Jobs that wait for a cluster, read from the chain."""
-        jobs = await self.chain.jobs(self.index.pending())
-        return [job for job in jobs if job.status is JobStatus.PENDING]
+    def close(self) -> None:
+        """Close the files."""
+        self.index.close()
+        self.store.close()
+
+    # -- the grid ----------------------------------------------------------------------------
 
     async def hot(self) -> list[Job]:
-        """Jobs that are not over, read from the chain."""
-        return [job for job in await self.chain.jobs(self.index.hot()) if job.status.hot]
+        """Jobs that are not over: as last reported by the follower, else read from the chain."""
+        ids = self.index.hot()
+        if self.followed is not None:
+            return [self.memory.hot[job_id] for job_id in ids if job_id in self.memory.hot]
+        return [job for job in await self.chain.jobs(ids) if job.status.hot]
 
-    async def clusters(self) -> list[Cluster]:
-        """Approved clusters, with the CPUs that their hot jobs use or wait for."""
-        taken: Counter[str] = Counter()
-        for job in await self.hot():
-            if job.provider is not None:
-                taken[job.provider] += job.definition.ntasks * job.definition.cpus_per_task
-        return [Cluster(one, taken[one.address]) for one in await self.chain.providers() if one.in_force]
+    async def pending(self) -> list[Job]:
+        """Jobs that wait for a cluster."""
+        if self.followed is None:
+            return [job for job in await self.chain.jobs(self.index.pending()) if job.status is JobStatus.PENDING]
+        return [job for job in await self.hot() if job.status is JobStatus.PENDING]
 
-    def note(self, jobs: Sequence[Job]) -> None:
-        """Update the memory from changed jobs: note refusals, and forget jobs that are over."""
-        for job in jobs:
-            if job.status.cold:
-                self._last_notice.pop(job.id, None)
-                self._refused.pop(job.id, None)
-                self._timed_out.pop(job.id, None)
-            elif job.status is JobStatus.PENDING and job.last_refuser is not None:
-                self._refused.setdefault(job.id, {})[job.last_refuser] = time.monotonic()
+    async def providers(self) -> list[Entry]:
+        """All providers with their records: as last seen by the watcher, else read from the chain."""
+        return await self.chain.providers_and_records() if self.watched is None else self.watched
 
-    def note_time_out(self, job_id: int, provider: str, reason: str) -> None:
-        """Remember why a job was taken from a provider."""
-        self._timed_out.setdefault(job_id, {})[provider] = reason
+    def caught_up(self, head: Block) -> None:
+        """Note that all changes up to this block are known."""
+        self.followed = head.number
+        self._followed_further.set()
+
+    async def until_followed(self, block: int) -> None:
+        """Wait until the changes up to this block are known. A reorganisation or an outage ends the wait."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FOLLOWED_WITHIN_S):
+                while self.followed is not None and self.followed < block:
+                    self._followed_further.clear()
+                    await self._followed_further.wait()
+
+    # -- refusals ----------------------------------------------------------------------------
 
     async def refusals(self, jobs: Sequence[Job]) -> dict[int, dict[str, str]]:
-        """Per job, the providers that recently refused it or let it time out, with the reason if it is known."""
-        found: dict[int, dict[str, str]] = {}
-        self.note([job for job in jobs if job.last_refuser not in self._refused.get(job.id, {})])
-        for job in jobs:
-            refused = self._refused.get(job.id, {})
-            recent = [provider for provider, at in refused.items() if time.monotonic() - at < REFUSAL_VALID_S]
-            reasons = {**await self._reasons(job.id), **self._timed_out.get(job.id, {})} if recent else {}
-            found[job.id] = {provider: reasons.get(provider, "") for provider in recent}
-        return found
+        """Per job, the providers that lately refused it or let it time out, with the reason if it is known.
 
-    async def assign(self, assignments: Sequence[Assignment]) -> int:
-        """Assign jobs to providers on chain. Returns how many: a job or provider that changed meanwhile is skipped."""
-        skipped = await self.writer.meta_schedule_jobs([(one.job_id, one.provider) for one in assignments])
-        for one in skipped:
-            logger.info("job %d: not assigned: %s", one.job_id, one.reason.message)
-        raced = {one.index for one in skipped}
-        assigned = [one for index, one in enumerate(assignments) if index not in raced]
-        await asyncio.gather(*(self.say(one.job_id, "assigned", one.reason) for one in assigned))
-        return len(assigned)
+        A reason is read once from the services. A job without refusals is left out.
+        """
+        now = self.memory.now()
+        recent = {
+            job.id: [one for one in self.memory.given_back(job.id) if now - one.at < REFUSAL_VALID_S] for job in jobs
+        }
+        unread = [one for entries in recent.values() for one in entries if one.reason is None]
+        slots = asyncio.Semaphore(REASONS_AT_ONCE)
+        with contextlib.suppress(TimeoutError):  # what is missing then is read in the next round
+            async with asyncio.timeout(REASONS_WITHIN_S):
+                await asyncio.gather(*(self._read_reason(one, slots) for one in unread))
+        return {
+            job_id: {
+                one.provider: one.reason or "" for one in self.memory.given_back(job_id) if one.at >= entries[0].at
+            }
+            for job_id, entries in recent.items()
+            if entries
+        }
 
-    async def explain_waiting(self, waiting: Waiting) -> None:
-        """Tell the customer why the job waits, once per reason."""
-        await self.say(waiting.job_id, "waiting", waiting.reason)
-
-    async def say(self, job_id: int, kind: str, text: str) -> None:
-        """Post a notice, unless it repeats the last one. If the service is down, only the notice is lost."""
-        if self._last_notice.get(job_id) == text:
-            return
-        try:
-            await self.services.post_notice(job_id, kind, text)
-        except GridError as error:
-            logger.warning("job %d: notice %r is not posted: %s", job_id, text, error.message)
-            return
-        self._last_notice[job_id] = text
-
-    async def _reasons(self, job_id: int) -> dict[str, str]:
-        try:
-            notices = await self.services.notices(job_id)
-        except GridError:
-            return {}
-        return {notice.author: notice.text for notice in notices if notice.kind == "refused"}
+    async def _read_reason(self, entry: GivenBack, slots: asyncio.Semaphore) -> None:
+        async with slots:
+            try:
+                notices = await self.services.notices(entry.job_id)
+            except GridError:
+                return
+        said = [one.text for one in notices if one.kind == "refused" and one.author == entry.provider]
+        self.memory.explain(entry, said[-1] if said else "")
 
 
 @asynccontextmanager
 async def operator_session(settings: OperatorSettings) -> AsyncIterator[OperatorSession]:
     """Open everything that the operator's flows need, and close it at the end."""
     async with AsyncExitStack() as stack:
-        chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book)))
-        session = OperatorSession(settings, chain, Wallet.load(settings.key_file))
-        stack.callback(session.index.close)
+        metrics = RoundMetrics()
+        chain = await stack.enter_async_context(await Chain.connect(AddressBook.load(settings.book), metrics.asked))
+        session = OperatorSession(settings, chain, Wallet.load(settings.key_file), metrics)
+        stack.callback(session.close)
         stack.push_async_callback(session.sender.close)
         await stack.enter_async_context(session.services)
         yield session
 
 
 async def follow_jobs(session: OperatorSession) -> AsyncIterator[list[Job]]:
-    """Yield changed jobs in batches. At each batch the index is up to date."""
-    async for jobs in Follower(session.chain, session.index).changes():
-        session.note(jobs)
-        yield jobs
+    """Yield changed jobs in batches. At each batch the index and the memory are up to date."""
+    first = True
+    follower = Follower(session.chain, session.index, sweep_s=SWEEP_S, caught_up=session.caught_up)
+    try:
+        async for jobs in follower.changes():
+            if first:
+                session.store.belong_to(session.index.identity())
+                session.memory.restart([job for job in jobs if job.status.hot])
+                first = False
+            session.memory.note(jobs)
+            yield jobs
+    finally:
+        session.followed = None

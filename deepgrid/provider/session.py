@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
-from deepgrid.chain.follower.follower import Follower
-from deepgrid.chain.follower.index import JobIndex
+from deepgrid.chain.follower.own_jobs import OwnChange, OwnJobs
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.chain.writer import Writer
@@ -215,16 +214,18 @@ async def provider_session(
         yield session
 
 
-async def follow_jobs(session: ProviderSession) -> AsyncIterator[list[Job]]:
-    """Yield changed jobs in batches. The first batch holds all hot jobs. A job may belong to another provider by now.
+async def follow_jobs(session: ProviderSession) -> AsyncIterator[OwnChange]:
+    """Yield changes of this provider's jobs. The first one holds all its claimed jobs.
 
     Carriers that wait for a changed job are woken.
     """
-    session.settings.state.mkdir(parents=True, exist_ok=True)
-    index = JobIndex(session.settings.state / f"{session.settings.cluster}.sqlite")
     metrics = session.metrics
-    with closing(index), metrics.liveness.expecting(Need.BLOCKS):
-        async for jobs in Follower(session.chain, index, caught_up=metrics.caught_up).changes():
-            metrics.saw(jobs, session.address)
-            session.wakeups.wake(job.id for job in jobs)
-            yield jobs
+    own = OwnJobs(
+        session.chain, session.address, caught_up=metrics.caught_up,
+        answered=lambda: metrics.liveness.note(Need.BLOCKS),
+    )  # fmt: skip
+    with metrics.liveness.expecting(Need.BLOCKS):
+        async for change in own.changes():
+            metrics.saw(change.jobs, session.address, change.claimable)
+            session.wakeups.wake(job.id for job in change.jobs)
+            yield change

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from enum import IntEnum
 from typing import Any
 
-from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label
+from deepgrid.lifecycle.job import Affinity, Asked, Hardware, Label
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "=": operator.eq,
@@ -15,61 +17,101 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 
 
-def misfit(definition: JobDefinition, hardware: Hardware) -> str:
+class Lack(IntEnum):
+    """What hardware lacks for a job, in the order in which it is looked for."""
+
+    NOTHING = 0
+    SENSE = 1  # the job asks for no task or no CPU
+    CPUS = 2
+    GPUS = 3
+    MEMORY = 4
+    TASKS = 5  # its nodes hold too few tasks
+    REACH = 6  # too few GPUs on the nodes that hold tasks
+
+
+def misfit(definition: Asked, hardware: Hardware) -> str:
     """Why the job can never run on this hardware; empty when it can.
 
     Tasks are indivisible; GPUs are for the whole job. Node n hosts min(floor(cpus / cpusPerTask),
     floor(mem / task memory)) tasks. The GPUs must be on nodes that host tasks; the number of these nodes
     is at most the number of tasks.
     """
+    return lack(definition, hardware)[1]
+
+
+def lack(definition: Asked, hardware: Hardware) -> tuple[Lack, str]:
+    """What the hardware lacks first, and the same in words. See `misfit`."""
+    if definition.ntasks < 1 or definition.cpus_per_task < 1:
+        return Lack.SENSE, "asks for no task or no CPU"
     cpus = definition.ntasks * definition.cpus_per_task
     if cpus > sum(hardware.cpus_per_node):
-        return f"asks for {cpus} CPUs, it has {sum(hardware.cpus_per_node)}"
+        return Lack.CPUS, f"asks for {cpus} CPUs, it has {sum(hardware.cpus_per_node)}"
     if definition.gpus > sum(hardware.gpus_per_node):
-        return f"asks for {definition.gpus} GPUs, it has {sum(hardware.gpus_per_node)}"
+        return Lack.GPUS, f"asks for {definition.gpus} GPUs, it has {sum(hardware.gpus_per_node)}"
     task_mem = definition.cpus_per_task * definition.mem_per_cpu_mb
-    if definition.ntasks * task_mem > sum(hardware.mem_per_node_mb):
-        return f"asks for {definition.ntasks * task_mem} MB of memory, it has {sum(hardware.mem_per_node_mb)} MB"
+    mem = sum(hardware.mem_per_node_mb)
+    if definition.ntasks * task_mem > mem:
+        return Lack.MEMORY, f"asks for {definition.ntasks * task_mem} MB of memory, it has {mem} MB"
     slots = [
         min(node_cpus // definition.cpus_per_task, node_mem // task_mem if task_mem else definition.ntasks)
         for node_cpus, node_mem in zip(hardware.cpus_per_node, hardware.mem_per_node_mb, strict=True)
     ]
     if sum(slots) < definition.ntasks:
-        return (
-            f"asks for {definition.ntasks} tasks of {definition.cpus_per_task} CPUs and {task_mem} MB, "
-            f"its nodes hold {sum(slots)}"
-        )
+        tasks = f"{definition.ntasks} tasks of {definition.cpus_per_task} CPUs and {task_mem} MB"
+        return Lack.TASKS, f"asks for {tasks}, its nodes hold {sum(slots)}"
     hosting = sorted((gpus for gpus, n in zip(hardware.gpus_per_node, slots, strict=True) if n), reverse=True)
     reachable = sum(hosting[: definition.ntasks])
     if definition.gpus > reachable:
-        return f"asks for {definition.gpus} GPUs for {definition.ntasks} tasks, on its nodes those reach {reachable}"
-    return ""
+        tasks = f"{definition.gpus} GPUs for {definition.ntasks} tasks"
+        return Lack.REACH, f"asks for {tasks}, on its nodes those reach {reachable}"
+    return Lack.NOTHING, ""
 
 
 def unmet(labels: Sequence[Label], uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[str]:
     """The conditions that `labels` do not satisfy, as the customer wrote them; empty when all hold."""
-    conditions = [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
-    return [f"{c.key}{c.op}{c.value}" for c in conditions if not _holds(labels, c)]
+    return [written(c) for c in conditions(uses, affinity) if not _holds(labels, c)]
+
+
+def conditions(uses: Sequence[Label], affinity: Sequence[Affinity]) -> list[Affinity]:
+    """All conditions of a job; `uses` are equalities."""
+    return [Affinity(use.key, "==", use.value) for use in uses] + list(affinity)
+
+
+def written(condition: Affinity) -> str:
+    """A condition as a customer writes it: `arch==amd64`."""
+    return f"{condition.key}{condition.op}{condition.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelValue:
+    """The value of a label: its text, and its number when it is one."""
+
+    text: str
+    number: Decimal | None
+
+    @staticmethod
+    def parse(text: str) -> LabelValue:
+        """Any text is a value. Only finite decimal numbers count as numbers."""
+        try:
+            number = Decimal(text)
+        except InvalidOperation:
+            return LabelValue(text, None)
+        return LabelValue(text, number if number.is_finite() else None)
+
+
+def compare(offered: LabelValue, op: str, wanted: LabelValue) -> bool:
+    """Whether `offered op wanted` holds: as numbers when both are, else as texts. An unknown `op` means equality."""
+    if op in ("in", ":in:"):
+        return wanted.text in offered.text
+    order = _ORDER.get(op, _ORDER["=="])
+    if offered.number is not None and wanted.number is not None:
+        return order(offered.number, wanted.number)
+    return order(offered.text, wanted.text)
 
 
 def _holds(labels: Sequence[Label], condition: Affinity) -> bool:
     """A missing label satisfies no condition. Of several labels with the same key, any may match."""
-    return any(_compare(label.value, condition) for label in labels if label.key == condition.key)
-
-
-def _compare(offered: str, condition: Affinity) -> bool:
-    if condition.op in ("in", ":in:"):
-        return condition.value in offered
-    left, right = _number(offered), _number(condition.value)
-    compare: Callable[[Any, Any], bool] = _ORDER.get(condition.op, _ORDER["=="])
-    if left is not None and right is not None:
-        return compare(left, right)
-    return compare(offered, condition.value)
-
-
-def _number(text: str) -> Decimal | None:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() else None
+    wanted = LabelValue.parse(condition.value)
+    return any(
+        compare(LabelValue.parse(label.value), condition.op, wanted) for label in labels if label.key == condition.key
+    )

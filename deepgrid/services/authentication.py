@@ -102,6 +102,7 @@ def signed(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
 
 SignedReader = Annotated[Signed, Depends(signed(0, "read"))]
 SignedSmall = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES))]
+SignedNotices = Annotated[Signed, Depends(signed(messages.MAX_NOTICES_BODY_BYTES))]
 SignedUpload = Annotated[Signed, Depends(signed(messages.MAX_UPLOAD_BODY_BYTES, "store"))]
 SignedChunk = Annotated[Signed, Depends(signed(messages.MAX_LOG_CHUNK_BYTES))]
 SignedRevocation = Annotated[Signed, Depends(signed(messages.MAX_SMALL_BODY_BYTES, "read", "store"))]

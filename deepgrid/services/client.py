@@ -12,6 +12,7 @@ import logging
 import random
 import secrets
 import time
+from collections.abc import Sequence
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -219,6 +220,24 @@ class ServicesClient:
         except ValidationError:
             raise InputError("A notice needs a kind (one word) and a text.") from None
         await self._call("POST", f"/v1/jobs/{job_id}/notices", body)
+
+    async def post_notices(self, notices: Sequence[tuple[int, str, str]]) -> None:
+        """Publish remarks (job, kind, text) on many jobs, all or none. For the meta-scheduler's key.
+
+        At most MAX_NOTICES_AT_ONCE; a long text is truncated.
+        """
+        try:
+            body = messages.NoticeBatch(
+                notices=[
+                    messages.JobNotice(job_id=job_id, kind=kind, text=text[: messages.MAX_NOTICE_CHARS])
+                    for job_id, kind, text in notices
+                ]
+            )
+        except ValidationError:
+            raise InputError(
+                f"A batch has 1 to {messages.MAX_NOTICES_AT_ONCE} notices: a job, a kind (one word) and a text each."
+            ) from None
+        await self._call("POST", "/v1/notices", body)
 
     async def notices(self, job_id: int) -> list[Notice]:
         """The remarks on a job's scheduling, oldest first."""

@@ -13,6 +13,8 @@ MAX_UPLOAD_BODY_BYTES = 2 * MAX_DEFINITION_BYTES + 1024  # the escapes of a JSON
 MAX_SMALL_BODY_BYTES = 8 * 1024
 MAX_LOG_CHUNK_BYTES = 1024 * 1024
 MAX_NOTICE_CHARS = 500
+MAX_NOTICES_AT_ONCE = 200
+MAX_NOTICES_BODY_BYTES = 512 * 1024  # that many of the longest notices fit, whatever their characters
 MAX_WAIT_S = 25.0
 
 DefinitionHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -98,6 +100,18 @@ class NoticeText(Message):
         if not line:
             raise ValueError("says nothing")
         return line
+
+
+class JobNotice(NoticeText):
+    """A remark on the job `job_id`."""
+
+    job_id: Annotated[int, Field(ge=1, lt=2**63)]
+
+
+class NoticeBatch(Message):
+    """Remarks on many jobs, in order."""
+
+    notices: Annotated[list[JobNotice], Field(min_length=1, max_length=MAX_NOTICES_AT_ONCE)]
 
 
 class Notice(NoticeText):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from fastapi import APIRouter
-from sqlalchemy import delete, select
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.errors import ChainError
 from deepgrid.lifecycle.job import Job
-from deepgrid.services.authentication import SignedSmall
+from deepgrid.services.authentication import SignedNotices, SignedSmall
 from deepgrid.services.context import Context, JobId, Services, chain_is_silent
 from deepgrid.services.database import NoticeRecord
-from deepgrid.services.messages import Notice, Notices, NoticeText
+from deepgrid.services.messages import JobNotice, Notice, NoticeBatch, Notices, NoticeText
 from deepgrid.services.refusal import Refusal
 
 SCHEDULER_ROLE = "METASCHEDULER_ROLE"
@@ -28,17 +31,22 @@ async def post(job_id: JobId, request: SignedSmall, context: Services) -> None:
         raise Refusal(403, f"{request.address} has no part in job {job_id}")
     async with context.database.write() as session:
         await request.accept(session)
-        most = context.admission.limits.notices_per_job
-        of_job = select(NoticeRecord).where(NoticeRecord.job_id == job_id)
-        standing = (await session.scalars(of_job.order_by(NoticeRecord.id.desc()).limit(most))).all()
-        last = next((n for n in standing if n.author == request.address), None)
-        if last and (last.kind, last.text) == (notice.kind, notice.text):
-            return
-        if len(standing) == most:
-            old = delete(NoticeRecord).where(NoticeRecord.job_id == job_id, NoticeRecord.id <= standing[-1].id)
-            await session.execute(old)
-        said = {"author": request.address, "kind": notice.kind, "text": notice.text}
-        session.add(NoticeRecord(job_id=job_id, at=context.clock(), **said))
+        await _add(session, context, request.address, [JobNotice(job_id=job_id, kind=notice.kind, text=notice.text)])
+
+
+@router.post("/v1/notices", status_code=204)
+async def post_many(request: SignedNotices, context: Services) -> None:
+    """Add notices on many jobs, all or none, for the meta-scheduler. Repeated ones add nothing, as above."""
+    notices = NoticeBatch.model_validate_json(request.body).notices
+    request.look_up()
+    if not await _schedules(context, request.address):
+        raise Refusal(403, f"{request.address} has not the role {SCHEDULER_ROLE}")
+    last = await _last_job(context)
+    if unknown := next((one.job_id for one in notices if one.job_id > last), None):
+        raise Refusal(404, f"there is no job {unknown}")
+    async with context.database.write() as session:
+        await request.accept(session)
+        await _add(session, context, request.address, notices)
 
 
 @router.get("/v1/jobs/{job_id}/notices")
@@ -50,10 +58,52 @@ async def notices(job_id: JobId, context: Services) -> Notices:
     return Notices(notices=[Notice(kind=n.kind, text=n.text, author=n.author, at=n.at) for n in found])
 
 
+async def _add(session: AsyncSession, context: Context, author: str, notices: Sequence[JobNotice]) -> None:
+    """Store the notices that do not repeat their predecessor, and delete the oldest of jobs that have too many."""
+    said = await _last_said(session, author, {one.job_id for one in notices})
+    new: list[JobNotice] = []
+    for one in notices:
+        if said.get(one.job_id) != (one.kind, one.text):
+            said[one.job_id] = one.kind, one.text
+            new.append(one)
+    at = context.clock()
+    session.add_all(NoticeRecord(job_id=one.job_id, author=author, kind=one.kind, text=one.text, at=at) for one in new)
+    await session.flush()
+    await _delete_oldest(session, {one.job_id for one in new}, context.admission.limits.notices_per_job)
+
+
+async def _last_said(session: AsyncSession, author: str, job_ids: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """The author's last notice on each of these jobs: its kind and text."""
+    of_author = (NoticeRecord.author == author, NoticeRecord.job_id.in_(job_ids))
+    newest = select(func.max(NoticeRecord.id)).where(*of_author).group_by(NoticeRecord.job_id)
+    found = await session.scalars(select(NoticeRecord).where(NoticeRecord.id.in_(newest)))
+    return {one.job_id: (one.kind, one.text) for one in found}
+
+
+async def _delete_oldest(session: AsyncSession, job_ids: Iterable[int], most: int) -> None:
+    """Keep the newest `most` notices of each of these jobs."""
+    count = func.count()
+    counted = select(NoticeRecord.job_id).where(NoticeRecord.job_id.in_(job_ids)).group_by(NoticeRecord.job_id)
+    for job_id in (await session.scalars(counted.having(count > most))).all():
+        of_job = NoticeRecord.job_id == job_id
+        kept = select(NoticeRecord.id).where(of_job).order_by(NoticeRecord.id.desc()).limit(most)
+        oldest_kept = min((await session.scalars(kept)).all())
+        await session.execute(delete(NoticeRecord).where(of_job, NoticeRecord.id < oldest_kept))
+
+
 async def _may_speak(context: Context, job: Job, address: str) -> bool:
-    if address in (job.provider, job.last_refuser):
-        return True
+    return address in (job.provider, job.last_refuser) or await _schedules(context, address)
+
+
+async def _schedules(context: Context, address: str) -> bool:
     try:
         return await context.chain.has_role(SCHEDULER_ROLE, address)
+    except ChainError:
+        raise chain_is_silent() from None
+
+
+async def _last_job(context: Context) -> int:
+    try:
+        return await context.chain.job_count()
     except ChainError:
         raise chain_is_silent() from None

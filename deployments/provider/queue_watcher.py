@@ -23,6 +23,7 @@ class QueueWatcherSettings:
     """Intervals of the queue watcher."""
 
     poll_s: float = 2.0
+    idle_poll_s: float = 30.0  # while no claim is carried, so that nothing can come in
     run_retry_s: float = 15.0  # after a run that did not complete
 
 
@@ -49,7 +50,17 @@ class QueueWatcher:
                     for flow, waiting in (("cancel_jobs", queues.cancelling), ("top_up_jobs", queues.topped_up)):
                         if waiting and (flow not in self._under_way or self._under_way[flow].done()):
                             self._under_way[flow] = group.create_task(self._run(flow))
-                await asyncio.sleep(self._settings.poll_s)
+                await self._pause(queues)
+
+    async def _pause(self, queues: Queues | None) -> None:
+        """Wait for the next poll: until a claim is carried, if there is none and the queues are empty."""
+        waited_s = 0.0
+        while True:
+            await asyncio.sleep(self._settings.poll_s)
+            waited_s += self._settings.poll_s
+            is_idle = self._session.is_idle and queues == Queues(0, 0, 0)
+            if not is_idle or waited_s >= self._settings.idle_poll_s:
+                return
 
     async def _read(self) -> Queues | None:
         """The lengths of the queues; None, with one warning per outage, when the node does not answer."""

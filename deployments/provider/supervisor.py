@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack
 
 from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.log_resumption import resume_logs
 from deepgrid.provider.registration import register
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
@@ -141,19 +140,21 @@ class Supervisor:
         self._session = session
         self._carriers = carriers
         self._hot: dict[int, Job] = {}
+        self._claimable = 0  # jobs that wait in this provider's on-chain queue
         self._claim_wanted = asyncio.Event()
 
     async def follow(self, group: asyncio.TaskGroup) -> None:
         """Follow the chain forever."""
         group.create_task(self._claim())
         first = True
-        async for jobs in follow_jobs(self._session):
-            for job in jobs:
+        async for change in follow_jobs(self._session):
+            for job in change.jobs:
                 if job.status.hot and job.provider == self._session.address:
                     self._hot[job.id] = job
                 else:
                     self._hot.pop(job.id, None)
-            if any(_is_claimable(job, self._session.address) for job in jobs):
+            self._claimable = change.claimable
+            if change.claimable:
                 self._claim_wanted.set()
             if first:
                 first = False
@@ -167,12 +168,7 @@ class Supervisor:
                 async with asyncio.timeout(CLAIM_RETRY_S):
                     await self._claim_wanted.wait()
             except TimeoutError:
-                if not any(_is_claimable(job, self._session.address) for job in self._hot.values()):
+                if not self._claimable:
                     continue
             self._claim_wanted.clear()
             await start_eventually(f"claim_jobs/{cluster}", {"cluster": cluster})
-
-
-def _is_claimable(job: Job, address: str) -> bool:
-    """Whether the job waits in this provider's on-chain queue."""
-    return job.status is JobStatus.META_SCHEDULED and job.provider == address

@@ -129,7 +129,7 @@ async def test_a_proposal_replaced_while_the_label_flow_runs(
     proposal = next(one for one in await read_proposals(session) if one.address == provider.address)
     assert not await approve(session, proposal)
     await session.sender.close()
-    session.index.close()
+    session.close()
     assert await prices_in_force(market) == PRICES
 
 

@@ -1,143 +1,193 @@
-"""One whole grid for a measurement, its customer in this process, and the costs of its processes."""
+"""`./run bench market [JOBS PROVIDERS]`: the real operator process assigns many pending jobs to simulated providers.
+
+The chain has one block per second. All jobs are pending before the first round. The clock runs until the chain shows
+all of them as assigned.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-import subprocess
+import signal
+import socket
+import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.sorting import TaskRunSort
+from prefect.testing.utilities import prefect_test_harness
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from rich.table import Table
 
-from deepgrid.chain.batches import Request
-from deepgrid.customer.order import Order, parse_use
-from deepgrid.customer.session import CustomerSession, CustomerSettings, customer_session
-from deepgrid.lifecycle.job import Job
-from deepgrid.workflow import Definition
-from deployments.onemachine.grid import LocalGrid
-from tests.grid.writers import writer_of
+from tests.bench.simulated_market import (
+    SimulatedMarket,
+    operator_process,
+    schedule_rounds,
+    services,
+    simulated_market,
+    until,
+)
+from tests.bench.whole_grid import cpu_s
+from tests.chain.anvil import Anvil
+from tests.chain.grid import Grid, build
 
-CREDIT_WEI = 10**18
-PATIENCE_S = 900.0
-UPLOADS_AT_ONCE, REQUESTS_AT_ONCE = 16, 100
-MINTED_WEI = 1_000_000 * CREDIT_WEI
+JOBS, PROVIDERS = 10_000, 500
 
 
-@dataclass
-class Market:
-    """The grid, a session of its customer, and the cluster to which all jobs go."""
+@dataclass(frozen=True)
+class Sample:
+    """The operator's costs so far."""
 
-    grid: LocalGrid
-    customer: CustomerSession
-    cluster: str
+    at: float
+    cpu_s: float
+    rpc: float
+    block: int
+    sent: int
 
-    async def order(self, command: str, count: int) -> list[int]:
-        """Request `count` jobs of one CPU that run `command`. Returns their ids."""
-        definition = Definition.model_validate(
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the assignment of all jobs took."""
+
+    seconds: float
+    blocks: int
+    transactions: int
+    gas: int
+    rpc: float
+    cpu_s: float
+    rss_mb: float
+    exit_s: float
+    tasks: dict[str, float]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def figures(port: int) -> dict[str, float]:
+    """The operator's metrics."""
+    async with httpx.AsyncClient(trust_env=False) as http:
+        text = (await http.get(f"http://127.0.0.1:{port}/metrics")).raise_for_status().text
+    return {one.name: one.value for family in text_string_to_metric_families(text) for one in family.samples}
+
+
+async def sample(market: SimulatedMarket, pid: int, port: int) -> Sample:
+    rpc = (await figures(port))["deepgrid_operator_rpc_calls_total"]
+    block = (await market.chain.head()).number
+    sent, _ = await market.chain.transaction_counts(market.operator.address)
+    return Sample(time.monotonic(), cpu_s(pid), rpc, block, sent)
+
+
+def gas_of(grid: Grid, sender: str, first: int, last: int) -> int:
+    """Gas of the transactions of `sender` in these blocks."""
+    receipts = [
+        one for number in range(first, last + 1) for one in grid.anvil.call("eth_getBlockReceipts", hex(number))
+    ]
+    return sum(int(one["gasUsed"], 16) for one in receipts if one["from"].lower() == sender.lower())
+
+
+async def task_seconds() -> dict[str, float]:
+    """Seconds in each kind of task so far."""
+    spent: dict[str, float] = {}
+    async with get_client() as client:
+        for run in await client.read_task_runs(sort=TaskRunSort.END_TIME_DESC, limit=200):
+            spent[run.name] = spent.get(run.name, 0.0) + run.total_run_time.total_seconds()
+    return spent
+
+
+def memory_mb(pid: int) -> float:
+    """Highest resident memory so far."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
+
+
+async def assign_all(market: SimulatedMarket, folder: Path, jobs: int, providers: int) -> Outcome:
+    grid = market.grid
+    port, services_port = free_port(), free_port()
+    url = f"http://127.0.0.1:{services_port}"
+    book = grid.book.model_copy(update={"definitions_url": url, "logs_url": url}).save(folder / "grid.json")
+    await market.register(providers)
+    with services(folder, book, services_port):
+        async with operator_process(grid, folder, book, port) as process:
+            await market.request(jobs)
+            grid.anvil.mine_every_second()
+            before = await sample(market, process.pid, port)
+            await schedule_rounds(active=True)
+
+            async def done() -> bool:
+                return (await figures(port))["deepgrid_assigned_jobs_total"] >= jobs
+
+            await until(done)
+            after = await sample(market, process.pid, port)
+            assert await market.pending(jobs) == 0
+            tasks, rss = await task_seconds(), memory_mb(process.pid)
+            began = time.monotonic()
+            os.kill(process.pid, signal.SIGTERM)
+            await asyncio.to_thread(process.wait, 60)
+            exit_s = time.monotonic() - began
+            process.poll = lambda: None  # type: ignore[method-assign] # it ended as it should
+    return Outcome(
+        after.at - before.at, after.block - before.block, after.sent - before.sent,
+        gas_of(grid, market.operator.address, before.block + 1, after.block), after.rpc - before.rpc,
+        after.cpu_s - before.cpu_s, rss, exit_s, tasks,
+    )  # fmt: skip
+
+
+def show(console: Console, jobs: int, providers: int, out: Outcome) -> None:
+    table = Table("figure", "value", title=f"{jobs:,} jobs, {providers:,} providers")
+    rows: dict[str, Any] = {
+        "seconds until all are assigned": f"{out.seconds:.1f}", "blocks meanwhile": out.blocks,
+        "transactions": out.transactions, "gas per job": f"{out.gas / jobs:,.0f}",
+        "requests to the node per job": f"{out.rpc / jobs:.3f}",
+        "CPU seconds of the operator": f"{out.cpu_s:.1f} ({out.cpu_s / out.seconds:.0%} of one CPU)",
+        "highest memory of the operator, MB": f"{out.rss_mb:.0f}",
+        "seconds from SIGTERM to the end": f"{out.exit_s:.1f}",
+    }  # fmt: skip
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    console.print(table)
+    spent = Table("task", "seconds", title="Where the time goes")
+    for name, seconds in sorted(out.tasks.items(), key=lambda item: -item[1]):
+        spent.add_row(name, f"{seconds:.2f}")
+    console.print(spent)
+
+
+async def measure(anvil: Anvil, folder: Path, jobs: int, providers: int) -> None:
+    grid = await asyncio.to_thread(build, anvil, folder / "keys")
+    async with simulated_market(grid) as market:
+        out = await assign_all(market, folder, jobs, providers)
+    show(Console(width=100), jobs, providers, out)
+    print(
+        json.dumps(
             {
-                "resources": {"tasks": 1, "cpusPerTask": 1, "memPerCpu": 50, "gpus": 0},
-                "enableLogging": False,
-                "steps": [{"run": {"command": command}}],
+                "bench": "market", "jobs": jobs, "providers": providers,
+                "assigned_per_s": round(jobs / out.seconds, 1), "rpc_per_job": round(out.rpc / jobs, 3),
+                "rss_mb": round(out.rss_mb), "gas_per_job": round(out.gas / jobs), "exit_s": round(out.exit_s, 1),
             }
         )
-        order = Order(definition, "bench", 100 * CREDIT_WEI, uses=(parse_use(f"name={self.cluster}"),))
-        await self.customer.writer.approve(count * order.locked_wei)
-        slots = asyncio.Semaphore(UPLOADS_AT_ONCE)
-
-        async def stored() -> Request:
-            async with slots:
-                location = await self.customer.store(order)
-            return Request(order.definition(location), order.locked_wei, order.name)
-
-        requests = await asyncio.gather(*(stored() for _ in range(count)))
-        some = (requests[first : first + REQUESTS_AT_ONCE] for first in range(0, count, REQUESTS_AT_ONCE))
-        return [job_id for batch in some for job_id in await self.customer.writer.request_jobs(batch)]
-
-    async def until(self, job_ids: list[int], reached: Callable[[Job], bool], pause_s: float = 0.5) -> list[Job]:
-        """Wait until `reached` is true for all these jobs."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            jobs = await self.customer.chain.jobs(job_ids)
-            if all(map(reached, jobs)):
-                return jobs
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{sum(not reached(job) for job in jobs)} jobs are not as wanted")
-            await asyncio.sleep(pause_s)
-
-    def slurm(self, *argv: str) -> str:
-        """Run a Slurm command as the cluster's administrator."""
-        env = {**os.environ, **self.grid.slurm.environment(self.cluster)}
-        return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
-
-    async def until_slurm(self, holds: Callable[[int], bool], *filters: str) -> None:
-        """Wait until the queue has the wanted number of jobs with these filters of squeue."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not holds(len((await asyncio.to_thread(self.slurm, "squeue", "-h", "-a", *filters)).splitlines())):
-            if time.monotonic() > deadline:
-                raise TimeoutError("the queue is not as wanted")
-            await asyncio.sleep(0.5)
-
-    @contextmanager
-    def no_nodes(self) -> Iterator[None]:
-        """No job starts on the cluster during the context."""
-        self.slurm("scontrol", "update", "nodename=ALL", "state=drain", "reason=bench")
-        try:
-            yield
-        finally:
-            self.slurm("scontrol", "update", "nodename=ALL", "state=resume")
-
-    async def claiming(self, *, active: bool) -> None:
-        """Pause or resume the schedules of `claim_jobs`. Without them a supervisor claims nothing."""
-        prefect = self.grid.prefect
-        url = f"{prefect.ui_url}/api/"
-        async with httpx.AsyncClient(base_url=url, auth=prefect.credentials, trust_env=False) as api:
-            found = (await api.get(f"deployments/name/claim_jobs/{self.cluster}")).raise_for_status().json()
-            for schedule in found["schedules"]:
-                path = f"deployments/{found['id']}/schedules/{schedule['id']}"
-                (await api.patch(path, json={"active": active})).raise_for_status()
-
-    def cpu_s(self) -> dict[str, float]:
-        """CPU seconds so far of each process of the grid and of its children."""
-        return {name: cpu_s(pid) for name in self.grid.table.names() if (pid := self.grid.table.pid(name))}
-
-    def memory_mb(self, name: str) -> float:
-        """Resident memory of one process."""
-        status = Path(f"/proc/{self.grid.table.pid(name)}/status").read_text()
-        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) / 1024
+    )  # fmt: skip
 
 
-def cpu_s(root: int) -> float:
-    """CPU seconds so far of a process and its children, alive (such as PostgreSQL's backends) or not."""
-    spent: dict[int, int] = {}
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # the process has just ended
-            fields = stat.read_text().rpartition(") ")[2].split()
-            pid = int(stat.parent.name)
-            spent[pid], parents[pid] = sum(map(int, fields[11:15])), int(fields[1])
-
-    def descends(pid: int) -> bool:
-        return pid == root or (pid in parents and descends(parents[pid]))
-
-    return sum(ticks for pid, ticks in spent.items() if descends(pid)) / os.sysconf("SC_CLK_TCK")
-
-
-@asynccontextmanager
-async def market(cluster: str) -> AsyncIterator[Market]:
-    """A grid for this measurement, removed afterwards."""
+def main() -> None:
+    jobs, providers = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (JOBS, PROVIDERS)
     with tempfile.TemporaryDirectory(prefix="dg-bench-") as folder:
-        Path(folder).chmod(0o755)  # jobs run under their own account
-        grid = LocalGrid(Path(folder))
+        anvil = Anvil(Path(folder))
+        anvil.start()
         try:
-            await asyncio.to_thread(grid.up, lambda *_: None)
-            settings = CustomerSettings(grid.keys.file("customer"), grid.book)
-            async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
-                await admin.mint(session.address, MINTED_WEI)
-                yield Market(grid, session, cluster)
+            with prefect_test_harness(server_startup_timeout=120):
+                asyncio.run(measure(anvil, Path(folder), jobs, providers))
         finally:
-            await asyncio.to_thread(grid.down)
+            anvil.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
-from tests.bench.market import Market, market
+from tests.bench.whole_grid import Market, market
 
 CLUSTER = "alpha"
 ONE_THREAD = ("prefect-server", f"supervisor-{CLUSTER}")

@@ -9,6 +9,7 @@ import pytest
 
 from deepgrid.chain.batches import MOST_AT_ONCE, Report, Request, Skipped
 from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.transaction import Fees, Outgoing
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Label
 from deepgrid.lifecycle.states import JobStatus
@@ -115,6 +116,28 @@ async def test_large_batches_are_split_into_several_transactions(grid: Grid, peo
     assert (await _sent(grid, people))[1] == before[1] + 2
     claims = await people.provider.claim_next_jobs(count)
     assert [one.job_id for one in claims] == ids[:-1]
+
+
+async def test_a_job_that_is_queued_after_the_estimate_does_not_spoil_the_claim(
+    grid: Grid, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estimate saw one job; by the time of mining there were twenty. The claim ran out of gas then."""
+    ids = await _requested(people, 20, 100 * CREDIT)
+    await people.operator.meta_schedule(ids[0], people.provider.address)
+    flight = people.provider.sender._flight
+    send = flight.send
+
+    async def late(outgoing: Outgoing, fees: Fees) -> None:
+        assert outgoing.gas is not None
+        await people.operator.meta_schedule_jobs([(job_id, people.provider.address) for job_id in ids[1:]])
+        await send(outgoing, fees)
+
+    monkeypatch.setattr(flight, "send", late)
+    before = await _sent(grid, people)
+    assert [one.job_id for one in await people.provider.claim_next_jobs(50)] == ids[:1]
+    monkeypatch.undo()
+    assert [one.job_id for one in await people.provider.claim_next_jobs(50)] == ids[1:]
+    assert (await _sent(grid, people))[2] == before[2] + 2
 
 
 async def test_huge_definitions_are_claimed_in_smaller_batches(own_grid: Grid) -> None:

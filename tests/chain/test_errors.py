@@ -15,7 +15,8 @@ from deepgrid.chain.node.abi import CODEC, selector
 from deepgrid.chain.node.contract import CONTRACTS, interface
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.rpc import Rpc
-from deepgrid.chain.transactions.contract_errors import SENTENCES, TOKEN_TEXTS, contract_error, role_hash
+from deepgrid.chain.transactions.contract_errors import contract_error, role_hash
+from deepgrid.chain.transactions.error_sentences import SENTENCES, TOKEN_TEXTS
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
 from deepgrid.chain.transactions.wallet import Wallet

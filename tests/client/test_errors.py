@@ -10,7 +10,7 @@ import pytest
 
 from deepgrid.chain.client import Chain
 from deepgrid.chain.node.contract import CONTRACTS, interface
-from deepgrid.chain.transactions.contract_errors import SENTENCES
+from deepgrid.chain.transactions.error_sentences import SENTENCES
 from deepgrid.client import (
     AccessDenied,
     AsyncGrid,
@@ -45,6 +45,7 @@ ENDS: dict[JobStatus, type[JobError] | None] = {
 # Errors of the contracts that a customer's calls can meet. Each names what to do next.
 MET_BY_CUSTOMERS = {
     "SameStatusError", "InvalidTransition", "RunningScheduledStatusOnly", "TimeoutTooEarly", "CustomerOnly",
+    "NotGivenUp",
     "CustomerMetaSchedulerProviderOnly", "NewJobRequestDisabled", "InsufficientFunds", "InvalidJobDefinition",
     "TooMuchLocked", "BlobTooLong", "TooManyLabels", "LabelTooLong", "InvalidJob", "ERC20InsufficientBalance",
     "ERC20InsufficientAllowance", "ERC20InvalidReceiver", "SafeERC20FailedOperation", "FailedCall",
@@ -53,6 +54,7 @@ MET_BY_CUSTOMERS = {
 }  # fmt: skip
 NOTHING_TO_DO = {"JobHotStatusOnly"}  # the job is over, which is what its customer wanted
 MET_BY_OTHERS = {
+    "RateAboveCeiling", "JobGivenUp", "PendingStatusOnly",
     "MetaScheduledScheduledStatusOnly", "RunningColdStatusOnly", "JobProviderOnly", "ProviderNotJoined",
     "InsufficientHardware", "NoSpendingAuthority", "RemainingTimeAboveLimit", "NoJob", "OutOfBounds",
     "TooManyNodes", "ProposalChanged", "ProposalTooRecent", "InvalidNodesCount", "ArrayLengthMismatch",

@@ -26,6 +26,8 @@ PAYS = "ERC20: insufficient allowance"  # open to any caller who pays
 REFUSALS = {
     "MetaScheduler": {
         "requestNewJob": PAYS, "requestNewJobWithPermit": PAYS, "requestNewJobs": PAYS, "topUpJob": PAYS,
+        "requestNewJobWithWishes": PAYS, "requestNewJobWithWishesAndPermit": PAYS, "requestNewJobsWithWishes": PAYS,
+        "giveUpJob": "PendingStatusOnly",  # open to any caller from the wished time on
         "cancelJob": "CustomerOnly", "setDelegateSpendingAuthority": "CustomerOnly",
         "topUpJobDelegate": "CustomerMetaSchedulerProviderOnly",
         "metaSchedule": ROLE, "metaScheduleJobs": ROLE, "panicJob": ROLE, "timeoutJob": ROLE,
@@ -73,6 +75,7 @@ def _arguments(entry: dict[str, Any], job_id: bytes, scene: Scene) -> list[Any]:
     by_name: dict[str, Any] = {
         "jobId": job_id, "definition": DEFINITION, "lockedCredits": 100 * CREDIT, "jobName": NAME,
         "delegateSpendingAuthority": False, "requests": [(DEFINITION, 100 * CREDIT, NAME, False)],
+        "wishes": [(1, 1, 1, 1)] if entry["name"] == "requestNewJobsWithWishes" else (1, 1, 1, 1),
         "provider": scene.provider, "assignments": [(job_id, scene.provider)], "most": 1, "next": 5, "lastError": "",
         "exitCode": 0, "reports": [report], "enabled": False, "newOwner": scene.rival, "role": bytes(32),
         "hash": bytes(32), "callerConfirmation": scene.customer, "hardware": HARDWARE, "prices": PRICES,

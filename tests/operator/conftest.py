@@ -38,8 +38,8 @@ class Office:
     def pass_time(self, seconds: int) -> None:
         self.grid.anvil.pass_time(seconds)
 
-    async def notice(self, job_id: int, kind: str, text: str) -> None:
-        self.notices.append((job_id, kind, text))
+    async def post(self, notices: list[tuple[int, str, str]]) -> None:
+        self.notices += notices
 
 
 @pytest.fixture
@@ -54,5 +54,5 @@ async def office(grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     settings = OperatorSettings(book, grid.operator_key, tmp_path / "state", approve_label_changes=True)
     async with await Chain.connect(grid.book) as chain, operator_session(settings) as session:
         one = Office(grid, await gather_people(grid, chain, "o"), session)
-        monkeypatch.setattr(session.services, "post_notice", one.notice)
+        monkeypatch.setattr(session.services, "post_notices", one.post)
         yield one

@@ -47,6 +47,7 @@ WALLET_ONLY: dict[str, Callable[[ServicesClient], object]] = {
     "push": lambda client: client.push_log(1, 0, b"x"),
     "fetch": lambda client: client.fetch_definition(1, "0" * 64),
     "notice": lambda client: client.post_notice(1, "waiting", "text"),
+    "notices": lambda client: client.post_notices([(1, "waiting", "text")]),
 }
 
 

@@ -62,7 +62,9 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert row in PAGE
     assert f"| less than {MAX_SCRIPT_BYTES // 1024**2} MiB |" in PAGE
     bodies = (messages.MAX_UPLOAD_BODY_BYTES // 1024, messages.MAX_LOG_CHUNK_BYTES // 1024**2)
-    assert f"| {bodies[0]} KiB; {bodies[1]} MiB; {messages.MAX_SMALL_BODY_BYTES // 1024} KiB |" in PAGE
+    others = (messages.MAX_NOTICES_BODY_BYTES // 1024, messages.MAX_SMALL_BODY_BYTES // 1024)
+    assert f"| {bodies[0]} KiB; {bodies[1]} MiB; {others[0]} KiB; {others[1]} KiB |" in PAGE
+    assert f"| notices of one request on many jobs | {messages.MAX_NOTICES_AT_ONCE} |" in PAGE
     assert f"| {Limits().body_within_s:.0f} s |" in PAGE
     assert f"| {Limits().definitions_per_customer:,} |" in PAGE
     assert f"| {messages.MAX_NOTICE_CHARS} characters; the last {Limits().notices_per_job} |" in PAGE

@@ -4,11 +4,11 @@ pragma solidity 0.8.37;
 import {CutNotDue} from "../Errors.sol";
 import {CutChangedEvent, CutNotedEvent} from "../Events.sol";
 import {IRareCalls} from "../interfaces/IRareCalls.sol";
-import {Endings} from "./Endings.sol";
+import {Settings} from "./Settings.sol";
 
 /// @notice Changes of the platform's cut. The owner gives notice; after the notice period anyone may put the change in
 /// force. So providers have time to finish their jobs and leave.
-abstract contract CutChanges is Endings, IRareCalls {
+abstract contract CutChanges is Settings, IRareCalls {
     /// @inheritdoc IRareCalls
     uint256 public constant MAX_DEEPSQUARE_CUT = 50;
     /// @inheritdoc IRareCalls
@@ -27,7 +27,7 @@ abstract contract CutChanges is Endings, IRareCalls {
         CutNotice memory notice = _cutNotice;
         if (notice.notBefore == 0 || block.timestamp < notice.notBefore) revert CutNotDue(notice.notBefore);
         delete _cutNotice;
-        deepsquareCut = notice.percent;
+        _deepsquareCut = notice.percent;
         emit CutChangedEvent(notice.percent);
     }
 

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {InsufficientFunds, TooMuchLocked} from "../Errors.sol";
+import {TooMuchLocked} from "../Errors.sol";
 import {JobSettledEvent} from "../Events.sol";
 import {JobStatus} from "../Types.sol";
 import {ISharedCalls} from "../interfaces/ISharedCalls.sol";
@@ -24,14 +24,6 @@ abstract contract Escrow is Lines, AccessControl {
     /// @param credit_ Token that pays for jobs.
     constructor(IERC20 credit_) {
         credit = credit_;
-    }
-
-    /// @inheritdoc ISharedCalls
-    function withdrawAdmin(uint256 amount) external onlyRole(DEFAULT_ADMIN_ROLE) {
-        uint256 cut = _platformCut;
-        if (amount > cut) revert InsufficientFunds(cut, amount);
-        _platformCut = uint112(cut - amount);
-        credit.safeTransfer(msg.sender, amount);
     }
 
     /// `amount` in the width of a deposit. Reverts if it is too much on top of what the job already holds.

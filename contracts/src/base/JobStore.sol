@@ -9,6 +9,7 @@ import {IdRuns} from "../libraries/IdRuns.sol";
 import {JobRecord} from "../libraries/JobRecord.sol";
 import {JobWord, JobWords} from "../libraries/JobWord.sol";
 import {States} from "../libraries/States.sol";
+import {WishWord, WishWords} from "../libraries/WishWord.sol";
 import {Constants} from "./Constants.sol";
 
 /// @notice Stores all jobs. A job is a record, a word and perhaps an extra. The record never changes and is in a
@@ -32,41 +33,48 @@ abstract contract JobStore is Constants {
     mapping(address customer => IdRuns) internal _idsOf;
 
     /// Stores one job of the caller in a blob of its own.
-    function _createOne(JobDefinition calldata definition, uint256 deposit, bytes32 name, bool delegateSpending)
-        internal
-        returns (bytes32 jobId)
-    {
+    function _createOne(
+        JobDefinition calldata definition,
+        uint256 deposit,
+        bytes32 name,
+        bool delegateSpending,
+        WishWord wishes
+    ) internal returns (bytes32 jobId) {
         (uint32 number, uint32 blob) = (_lastJob + 1, _lastBlob + 1);
         (_lastJob, _lastBlob) = (number, blob);
         (IdRuns full, bool isFull) = _list(number, 1, blob);
         Pen start = Pens.begin();
         Pen pen = _beginBlob(start, full, isFull);
         jobId = _create(number, blob, Blob.lengthOf(start, pen), delegateSpending);
-        Blob.keep(start, JobRecord.put(pen, definition, deposit, name));
+        Blob.keep(start, JobRecord.put(pen, definition, deposit, name, wishes));
     }
 
-    /// Stores many jobs of the caller, in this order, in as few blobs as they need.
-    function _createMany(JobRequest[] calldata requests) internal returns (bytes32[] memory jobIds) {
+    /// Stores many jobs of the caller, in this order, in as few blobs as they need. `wishes` is empty for none at all.
+    function _createMany(JobRequest[] calldata requests, WishWord[] memory wishes)
+        internal
+        returns (bytes32[] memory jobIds)
+    {
         jobIds = new bytes32[](requests.length);
         (uint32 number, uint32 blob) = (_lastJob, _lastBlob + 1);
         (IdRuns full, bool isFull) = _list(uint256(number) + 1, requests.length, blob);
         Pen start = Pens.begin();
         Pen pen = _beginBlob(start, full, isFull);
         for (uint256 i; i < requests.length; ++i) {
+            JobRequest calldata request = requests[i];
             Pen before = pen;
-            pen = _putRequest(before, requests[i]);
+            pen = _putRequest(before, request, wishes.length == 0 ? WishWord.wrap(0) : wishes[i]);
             if (Blob.lengthOf(start, pen) > Blob.LONGEST) {
                 (before, pen) = _nextBlob(start, before, pen);
                 ++blob;
             }
-            jobIds[i] = _create(++number, blob, Blob.lengthOf(start, before), requests[i].delegateSpendingAuthority);
+            jobIds[i] = _create(++number, blob, Blob.lengthOf(start, before), request.delegateSpendingAuthority);
         }
         (_lastJob, _lastBlob) = (number, blob);
         Blob.keep(start, pen);
     }
 
-    function _putRequest(Pen pen, JobRequest calldata request) private pure returns (Pen) {
-        return JobRecord.put(pen, request.definition, request.lockedCredits, request.jobName);
+    function _putRequest(Pen pen, JobRequest calldata request, WishWord wishes) private pure returns (Pen) {
+        return JobRecord.put(pen, request.definition, request.lockedCredits, request.jobName, wishes);
     }
 
     /// Stores the blob from `start` to `last`. Begins another one at the same place, with the record that followed.
@@ -135,6 +143,11 @@ abstract contract JobStore is Constants {
     /// The numbers of the job's record.
     function _coreOf(JobWord word) internal view returns (JobRecord.Core memory) {
         return JobRecord.core(_blobOf(word), word.position());
+    }
+
+    /// The job's wishes; 0 for none.
+    function _wishesOf(JobWord word) internal view returns (WishWord) {
+        return WishWords.read(_blobOf(word), _coreOf(word).wishesAt);
     }
 
     /// The job's deposit with its top-ups, in wei.

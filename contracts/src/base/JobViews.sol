@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {OutOfBounds} from "../Errors.sol";
-import {Job, JobCost, JobStatus, JobTerms, JobTime} from "../Types.sol";
+import {Job, JobCost, JobStatus, JobTerms, JobTime, Wishes} from "../Types.sol";
 import {IRareCalls} from "../interfaces/IRareCalls.sol";
 import {Billing} from "../libraries/Billing.sol";
 import {Blob} from "../libraries/Blob.sol";
@@ -27,12 +27,34 @@ abstract contract JobViews is Lines, IRareCalls {
     }
 
     /// @inheritdoc IRareCalls
-    function getMany(bytes32[] calldata ids) external view returns (Job[] memory jobs_, JobTerms[] memory terms) {
+    function getMany(bytes32[] memory ids)
+        public
+        view
+        returns (Job[] memory jobs_, JobTerms[] memory terms, Wishes[] memory wishes)
+    {
         jobs_ = new Job[](ids.length);
         terms = new JobTerms[](ids.length);
+        wishes = new Wishes[](ids.length);
         for (uint256 i; i < ids.length; ++i) {
             (jobs_[i], terms[i]) = _whole(ids[i]);
+            wishes[i] = _wishesOf(_words[ids[i]]).asWishes();
         }
+    }
+
+    /// @inheritdoc IRareCalls
+    function pendingJobs(uint256 first, uint256 howMany)
+        external
+        view
+        returns (Job[] memory jobs_, JobTerms[] memory terms, Wishes[] memory wishes)
+    {
+        uint256 end = first > _lastJob ? first : first + Math.min(howMany, _lastJob + 1 - first);
+        bytes32[] memory room = new bytes32[](end - first);
+        uint256 found;
+        for (; first < end; ++first) {
+            JobWord word = _words[_toId(first)];
+            if (word.exists() && word.status() == JobStatus.PENDING) room[found++] = _toId(first);
+        }
+        return getMany(_cut(room, found));
     }
 
     /// @inheritdoc IRareCalls
@@ -73,11 +95,15 @@ abstract contract JobViews is Lines, IRareCalls {
             cursor = _toId(_words[cursor].next());
             if (uint256(cursor) == line.nextToClaim()) cursor = 0;
         }
-        ids = new bytes32[](found);
-        for (uint256 i; i < found; ++i) {
+        return (_cut(room, found), cursor);
+    }
+
+    /// The first `count` ids.
+    function _cut(bytes32[] memory room, uint256 count) private pure returns (bytes32[] memory ids) {
+        ids = new bytes32[](count);
+        for (uint256 i; i < count; ++i) {
             ids[i] = room[i];
         }
-        return (ids, cursor);
     }
 
     /// The job and its terms from all places where they are stored.

@@ -17,7 +17,7 @@ abstract contract Standings is Lines, IRareCalls {
         if (valid && (line.terms() == 0 || line.version() != version)) {
             (ProviderPrices memory prices,) = providerManager.offer(provider);
             Terms memory terms =
-                Terms(TermsFields.sellerOf(provider, totals), TermsFields.tariffOf(prices, deepsquareCut));
+                Terms(TermsFields.sellerOf(provider, totals), TermsFields.tariffOf(prices, _deepsquareCut));
             line = line.withTerms(_newTerms(terms), version);
         }
         _lines[provider] = line.withValid(valid);

@@ -37,7 +37,7 @@ abstract contract TopUps is Endings, IRareCalls {
         }
         if (!word.delegateSpending()) revert NoSpendingAuthority();
         if (!States.isClaimed(word.status())) revert RunningScheduledStatusOnly(word.status());
-        uint256 slice = topUpSliceDurationMin;
+        uint256 slice = _topUpSliceDurationMin;
         uint256 remaining = _remainingMinutes(word, deal);
         if (remaining > slice) revert RemainingTimeAboveLimit(remaining, slice);
         _topUp(jobId, word, deal, deal.customer, slice * deal.rate);

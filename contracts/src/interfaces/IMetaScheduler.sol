@@ -4,15 +4,16 @@ pragma solidity 0.8.37;
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {IERC165} from "@openzeppelin/contracts/utils/introspection/IERC165.sol";
 import {IRareCalls} from "./IRareCalls.sol";
+import {ISettings} from "./ISettings.sol";
 import {ISharedCalls} from "./ISharedCalls.sol";
 import {IUsualCalls} from "./IUsualCalls.sol";
 
 /// @title All functions at the MetaScheduler's address
 /// @notice The market of jobs, the job repository, the provider queues and the settings of the grid.
 /// @dev Clients need not know which of the two contracts serves a function: the MetaScheduler serves IUsualCalls itself
-/// and hands IRareCalls to RareCalls, on its own storage. Both serve ISharedCalls. Events.sol declares the events
+/// and hands IRareCalls and ISettings to RareCalls, on its own storage. Both serve ISharedCalls. Events.sol declares the events
 /// besides ClaimJobEvent, and Errors.sol the errors.
-interface IMetaScheduler is IUsualCalls, IRareCalls, ISharedCalls, IAccessControl, IERC165 {
+interface IMetaScheduler is IUsualCalls, IRareCalls, ISettings, ISharedCalls, IAccessControl, IERC165 {
     /// @notice The settings have another owner.
     /// @param previousOwner The owner before; 0 for none.
     /// @param newOwner The owner from now on; 0 for none.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Job, JobTerms, ProviderRecord} from "../Types.sol";
+import {Job, JobTerms, ProviderRecord, Wishes} from "../Types.sol";
 
 /// @title The part of the surface that RareCalls serves through the MetaScheduler's fallback
 /// @notice The calls that a usual job does not need, and the views.
@@ -57,6 +57,11 @@ interface IRareCalls {
     /// ends the job with a full refund. A further call before that changes nothing: the request is queued once.
     /// @param jobId Id of the job.
     function cancelJob(bytes32 jobId) external;
+
+    /// @notice Ends a PENDING job as CANCELLED with a full refund, from the time on that its customer wished. Anyone may.
+    /// @dev Reverts with PendingStatusOnly, or with NotGivenUp before that time and without such a wish.
+    /// @param jobId Id of the job.
+    function giveUpJob(bytes32 jobId) external;
 
     /// @notice Locks more credits on a claimed job. Anyone may; the caller pays. The customer gets what is left.
     /// @dev The customer adds at least 1 wei, any other account at least a minute at the job's rate. Less reverts with
@@ -181,11 +186,27 @@ interface IRareCalls {
     /// @return terms The terms; all 0 but `lastRefuser` while no provider has the job.
     function jobTerms(bytes32 jobId) external view returns (JobTerms memory terms);
 
-    /// @notice Several jobs with their terms.
+    /// @notice Several jobs with their terms and wishes.
     /// @param ids Ids of the jobs.
     /// @return jobs_ The jobs, in the order of `ids`.
     /// @return terms Their terms, in the same order.
-    function getMany(bytes32[] calldata ids) external view returns (Job[] memory jobs_, JobTerms[] memory terms);
+    /// @return wishes Their wishes, in the same order; all 0 for none.
+    function getMany(bytes32[] calldata ids)
+        external
+        view
+        returns (Job[] memory jobs_, JobTerms[] memory terms, Wishes[] memory wishes);
+
+    /// @notice The PENDING ones of `howMany` consecutive jobs, with their terms and wishes.
+    /// @dev For all PENDING jobs, continue with `first + howMany` up to `jobIdCounter`.
+    /// @param first Number of the first job to look at; ids count from 1.
+    /// @param howMany Number of jobs to look at.
+    /// @return jobs_ The PENDING jobs among them, in the order of their ids.
+    /// @return terms Their terms, in the same order. A PENDING job has only `lastRefuser`.
+    /// @return wishes Their wishes, in the same order; all 0 for none.
+    function pendingJobs(uint256 first, uint256 howMany)
+        external
+        view
+        returns (Job[] memory jobs_, JobTerms[] memory terms, Wishes[] memory wishes);
 
     /// @notice Ids of all jobs of a customer. For a customer with many jobs see `getByCustomerPaged`.
     /// @param customer The customer's address.

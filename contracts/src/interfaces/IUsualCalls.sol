@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport} from "../Types.sol";
+import {Assignment, JobDefinition, JobRequest, JobStatus, Permit, StatusReport, Wishes} from "../Types.sol";
 
 /// @title The part of the surface that the MetaScheduler serves itself
 /// @notice The calls that a usual job needs, one by one and in batches: request, assignment, claim and report.
@@ -57,11 +57,54 @@ interface IUsualCalls {
     /// @return jobIds Ids of the new jobs, which are consecutive.
     function requestNewJobs(JobRequest[] calldata requests) external returns (bytes32[] memory jobIds);
 
+    /// @notice Requests one job as `requestNewJob` does, with conditions for its assignment.
+    /// @dev Wishes that are all 0 take no space, and the job is as one of `requestNewJob`.
+    /// @param definition What to run, and on which resources.
+    /// @param lockedCredits Deposit in wei, at least `minimumAmount`.
+    /// @param jobName Name for the customer, padded with zero bytes.
+    /// @param delegateSpendingAuthority Whether automatic top-ups are allowed.
+    /// @param wishes Conditions for the assignment. They never change.
+    /// @return jobId Id of the new job.
+    function requestNewJobWithWishes(
+        JobDefinition calldata definition,
+        uint256 lockedCredits,
+        bytes32 jobName,
+        bool delegateSpendingAuthority,
+        Wishes calldata wishes
+    ) external returns (bytes32 jobId);
+
+    /// @notice Requests one job as `requestNewJobWithWishes` does, with a signature instead of an earlier allowance.
+    /// @dev See `requestNewJobWithPermit`.
+    /// @param definition What to run, and on which resources.
+    /// @param lockedCredits Deposit in wei, at least `minimumAmount`.
+    /// @param jobName Name for the customer, padded with zero bytes.
+    /// @param delegateSpendingAuthority Whether automatic top-ups are allowed.
+    /// @param wishes Conditions for the assignment. They never change.
+    /// @param permit The caller's signature, by which this contract may take the deposit.
+    /// @return jobId Id of the new job.
+    function requestNewJobWithWishesAndPermit(
+        JobDefinition calldata definition,
+        uint256 lockedCredits,
+        bytes32 jobName,
+        bool delegateSpendingAuthority,
+        Wishes calldata wishes,
+        Permit calldata permit
+    ) external returns (bytes32 jobId);
+
+    /// @notice Requests many jobs of the caller at once, each with conditions for its assignment: all or none.
+    /// @dev Reverts with ArrayLengthMismatch unless each job has wishes.
+    /// @param requests The jobs with their deposits.
+    /// @param wishes The wishes of each job, in the same order.
+    /// @return jobIds Ids of the new jobs, which are consecutive.
+    function requestNewJobsWithWishes(JobRequest[] calldata requests, Wishes[] calldata wishes)
+        external
+        returns (bytes32[] memory jobIds);
+
     // ---------------------------------------------------------------- meta-scheduler
 
     /// @notice Assigns a PENDING job to a provider and fixes its rate per minute and the platform's cut.
-    /// @dev Needs METASCHEDULER_ROLE. Reverts with ProviderNotJoined, InsufficientHardware, or InsufficientFunds if the
-    /// deposit does not buy a minute.
+    /// @dev Needs METASCHEDULER_ROLE. Reverts with ProviderNotJoined, InsufficientHardware, InsufficientFunds if the
+    /// deposit does not buy a minute or the minutes that the customer wants, RateAboveCeiling or JobGivenUp.
     /// @param jobId Id of the job.
     /// @param provider Provider that gets the job.
     function metaSchedule(bytes32 jobId, address provider) external;

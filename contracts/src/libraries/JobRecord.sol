@@ -5,17 +5,18 @@ import {BlobTooLong, TooManyLabels} from "../Errors.sol";
 import {Affinity, JobDefinition, Label, Sizes, StorageType} from "../Types.sol";
 import {Blob, Pen, Pens} from "./Blob.sol";
 import {IdRuns} from "./IdRuns.sol";
+import {WishWord, WishWords} from "./WishWord.sol";
 
 /// @notice The part of a job that never changes, as bytes. The jobs of one request follow each other in one blob:
 ///
 /// * header    | customer 20 | submittedAt 5 |, in some blobs followed by | IdRuns 32 |
-/// * record    numbers, then texts, then labels
+/// * record    numbers, then texts, then labels, then, in a record with wishes, | WishWord 22 |
 /// * numbers   | length 2 | widths 3 | deposit | gpus | memPerCpu | cpusPerTask | ntasks |
 /// * texts     | name | location | uses | affinities |
 /// * labels    | key | value | for each use, then | key | value | op 2 | for each affinity
 ///
-/// All widths are in bytes. `widths` has four bits for the storage type itself and four bits for the width of each of
-/// the five numbers. Name, location, key and value are | size | bytes |. Uses and affinities are the sizes of the two
+/// All widths are in bytes. `widths` has one bit for wishes, three bits for the storage type itself and four bits for the
+/// width of each of the five numbers. Name, location, key and value are | size | bytes |. Uses and affinities are the sizes of the two
 /// lists. A size below 128 has one byte; a larger one has two, with the top bit set. Names lose their zeros at the end.
 library JobRecord {
     /// Maximum number of uses and affinities of a definition. The provider pays gas for each when it claims the job.
@@ -25,6 +26,7 @@ library JobRecord {
     uint256 private constant FIXED = 5;
     uint256 private constant LONGEST_NUMBERS = 12 + 4 * 8;
     uint256 private constant LONG = 0x8000;
+    uint256 private constant WISHED = 1 << 23;
 
     /// The numbers of a record and the header of its blob.
     struct Core {
@@ -32,6 +34,7 @@ library JobRecord {
         uint256 submittedAt;
         uint256 deposit;
         Sizes sizes;
+        uint256 wishesAt; // their place in the blob; 0 for none
     }
 
     // ---------------------------------------------------------------- writing
@@ -42,7 +45,7 @@ library JobRecord {
     }
 
     /// Writes a record.
-    function put(Pen start, JobDefinition calldata definition, uint256 deposit, bytes32 name)
+    function put(Pen start, JobDefinition calldata definition, uint256 deposit, bytes32 name, WishWord wishes)
         internal
         pure
         returns (Pen pen)
@@ -57,6 +60,10 @@ library JobRecord {
         pen = _putName(pen, name);
         pen = _putText(pen, definition.batchLocationHash);
         pen = _putLabels(pen, definition);
+        if (WishWord.unwrap(wishes) != 0) {
+            pen = pen.number(WishWord.unwrap(wishes), WishWords.WIDTH);
+            widths |= WISHED;
+        }
         uint256 length = start.lengthTo(pen);
         if (length > Blob.LONGEST) revert BlobTooLong(length, Blob.LONGEST);
         start.overwrite(0, length << 24 | widths, FIXED);
@@ -140,6 +147,7 @@ library JobRecord {
         uint256 source = Blob.read(blob, place, FIXED + LONGEST_NUMBERS);
         uint256 widths;
         (widths, source) = Pens.take(source, FIXED);
+        if (widths & WISHED != 0) found.wishesAt = place + (widths >> 24) - WishWords.WIDTH;
         (found.deposit, source) = Pens.take(source, widths >> 16 & 15);
         (sizes.gpus, source) = _take64(source, widths >> 12);
         (sizes.memPerCpu, source) = _take64(source, widths >> 8);
@@ -159,7 +167,7 @@ library JobRecord {
         uint256 source = _read(blob, place);
         (uint256 widths, uint256 number) = (0, 0);
         (widths, source) = Pens.take(source, FIXED);
-        definition.storageType = StorageType(widths >> 20 & 15);
+        definition.storageType = StorageType(widths >> 20 & 7);
         (, source) = Pens.take(source, widths >> 16 & 15); // the deposit
         (definition.gpus, source) = _take64(source, widths >> 12);
         (definition.memPerCpu, source) = _take64(source, widths >> 8);
@@ -203,7 +211,7 @@ library JobRecord {
             (number, source) = Pens.take(source, widths >> 12 - 4 * i & 15);
             pen = pen.number(number, 32);
         }
-        pen = pen.number(8 * 32, 32).number(widths >> 20 & 15, 32).number(0, 32).number(0, 32);
+        pen = pen.number(8 * 32, 32).number(widths >> 20 & 7, 32).number(0, 32).number(0, 32);
         (number, source) = _takeSize(source);
         source += number; // the name
         (pen, source) = _encodeText(pen, source);

@@ -46,6 +46,7 @@ contract Cold is World {
         attempt(abi.encodeCall(grid.claimNextJob, ()));
         attempt(abi.encodeCall(rare.cancelJob, (id)));
         attempt(abi.encodeCall(rare.refuseJob, (id)));
+        attempt(abi.encodeCall(rare.giveUpJob, (id)));
         attempt(abi.encodeCall(rare.timeoutJob, (id)));
         attempt(abi.encodeCall(rare.panicJob, (id, "late")));
         attempt(abi.encodeCall(rare.topUpJob, (id, amount)));

@@ -11,7 +11,7 @@ contract Settlement is World {
 
     function assertLockIsDivided(uint256 locked) private view {
         uint256 paid = credit.balanceOf(address(this));
-        uint256 cut = grid.platformCut();
+        uint256 cut = rare.platformCut();
         unchecked {
             assert(paid <= locked && cut <= locked && paid + cut <= locked);
             assert(credit.balanceOf(CUSTOMER) == SUPPLY - paid - cut);

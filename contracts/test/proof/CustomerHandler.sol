@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Affinity, JobDefinition, JobRequest, JobStatus, Label, Permit, StorageType} from "../../src/Types.sol";
+import {Affinity, JobDefinition, JobRequest, JobStatus, Label, Permit, StorageType, Wishes} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
 import {Ghost} from "./Ghosts.sol";
 import {Player} from "./Player.sol";
@@ -53,10 +53,17 @@ abstract contract CustomerHandler is Player {
     }
 
     function requested(address caller, JobRequest memory asked, bytes memory call) private returns (bool passed) {
+        return requested(caller, asked, Wishes(0, 0, 0, 0), call);
+    }
+
+    function requested(address caller, JobRequest memory asked, Wishes memory wishes, bytes memory call)
+        internal
+        returns (bool passed)
+    {
         bytes memory answer;
         (passed, answer) = play(caller, address(grid), call);
         if (!passed) return false;
-        bookRequest(caller, asked);
+        bookRequest(caller, asked, wishes);
         vm.assertEq(abi.decode(answer, (uint256)), jobCount(), "ids count up");
     }
 
@@ -68,7 +75,7 @@ abstract contract CustomerHandler is Player {
         }
         if (!playGrid(caller, abi.encodeCall(grid.requestNewJobs, (asked)))) return;
         for (uint256 i; i < asked.length; ++i) {
-            bookRequest(caller, asked[i]);
+            bookRequest(caller, asked[i], Wishes(0, 0, 0, 0));
         }
     }
 
@@ -76,7 +83,7 @@ abstract contract CustomerHandler is Player {
         uint256 id = chance % 5 == 0 ? pickHot(number) : pickClaimed(number);
         Ghost storage job = jobs[id];
         address provider = job.provider;
-        uint256 closableFrom = job.cancelAt + uint256(grid.claimJobTimeout()) * 60;
+        uint256 closableFrom = job.cancelAt + uint256(rare.claimJobTimeout()) * 60;
         if (job.cancelAt != 0 && chance % 4 == 2) waitUntil(closableFrom - chance / 4 % 2);
         if (!playGrid(perhaps(job.customer, chance), abi.encodeCall(rare.cancelJob, (bytes32(id))))) return;
         if (job.status == JobStatus.CANCELLED) {
@@ -109,7 +116,7 @@ abstract contract CustomerHandler is Player {
         address[3] memory entitled = [job.customer, job.provider, operator];
         address caller = perhaps(entitled[chance / 64 % 3], chance);
         if (chance % 2 == 0) allowSpending(number, 1, 1);
-        uint256 slice = grid.topUpSliceDurationMin();
+        uint256 slice = rare.topUpSliceDurationMin();
         if (!playGrid(caller, abi.encodeCall(rare.topUpJobDelegate, (bytes32(id))))) return;
         vm.assertTrue(job.delegateSpending, "only with authority");
         vm.assertTrue(caller == entitled[0] || caller == entitled[1] || caller == operator, "by an entitled account");
@@ -127,7 +134,7 @@ abstract contract CustomerHandler is Player {
 
     // ---------------------------------------------------------------- requests and their bookings
 
-    function someRequest(uint256 amount, uint256 size, uint256 allow) private pure returns (JobRequest memory asked) {
+    function someRequest(uint256 amount, uint256 size, uint256 allow) internal pure returns (JobRequest memory asked) {
         size = dice(size);
         JobDefinition memory job = asked.definition;
         job.gpus = uint64(size % 4 == 3 ? 1 + size % 9 : 0);
@@ -146,8 +153,8 @@ abstract contract CustomerHandler is Player {
         asked.delegateSpendingAuthority = allow % 2 == 0;
     }
 
-    function bookRequest(address customer, JobRequest memory asked) private {
-        created(customer, asked);
+    function bookRequest(address customer, JobRequest memory asked, Wishes memory wishes) internal {
+        created(customer, asked, wishes);
         checkJob(jobCount());
     }
 
@@ -182,7 +189,7 @@ abstract contract CustomerHandler is Player {
     }
 
     /// A customer's signature that lets the contract take this amount, without deadline.
-    function signed(uint256 who, uint256 value) private view returns (Permit memory permit) {
+    function signed(uint256 who, uint256 value) internal view returns (Permit memory permit) {
         (permit.value, permit.deadline) = (value, type(uint256).max);
         bytes32 message = keccak256(
             abi.encode(PERMIT, customers[who], address(grid), value, credit.nonces(customers[who]), type(uint256).max)

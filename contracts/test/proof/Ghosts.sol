@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {JobDefinition, JobStatus, ProviderPrices, ProviderRecord} from "../../src/Types.sol";
+import {JobDefinition, JobStatus, ProviderPrices, ProviderRecord, Wishes} from "../../src/Types.sol";
 
 /// The expected state of a job.
 struct Ghost {
     JobDefinition sizes; // without texts
     bytes32 asked; // hash of the whole definition and the name
+    Wishes wishes;
     JobStatus status;
     JobStatus before; // its last move
     address customer;

@@ -115,12 +115,12 @@ contract Handler is JobHandler {
 
     function changeConstant(uint256 which, uint256 value, uint256 chance) external {
         bytes4[6] memory setters = [
-            grid.setMinimumAmount.selector,
+            rare.setMinimumAmount.selector,
             rare.setDeepsquareCut.selector,
-            grid.setBillDurationDeltaMinute.selector,
-            grid.setCancellationFeeMinute.selector,
-            grid.setClaimJobTimeout.selector,
-            grid.setTopUpSliceDurationMin.selector
+            rare.setBillDurationDeltaMinute.selector,
+            rare.setCancellationFeeMinute.selector,
+            rare.setClaimJobTimeout.selector,
+            rare.setTopUpSliceDurationMin.selector
         ];
         uint256[6] memory mosts = [uint256(150 ether), 51, 1441, 61, 120, 240];
         for (uint256 i; i < 3; ++i) {
@@ -130,7 +130,7 @@ contract Handler is JobHandler {
             if (passed && which % 6 == 1) {
                 (cutNoted, cutNotBefore) = (value % 52, vm.getBlockTimestamp() + 7 days);
             }
-            vm.assertEq(grid.deepsquareCut(), cutInForce, "a notice changes nothing yet");
+            vm.assertEq(rare.deepsquareCut(), cutInForce, "a notice changes nothing yet");
             (which, value, chance) = (which / 6, value / 7, chance / 8);
         }
     }
@@ -142,7 +142,7 @@ contract Handler is JobHandler {
         if (!playGrid(perhaps(nobody, who), abi.encodeCall(rare.applyDeepsquareCut, ()))) return;
         vm.assertTrue(cutNotBefore != 0 && vm.getBlockTimestamp() >= cutNotBefore, "after the notice period");
         (cutInForce, cutNotBefore) = (cutNoted, 0);
-        vm.assertEq(grid.deepsquareCut(), cutInForce, "the announced cut");
+        vm.assertEq(rare.deepsquareCut(), cutInForce, "the announced cut");
     }
 
     function changeDoor(uint256 open, uint256 chance) external {
@@ -155,7 +155,7 @@ contract Handler is JobHandler {
     function withdraw(uint256 amount, uint256 chance) external {
         amount %= cutHeld + 2;
         address caller = perhaps(owner, chance);
-        if (!playGrid(caller, abi.encodeCall(grid.withdrawAdmin, (amount)))) return;
+        if (!playGrid(caller, abi.encodeCall(rare.withdrawAdmin, (amount)))) return;
         vm.assertEq(caller, owner, "only the admin withdraws");
         cutHeld -= amount;
         gained[caller] += int256(amount);

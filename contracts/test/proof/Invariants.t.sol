@@ -66,7 +66,7 @@ abstract contract Invariants is Grid {
 contract InvariantsTest is Invariants {
     /// A long deterministic history, so that a change that makes something unreachable is found at once.
     function test_a_long_history_reaches_every_function_and_every_cold_state() external {
-        bytes4[30] memory all = moves();
+        bytes4[34] memory all = moves();
         for (uint256 i; i < 2500; ++i) {
             bytes32 dice = keccak256(abi.encode(i));
             bytes4 move = all[uint256(dice) % all.length];
@@ -80,11 +80,15 @@ contract InvariantsTest is Invariants {
         vm.assertEq(handler.missed(), "", "function or state not reached");
     }
 
-    function moves() private view returns (bytes4[30] memory) {
+    function moves() private view returns (bytes4[34] memory) {
         return [
             handler.request.selector,
             handler.requestMany.selector,
             handler.requestWithPermit.selector,
+            handler.wish.selector,
+            handler.wishMany.selector,
+            handler.wishWithPermit.selector,
+            handler.giveUp.selector,
             handler.cancel.selector,
             handler.topUp.selector,
             handler.topUpDelegate.selector,

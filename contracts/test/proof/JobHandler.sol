@@ -4,11 +4,11 @@ pragma solidity 0.8.37;
 import {TimeoutTooEarly} from "../../src/Errors.sol";
 import {Assignment, JobStatus, StatusReport} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
-import {CustomerHandler} from "./CustomerHandler.sol";
 import {Ghost, GhostProvider} from "./Ghosts.sol";
+import {WishHandler} from "./WishHandler.sol";
 
 /// Calls of the meta-scheduler and the providers on jobs, in any order and number.
-abstract contract JobHandler is CustomerHandler {
+abstract contract JobHandler is WishHandler {
     // ---------------------------------------------------------------- meta-scheduler
 
     function assign(uint256 number, uint256 who, uint256 chance) public {

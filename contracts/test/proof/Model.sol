@@ -5,7 +5,7 @@ import {Credit} from "../../src/Credit.sol";
 import {MetaScheduler} from "../../src/MetaScheduler.sol";
 import {ProviderManager} from "../../src/ProviderManager.sol";
 import {RareCalls} from "../../src/RareCalls.sol";
-import {Job, JobRequest, JobStatus, JobTerms} from "../../src/Types.sol";
+import {Job, JobRequest, JobStatus, JobTerms, Wishes} from "../../src/Types.sol";
 import {vm} from "../Vm.sol";
 import {Ghost, GhostProvider} from "./Ghosts.sol";
 import {Reference} from "./Reference.sol";
@@ -39,11 +39,12 @@ abstract contract Model {
 
     // ---------------------------------------------------------------- moves
 
-    function created(address customer, JobRequest memory asked) internal {
+    function created(address customer, JobRequest memory asked, Wishes memory wishes) internal {
         Ghost storage job = jobs.push();
         (job.sizes.gpus, job.sizes.memPerCpu) = (asked.definition.gpus, asked.definition.memPerCpu);
         (job.sizes.ntasks, job.sizes.cpusPerTask) = (asked.definition.ntasks, asked.definition.cpusPerTask);
         job.asked = keccak256(abi.encode(asked.definition, asked.jobName));
+        job.wishes = wishes;
         job.customer = customer;
         job.delegateSpending = asked.delegateSpendingAuthority;
         idsOf[customer].push(bytes32(jobCount()));
@@ -86,8 +87,11 @@ abstract contract Model {
         job.provider = provider;
         job.rate = Reference.rate(job.sizes, to.inForce);
         vm.assertTrue(job.rate <= job.locked, "the deposit buys a minute");
+        vm.assertTrue(job.wishes.maxRatePerMinute == 0 || job.rate <= job.wishes.maxRatePerMinute, "below the ceiling");
+        vm.assertTrue(Reference.limit(job.locked, job.rate) >= job.wishes.minMinutes || job.rate == 0, "enough minutes");
+        vm.assertTrue(!isOverdue(job), "not given up");
         vm.assertTrue(Reference.fits(job.sizes, 8, 32, 128_000), "the hardware is large enough");
-        job.cut = grid.deepsquareCut();
+        job.cut = rare.deepsquareCut();
         job.assignedAt = time;
         to.claimable.push(id);
     }
@@ -128,12 +132,12 @@ abstract contract Model {
     function billable(Ghost storage job, uint256 reported) internal view returns (uint256 billed) {
         if (job.before != JobStatus.RUNNING || job.status == JobStatus.PANICKED) return 0;
         uint256 until = vm.getBlockTimestamp();
-        uint256 answerDue = job.cancelAt + uint256(grid.claimJobTimeout()) * 60;
+        uint256 answerDue = job.cancelAt + uint256(rare.claimJobTimeout()) * 60;
         if (job.cancelAt != 0 && answerDue < until) until = answerDue;
         billed = Reference.startedMinutes(job.startedAt, until);
         if (reported < billed) billed = reported;
         if (job.cancelAt == 0 || job.status != JobStatus.CANCELLED) return billed;
-        uint256 fee = grid.cancellationFeeMinute();
+        uint256 fee = rare.cancellationFeeMinute();
         uint256 bought = Reference.limit(job.locked, job.rate);
         if (bought < fee) fee = bought;
         return billed < fee ? fee : billed;
@@ -142,7 +146,7 @@ abstract contract Model {
     /// First moment at which this caller may time the job out. Only valid for a caller that may do it at all.
     function dueFor(uint256 id, address caller) internal view returns (uint256 due) {
         Ghost storage job = jobs[id];
-        uint256 timeout = uint256(grid.claimJobTimeout()) * 60;
+        uint256 timeout = uint256(rare.claimJobTimeout()) * 60;
         if (job.status == JobStatus.META_SCHEDULED) return job.assignedAt + timeout;
         due = job.status == JobStatus.RUNNING ? job.startedAt : job.claimedAt;
         due += Reference.limit(job.locked, job.rate) * 60;
@@ -157,8 +161,14 @@ abstract contract Model {
         if (caller == job.customer) who |= Reference.CUSTOMER;
         if (caller == job.provider) who |= Reference.PROVIDER;
         if (grid.hasRole(grid.METASCHEDULER_ROLE(), caller)) who |= Reference.ROLE;
-        if (vm.getBlockTimestamp() >= job.assignedAt + uint256(grid.claimJobTimeout()) * 60) who |= Reference.ANYONE;
+        if (vm.getBlockTimestamp() >= job.assignedAt + uint256(rare.claimJobTimeout()) * 60) who |= Reference.ANYONE;
+        if (isOverdue(job)) who |= Reference.OVERDUE;
         vm.assertTrue(who & Reference.movers(job.status, to) != 0, "only the named role moves an edge");
+    }
+
+    /// Whether the customer wished to give the job up by now.
+    function isOverdue(Ghost storage job) internal view returns (bool) {
+        return job.wishes.giveUpAt != 0 && vm.getBlockTimestamp() >= job.wishes.giveUpAt;
     }
 
     // ---------------------------------------------------------------- comparison
@@ -181,6 +191,17 @@ abstract contract Model {
         vm.assertTrue(job.hasCancelRequest == (ghost.cancelAt != 0), "cancel flag");
         vm.assertTrue(job.cost.delegateSpendingAuthority == ghost.delegateSpending, "authority");
         checkTerms(ghost, rare.jobTerms(bytes32(id)));
+        checkWishes(id, ghost);
+    }
+
+    /// The job has its wishes. It is on a page of pending jobs exactly while it is PENDING.
+    function checkWishes(uint256 id, Ghost storage ghost) private view {
+        bytes32[] memory ids = new bytes32[](1);
+        ids[0] = bytes32(id);
+        (,, Wishes[] memory wishes) = rare.getMany(ids);
+        vm.assertEq(abi.encode(wishes[0]), abi.encode(ghost.wishes), "wishes");
+        (Job[] memory pending,,) = rare.pendingJobs(id, 1);
+        vm.assertEq(pending.length, ghost.status == JobStatus.PENDING ? 1 : 0, "on the page of pending jobs");
     }
 
     /// The expected values of a settled job.
@@ -248,7 +269,7 @@ abstract contract Model {
         for (uint256 id = 1; id < jobs.length; ++id) {
             if (jobs[id].status <= JobStatus.RUNNING) locks += jobs[id].locked;
         }
-        vm.assertEq(grid.platformCut(), cutHeld, "cut");
+        vm.assertEq(rare.platformCut(), cutHeld, "cut");
         vm.assertEq(credit.balanceOf(address(grid)), locks + cutHeld + donated, "balance = locks + cut");
         vm.assertEq(everLocked, locks + paidOut, "every locked wei is held or divided");
     }

@@ -35,6 +35,7 @@ abstract contract Player is Model {
     address private wanted;
     uint256 private minutesRan;
     bool private isReport;
+    bool private isGivenUp;
 
     /// Number of passed and refused calls per function.
     mapping(bytes4 => uint256[2]) internal reached;
@@ -76,6 +77,10 @@ abstract contract Player is Model {
         (minutesRan, isReport) = (minutes_, true);
     }
 
+    function givingUp() internal {
+        isGivenUp = true;
+    }
+
     /// Makes the call and books all its effects on the model.
     function play(address caller, address target, bytes memory call)
         internal
@@ -95,7 +100,7 @@ abstract contract Player is Model {
         } else {
             vm.assertTrue(answer.length >= 4 && bytes4(answer) != PANIC, "a refusal has an error of the grid");
         }
-        isReport = false;
+        (isReport, isGivenUp) = (false, false);
     }
 
     function playGrid(address caller, bytes memory call) internal returns (bool passed) {
@@ -108,7 +113,7 @@ abstract contract Player is Model {
             (uint256 id, JobStatus from, JobStatus to) = abi.decode(log.data, (uint256, JobStatus, JobStatus));
             vm.assertEq(uint256(from), uint256(jobs[id].status), "moved from the state in the model");
             moved(id, to, caller, wanted, minutesRan);
-            bool byCustomer = to == JobStatus.CANCELLED && from < JobStatus.SCHEDULED && !isReport;
+            bool byCustomer = to == JobStatus.CANCELLED && from < JobStatus.SCHEDULED && !isReport && !isGivenUp;
             if (byCustomer) jobs[id].cancelAt = vm.getBlockTimestamp();
         } else if (topic == JobSettledEvent.selector) {
             bookEnd(log.data);

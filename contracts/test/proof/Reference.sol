@@ -11,6 +11,7 @@ library Reference {
     uint256 internal constant PROVIDER = 2;
     uint256 internal constant ROLE = 4;
     uint256 internal constant ANYONE = 8; // after the deadline for the claim
+    uint256 internal constant OVERDUE = 16; // anyone, from the time on at which the customer gives the job up
 
     uint256 internal constant YEAR_MINUTES = 525_600;
     /// Delays have 24 bits.
@@ -22,7 +23,7 @@ library Reference {
     function movers(JobStatus from, JobStatus to) internal pure returns (uint256) {
         if (from == JobStatus.PENDING) {
             if (to == JobStatus.META_SCHEDULED || to == JobStatus.PANICKED) return ROLE;
-            return to == JobStatus.CANCELLED ? CUSTOMER : 0;
+            return to == JobStatus.CANCELLED ? CUSTOMER | OVERDUE : 0;
         }
         if (from == JobStatus.META_SCHEDULED) {
             if (to == JobStatus.PENDING) return PROVIDER | ANYONE;

@@ -82,12 +82,16 @@ class JobIndex:
         with closing(self._db.execute(query, values)) as rows:
             return [row[0] for row in rows]
 
+    def identity(self) -> str:
+        """The grid and the chain that the index is of; empty before the first `belong_to`."""
+        row = self._db.execute("SELECT text FROM identity").fetchone()
+        return "" if row is None else str(row[0])
+
     # -- changes ----------------------------------------------------------------------------
 
     def belong_to(self, identity: str) -> None:
         """Empty the index unless its identity is `identity`."""
-        row = self._db.execute("SELECT text FROM identity").fetchone()
-        if row is not None and row[0] == identity:
+        if self.identity() == identity:
             return
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from deepgrid.errors import InputError
-from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prices
+from deepgrid.lifecycle.job import Affinity, Hardware, Job, JobDefinition, Label, Prefer, Prices, Provider, Wishes
 from deepgrid.lifecycle.states import JobStatus
 
 ZERO_ADDRESS = "0x" + 40 * "0"
 LONGEST_NAME_BYTES = 32
 MOST_LABELS = 64  # of one job on chain, required labels and conditions together
+
+WISH_BITS = (96, 32, 40, 8)  # of each field of Wishes on chain
 
 # An operator is two ASCII bytes on chain, padded with zeros.
 OPERATORS = {
@@ -84,8 +86,25 @@ def coded_prices(prices: Prices) -> tuple[int, int, int]:
     return prices.gpu_wei_per_minute, prices.cpu_wei_per_minute, prices.mem_wei_per_mb_minute
 
 
-def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
-    """A Job from the structs Job and JobTerms."""
+def coded_wishes(wishes: Wishes) -> tuple[int, int, int, int]:
+    """The struct Wishes. All fields are 0 if the wishes ask for nothing. Raises InputError if a number does not fit."""
+    least = wishes.min_minutes if wishes.min_minutes > 1 else 0  # every assignment buys a minute
+    numbers = (wishes.max_rate_wei, least, wishes.give_up_at, int(wishes.prefer))
+    names = ("highest price per minute", "least time", "time to give the job up", "preference")
+    for name, number, bits in zip(names, numbers, WISH_BITS, strict=True):
+        if not 0 <= number < 2**bits:
+            raise InputError(f"The {name} is out of range: {number}.")
+    return numbers
+
+
+def wishes_of(raw: dict[str, int]) -> Wishes:
+    """Wishes from their struct. An unknown preference counts as none."""
+    prefer = Prefer(raw["prefer"]) if raw["prefer"] < len(Prefer) else Prefer.BALANCED
+    return Wishes(raw["maxRatePerMinute"], max(1, raw["minMinutes"]), raw["giveUpAt"], prefer)
+
+
+def job_of(raw: dict[str, Any], terms: dict[str, Any], wishes: dict[str, int]) -> Job:
+    """A Job from the structs Job, JobTerms and Wishes."""
     cost, time = raw["cost"], raw["time"]
     return Job(
         id=int.from_bytes(raw["jobId"], "big"),
@@ -111,6 +130,7 @@ def job_of(raw: dict[str, Any], terms: dict[str, Any]) -> Job:
         delegate_spending=cost["delegateSpendingAuthority"],
         last_error=raw["lastError"],
         exit_status=raw["exitCode"],
+        wishes=wishes_of(wishes),
     )
 
 
@@ -145,3 +165,11 @@ def prices_of(raw: dict[str, int]) -> Prices:
 
 def _address_or_none(address: str) -> str | None:
     return None if address == ZERO_ADDRESS else address
+
+
+def provider_of(raw: dict[str, Any], *, approved: bool, waiting: bool) -> Provider:
+    """A Provider from the struct Provider."""
+    return Provider(
+        address=raw["addr"], hardware=hardware_of(raw["providerHardware"]), prices=prices_of(raw["providerPrices"]),
+        labels=labels_of(raw["labels"]), approved=approved, banned=raw["isBanned"], waiting_for_approval=waiting,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepgrid.client import language
@@ -12,6 +13,7 @@ from deepgrid.client.idempotency import IdempotencyKey, Journal, KeyLock
 from deepgrid.client.idempotency.journal import Use
 from deepgrid.client.quotes import confirm
 from deepgrid.client.values import Quote
+from deepgrid.client.wishes import Wanted, wishes_now
 
 if TYPE_CHECKING:
     from deepgrid.customer.order import Order
@@ -19,14 +21,16 @@ if TYPE_CHECKING:
 SUBMIT = "submit"
 
 
-async def submit(connection: Connection, order: Order, *, approve: bool, quote: Quote | None, key: str | None) -> int:
+async def submit(
+    connection: Connection, order: Order, wishes: Wanted, *, approve: bool, quote: Quote | None, key: str | None
+) -> int:
     """Submit an order; returns the id of its job.
 
     Only checks are retried. An interruption of the request carries a note, because the job may exist then.
     Raises what `AsyncGrid.submit` raises.
     """
     if key is None:
-        return await _submit(connection, order, approve=approve, quote=quote, salt=None)
+        return await _submit(connection, order, wishes, approve=approve, quote=quote, salt=None)
     named = connection.idempotency_key(SUBMIT, key)
     content, salt = language.canonical(order.job), named.salt()
     definition_hash = language.hash_definition(salt, content)
@@ -37,7 +41,7 @@ async def submit(connection: Connection, order: Order, *, approve: bool, quote: 
             connection.outputs[existing] = order.job.output
             return existing
         record_use(connection, named, Use(named.fingerprint(content), definition_hash))
-        return await _submit(connection, order, approve=approve, quote=quote, salt=salt)
+        return await _submit(connection, order, wishes, approve=approve, quote=quote, salt=salt)
 
 
 def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
@@ -61,12 +65,14 @@ def record_use(connection: Connection, key: IdempotencyKey, use: Use) -> None:
 
 
 async def _submit(
-    connection: Connection, order: Order, *, approve: bool, quote: Quote | None, salt: bytes | None
+    connection: Connection, order: Order, wishes: Wanted, *, approve: bool, quote: Quote | None, salt: bytes | None
 ) -> int:
     session = connection.session
     if quote is not None:
         await confirm(connection.chain, order, quote, connection.settings.quote_age_s)
     await connection.patiently(lambda: session.check(order, approve=approve))
+    kept = await connection.patiently(lambda: wishes_now(connection.chain, order, wishes, quote))
+    order = replace(order, wishes=kept)
     async with connection.uploads:
         definition_hash = await session.store(order, salt)
     async with connection.spending:

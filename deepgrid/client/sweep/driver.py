@@ -144,7 +144,7 @@ class Sweep:
                 return
             if wanted:
                 record_use(self.connection, key, Use(self.plan.fingerprint, batch[0].definition_hash))
-            orders = [(self.plan.order(entry), entry.definition_hash) for entry in batch]
+            orders = await self.connection.patiently(lambda: self.plan.requests(self.connection.chain, batch))
             try:
                 async with self.connection.spending:
                     job_ids = await self.connection.session.request_all(orders)

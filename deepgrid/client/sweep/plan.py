@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from deepgrid.chain.client import Chain
 from deepgrid.client import language
 from deepgrid.client.idempotency import IdempotencyKey
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.sweep.summary import Unsubmitted
+from deepgrid.client.wishes import NO_WISH, Wanted, wishes_now
 from deepgrid.client.workflow import Workflow
 from deepgrid.errors import InputError
 
@@ -35,6 +37,7 @@ class OrderTerms:
     uses: Sequence[str]
     affinities: Sequence[str]
     delegate_spending: bool
+    wishes: Wanted = NO_WISH
 
 
 @dataclass(eq=False)
@@ -90,6 +93,7 @@ class Plan:
             workflow.definition, terms.locked_wei, name=terms.name, cut_name=terms.cut_name, uses=terms.uses,
             affinities=terms.affinities, delegate_spending=terms.delegate_spending, warnings=workflow.validate(),
         )  # fmt: skip
+        self._wanted = terms.wishes
         self.key = key
         self.named = named
         self.fingerprint = key.fingerprint(language.canonical(workflow.definition) + b"\0%d" % pack_size)
@@ -119,8 +123,18 @@ class Plan:
         return Entry(entry.parameters, entry.definition, salt, definition_hash, entry.occurrence, attempt)
 
     def order(self, entry: Entry) -> Order:
-        """The order of an entry."""
+        """The order of an entry, without the wishes."""
         return replace(self._order, job=entry.definition)
+
+    async def quote(self, chain: Chain) -> None:
+        """Make the dearest price of today the ceiling of all jobs, unless the caller named a ceiling."""
+        now = await wishes_now(chain, self._order, self._wanted)
+        self._wanted = replace(self._wanted, max_rate_wei=now.max_rate_wei)
+
+    async def requests(self, chain: Chain, entries: Iterable[Entry]) -> list[tuple[Order, str]]:
+        """The orders of entries that are requested now, each with the hash of its definition."""
+        wishes = await wishes_now(chain, self._order, self._wanted)
+        return [(replace(self.order(entry), wishes=wishes), entry.definition_hash) for entry in entries]
 
     def _entry(
         self, sets: Sequence[Mapping[str, object]], texts: Sequence[Mapping[str, str]], first: int, seen: Counter[bytes]

@@ -35,6 +35,7 @@ async def start_sweep(
     entries = await asyncio.to_thread(plan.entries, parameters)
     constants = await connection.patiently(connection.chain.constants)
     connection.session.purse.check_minimum(terms.locked_wei, constants.minimum_wei)
+    await connection.patiently(lambda: plan.quote(connection.chain))
     sweep = Sweep(connection, plan, entries, limits)
     sweep.start()
     return sweep

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from deepgrid.client.amounts import Credits
+from deepgrid.client.amounts import Credits, Duration
 from deepgrid.client.grid import AsyncGrid
 from deepgrid.client.reader import FilePath
 from deepgrid.client.settings import DEFAULTS, ClientSettings
@@ -17,6 +17,7 @@ from deepgrid.client.sync.job_set import JobSet
 from deepgrid.client.sync.reader import Reader
 from deepgrid.client.sync.wallet import Wallet
 from deepgrid.client.values import JobChange, Quote
+from deepgrid.client.wishes import Preference
 from deepgrid.client.workflow import Source, Workflow
 
 
@@ -84,6 +85,10 @@ class Grid(Reader, of=AsyncGrid):
         approve: bool = True,
         quote: Quote | None = None,
         key: str | None = None,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
+        prefer: Preference = "balanced",
     ) -> Job:
         """Submit a job, and lock credits for it. Credits that it does not use are returned.
 
@@ -97,6 +102,11 @@ class Grid(Reader, of=AsyncGrid):
             approve: Raise an allowance that is too low, to exactly these credits.
             quote: A quote that must still hold: it is recent, and no price rose.
             key: Idempotency key. The same key with the same workflow finds the job that exists.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the dearest price of the quote, or else of the clusters that can take the job now.
+            give_up_after: If no cluster has the job after this time, it is cancelled and refunded. Default: never.
+            prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
 
         Returns:
             The job.
@@ -121,6 +131,10 @@ class Grid(Reader, of=AsyncGrid):
                     approve=approve,
                     quote=quote,
                     key=key,
+                    min_time=min_time,
+                    max_price=max_price,
+                    give_up_after=give_up_after,
+                    prefer=prefer,
                 )
             )
         )
@@ -156,6 +170,10 @@ class Grid(Reader, of=AsyncGrid):
         uses: Sequence[str] = (),
         affinities: Sequence[str] = (),
         delegate_spending: bool = False,
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        give_up_after: Duration | None = None,
+        prefer: Preference = "balanced",
     ) -> JobSet:
         """Submit one job per parameter set, a limited number at a time, in the background while the grid is open.
 
@@ -171,6 +189,11 @@ class Grid(Reader, of=AsyncGrid):
             uses: Labels that the cluster must have, such as `os=linux`.
             affinities: Conditions on labels of the cluster, such as `mem>=4000`.
             delegate_spending: Let the grid top up the jobs from the allowance.
+            min_time: Time that the credits must buy at the cluster, such as `"2h"`. The default is one minute.
+            max_price: Most credits per minute, which the contract enforces; `"any"` for no ceiling. The default is
+                the dearest price of the clusters that can take a job at the start of this call.
+            give_up_after: A job that no cluster has after this time is cancelled and refunded. Default: never.
+            prefer: What counts most when a cluster is chosen: `balanced`, `price`, `start` or `speed`.
 
         Returns:
             The set of the jobs.
@@ -193,6 +216,10 @@ class Grid(Reader, of=AsyncGrid):
                     uses=uses,
                     affinities=affinities,
                     delegate_spending=delegate_spending,
+                    min_time=min_time,
+                    max_price=max_price,
+                    give_up_after=give_up_after,
+                    prefer=prefer,
                 )
             )
         )

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Self
 
+from deepgrid.client.amounts import Credits, Duration
+from deepgrid.client.cluster_offers import Offers
 from deepgrid.client.engine.listing import States
 from deepgrid.client.reader import AsyncReader
 from deepgrid.client.sync.job import Job
@@ -88,6 +90,48 @@ class Reader(Twin[AsyncReader], of=AsyncReader):
             ChainError: The node does not answer.
         """
         return self._run(self._async.estimate(workflow, minutes=minutes, uses=uses, affinities=affinities))
+
+    def offers(
+        self,
+        workflow: Source | Workflow,
+        credits: Credits,
+        *,
+        uses: Sequence[str] = (),
+        affinities: Sequence[str] = (),
+        min_time: Duration | None = None,
+        max_price: Credits | None = None,
+        provider: str | None = None,
+    ) -> Offers:
+        """What each cluster would be for a job: price, time, estimated start, speed. Nothing is sent.
+
+        Args:
+            workflow: A path, YAML text, a mapping, or a workflow.
+            credits: Credits that would be locked.
+            uses: Labels that the cluster must have, such as `os=linux`.
+            affinities: Conditions on labels of the cluster, such as `mem>=4000`.
+            min_time: Time that the credits must buy, such as `"2h"`.
+            max_price: Most credits per minute. The default is no limit.
+            provider: Name or address of the only cluster to look at.
+
+        Returns:
+            All approved clusters: those that can take the job by price, then the others with the reason.
+
+        Raises:
+            InputError: The workflow or an argument is wrong.
+            NotFound: No approved cluster has that name or address.
+            ChainError: The node does not answer.
+        """
+        return self._run(
+            self._async.offers(
+                workflow,
+                credits,
+                uses=uses,
+                affinities=affinities,
+                min_time=min_time,
+                max_price=max_price,
+                provider=provider,
+            )
+        )
 
     def wallet_of(self, address: str) -> Wallet:
         """The balances of any address.

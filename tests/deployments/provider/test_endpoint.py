@@ -182,8 +182,8 @@ async def test_an_unreachable_node_is_counted_and_a_revert_is_no_error(scene: Sc
     session, node = scene.session, LaggingNode(grid.anvil.url, 0)
     through = session.chain.book.model_copy(update={"rpc_url": f"http://127.0.0.1:{node.port}"})
     async with served(session, port) as client, await Chain.connect(through, session.metrics.asked) as chain:
-        with pytest.raises(ContractError):  # the provider is not approved
-            await session.writer.claim_next_jobs(1)
+        with pytest.raises(ContractError):  # the provider has no such job
+            await session.writer.refuse_job(1)
         assert (await figures(client))["deepgrid_rpc_errors_total", "refused"] == 0
         node.close()
         with pytest.raises(ChainError):

@@ -26,6 +26,7 @@ class World:
 
     address = "0xme"
     settings = SimpleNamespace(cluster="alpha")
+    is_idle = False
 
     def __init__(self) -> None:
         self.chain = self

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {
+    ArrayLengthMismatch,
+    InsufficientFunds,
+    JobGivenUp,
+    NotGivenUp,
+    PendingStatusOnly,
+    RateAboveCeiling
+} from "../src/Errors.sol";
+import {BatchItemSkippedEvent} from "../src/Events.sol";
+import {Assignment, Job, JobDefinition, JobRequest, JobStatus, JobTerms, Permit, Wishes} from "../src/Types.sol";
+import {Grid} from "./Grid.sol";
+import {vm} from "./Vm.sol";
+
+/// A customer's wishes bind the assignment of a job, and end it in time. A job without wishes knows none of this.
+contract WishesTest is Grid {
+    function test_wishes_read_as_requested_by_each_form() external {
+        Wishes memory asked = Wishes(uint96(RATE), 7, 1_800_000_100, 2);
+        JobRequest[] memory requests = new JobRequest[](2);
+        requests[0] = JobRequest(definition(), 200 ether, "a", false);
+        requests[1] = JobRequest(definition(), 300 ether, "b", true);
+        Wishes[] memory wishes = new Wishes[](2);
+        wishes[1] = asked;
+        wish(200 ether, asked);
+        vm.prank(customer);
+        grid.requestNewJobWithWishesAndPermit(
+            definition(), 200 ether, "job", false, asked, Permit(0, 0, 27, bytes32(0), bytes32(0))
+        );
+        vm.prank(customer);
+        bytes32[] memory ids = grid.requestNewJobsWithWishes(requests, wishes);
+        vm.assertEq(uint256(ids[1]), 4, "ids count up");
+        request(100 ether);
+        Wishes memory none;
+        Wishes[5] memory expected = [asked, asked, none, asked, none];
+        for (uint256 i; i < 5; ++i) {
+            checkWishes(bytes32(i + 1), expected[i]);
+            Job memory job = rare.get(bytes32(i + 1));
+            vm.assertEq(abi.encode(job.definition), abi.encode(definition()), "the definition is whole");
+        }
+        vm.assertEq(rare.get(ids[1]).jobName, "b", "name");
+        vm.expectRevert(ArrayLengthMismatch.selector);
+        vm.prank(customer);
+        grid.requestNewJobsWithWishes(requests, new Wishes[](1));
+    }
+
+    function test_a_rate_above_the_ceiling_is_refused_and_skipped_in_a_batch() external {
+        bytes32 dear = wish(200 ether, Wishes(uint96(RATE - 1), 0, 0, 0));
+        bytes32 exact = wish(200 ether, Wishes(uint96(RATE), 0, 0, 0));
+        bytes memory refusal = abi.encodeWithSelector(RateAboveCeiling.selector, RATE, RATE - 1);
+        vm.expectRevert(refusal);
+        assign(dear);
+        Assignment[] memory both = new Assignment[](2);
+        (both[0], both[1]) = (Assignment(dear, provider), Assignment(exact, provider));
+        vm.expectEmit(address(grid));
+        emit BatchItemSkippedEvent(0, dear, refusal);
+        vm.prank(operator);
+        grid.metaScheduleJobs(both);
+        checkStatus(dear, JobStatus.PENDING);
+        checkStatus(exact, JobStatus.META_SCHEDULED);
+    }
+
+    function test_a_deposit_must_buy_the_wished_minutes() external {
+        bytes32 id = wish(10 * RATE, Wishes(0, 11, 0, 0));
+        vm.expectRevert(abi.encodeWithSelector(InsufficientFunds.selector, 10 * RATE, 11 * RATE));
+        assign(id);
+        id = wish(10 * RATE, Wishes(0, 10, 0, 0));
+        assign(id);
+        checkStatus(id, JobStatus.META_SCHEDULED);
+    }
+
+    function test_any_account_ends_a_pending_job_from_the_wished_time_on() external {
+        uint256 end = block.timestamp + 1 hours;
+        bytes32 id = wish(200 ether, Wishes(0, 0, uint40(end), 0));
+        uint256 before = credit.balanceOf(customer);
+        vm.warp(end - 1);
+        checkNotGivenUp(id, abi.encodeWithSelector(NotGivenUp.selector, end));
+        vm.warp(end);
+        vm.expectRevert(abi.encodeWithSelector(JobGivenUp.selector, end));
+        assign(id);
+        vm.prank(stranger);
+        rare.giveUpJob(id);
+        checkStatus(id, JobStatus.CANCELLED);
+        Job memory job = rare.get(id);
+        vm.assertEq(credit.balanceOf(customer) - before, 200 ether, "the whole deposit is back");
+        vm.assertTrue(job.cost.finalCost == 0 && !job.hasCancelRequest, "free, and not on request");
+        vm.assertEq(job.time.end, end, "end");
+        checkNotGivenUp(id, abi.encodeWithSelector(PendingStatusOnly.selector, JobStatus.CANCELLED));
+    }
+
+    function test_only_a_pending_job_with_that_wish_is_given_up() external {
+        checkNotGivenUp(request(200 ether), abi.encodeWithSelector(NotGivenUp.selector, 0));
+        bytes32 ceiling = wish(200 ether, Wishes(uint96(RATE), 1, 0, 3));
+        checkNotGivenUp(ceiling, abi.encodeWithSelector(NotGivenUp.selector, 0));
+        bytes32 id = wish(200 ether, Wishes(0, 0, uint40(block.timestamp + 1), 0));
+        assign(id);
+        skip(1 hours);
+        checkNotGivenUp(id, abi.encodeWithSelector(PendingStatusOnly.selector, JobStatus.META_SCHEDULED));
+        vm.prank(provider);
+        rare.refuseJob(id);
+        vm.prank(stranger);
+        rare.giveUpJob(id);
+        checkStatus(id, JobStatus.CANCELLED);
+        vm.assertEq(rare.jobTerms(id).lastRefuser, provider, "the history stays");
+    }
+
+    function test_wishes_outlive_a_job_and_change_nothing_of_its_bill() external {
+        Wishes memory asked = Wishes(uint96(RATE), 3, uint40(block.timestamp + 1), 1);
+        bytes32 id = wish(200 ether, asked);
+        assign(id);
+        vm.prank(provider);
+        grid.claimNextJob();
+        report(id, JobStatus.RUNNING, 0);
+        skip(5 minutes);
+        report(id, JobStatus.FINISHED, 5);
+        vm.assertEq(rare.get(id).cost.finalCost, 5 * RATE, "cost");
+        checkWishes(id, asked);
+    }
+
+    function testFuzz_wishes_decide_as_written(uint96 ceiling, uint32 minutes_, uint40 end, uint8 prefer, uint96 locked)
+        external
+    {
+        locked = uint96(100 ether + locked % 100_000 ether);
+        if (ceiling % 2 == 0) ceiling %= 30 ether;
+        if (minutes_ % 2 == 0) minutes_ %= 10_000;
+        bytes32 id = wish(locked, Wishes(ceiling, minutes_, end, prefer));
+        checkWishes(id, Wishes(ceiling, minutes_, end, prefer));
+        bool fits = (ceiling == 0 || RATE <= ceiling) && uint256(minutes_) * RATE <= locked;
+        bool over = end != 0 && block.timestamp >= end;
+        vm.prank(operator);
+        (bool passed,) = address(grid).call(abi.encodeCall(grid.metaSchedule, (id, provider)));
+        vm.assertTrue(passed == (fits && !over), "assigned");
+        (bool ended,) = address(grid).call(abi.encodeCall(rare.giveUpJob, (id)));
+        vm.assertTrue(ended == (over && !passed), "given up");
+    }
+
+    /// Wishes of records of each length, beside records without them.
+    function testFuzz_wishes_in_a_batch_stay_with_their_jobs(uint256 seed, uint8 count) external {
+        JobRequest[] memory requests = new JobRequest[](1 + count % 8);
+        Wishes[] memory wishes = new Wishes[](requests.length);
+        for (uint256 i; i < requests.length; ++i) {
+            seed = uint256(keccak256(abi.encode(seed)));
+            requests[i] = JobRequest(definition(), 100 ether + seed % 1000 ether, bytes32(seed), false);
+            requests[i].definition.batchLocationHash = string(new bytes(seed % 12_000));
+            requests[i].definition.gpus = uint64(seed);
+            if (seed >> 200 & 1 == 0) continue;
+            wishes[i] = Wishes(uint96(seed >> 8), uint32(seed >> 16), uint40(seed >> 32), uint8(seed >> 64));
+        }
+        vm.prank(customer);
+        bytes32[] memory ids = grid.requestNewJobsWithWishes(requests, wishes);
+        for (uint256 i; i < ids.length; ++i) {
+            checkWishes(ids[i], wishes[i]);
+            Job memory job = rare.get(ids[i]);
+            vm.assertEq(abi.encode(job.definition), abi.encode(requests[i].definition), "definition");
+            vm.assertEq(job.jobName, requests[i].jobName, "name");
+        }
+    }
+
+    function test_pages_of_pending_jobs_hold_each_of_them_once_with_its_wishes() external {
+        for (uint256 i; i < 12; ++i) {
+            if (i % 3 == 0) request(200 ether);
+            else wish(200 ether, Wishes(uint96(20 ether + i), uint32(i), 0, uint8(i)));
+        }
+        cancel(bytes32(uint256(2)));
+        assign(bytes32(uint256(5)));
+        uint256 found;
+        for (uint256 first = 1; first <= 12; first += 5) {
+            (Job[] memory page, JobTerms[] memory terms, Wishes[] memory wishes) = rare.pendingJobs(first, 5);
+            vm.assertTrue(page.length == terms.length && page.length == wishes.length, "one of each");
+            for (uint256 i; i < page.length; ++i) {
+                uint256 id = uint256(page[i].jobId);
+                vm.assertTrue(id > found && id != 2 && id != 5, "pending ones, in order");
+                vm.assertEq(abi.encode(page[i]), abi.encode(rare.get(page[i].jobId)), "whole");
+                checkWishes(page[i].jobId, wishes[i]);
+                found = id;
+            }
+        }
+        vm.assertEq(found, 12, "to the last one");
+        (Job[] memory all,,) = rare.pendingJobs(0, type(uint256).max);
+        vm.assertEq(all.length, 10, "all at once");
+        (Job[] memory beyond,,) = rare.pendingJobs(13, 5);
+        vm.assertEq(beyond.length, 0, "none beyond the last");
+        (beyond,,) = rare.pendingJobs(type(uint256).max, type(uint256).max);
+        vm.assertEq(beyond.length, 0, "nothing overflows");
+    }
+
+    function checkNotGivenUp(bytes32 id, bytes memory refusal) private {
+        vm.expectRevert(refusal);
+        vm.prank(stranger);
+        rare.giveUpJob(id);
+    }
+
+    function checkWishes(bytes32 id, Wishes memory expected) private view {
+        bytes32[] memory ids = new bytes32[](1);
+        ids[0] = id;
+        (,, Wishes[] memory found) = rare.getMany(ids);
+        vm.assertEq(abi.encode(found[0]), abi.encode(expected), "wishes");
+    }
+
+    function wish(uint256 locked, Wishes memory wishes) private returns (bytes32) {
+        JobDefinition memory asked = definition();
+        vm.prank(customer);
+        return grid.requestNewJobWithWishes(asked, locked, "job", false, wishes);
+    }
+}

@@ -1,0 +1,96 @@
+"""Posts the operator's notices in batches, in order. They wait in the store until they are posted, so none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from deepgrid.errors import GridError, InputError, NotFound
+from deepgrid.operator.store import DueNotice, OperatorStore
+from deepgrid.services.client import ServicesClient
+from deepgrid.services.messages import MAX_NOTICES_AT_ONCE
+
+logger = logging.getLogger(__name__)
+
+LAST_KEPT = 10_000
+
+Notice = tuple[int, str, str]  # job, kind, text
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeSettings:
+    """Pauses between attempts while the services are down."""
+
+    retry_s: float = 1.0
+    longest_retry_s: float = 60.0
+
+
+class NoticeBoard:
+    """The notices of one operator."""
+
+    def __init__(
+        self, services: ServicesClient, store: OperatorStore, last_job: Callable[[], int],
+        settings: NoticeSettings = NoticeSettings(),
+    ) -> None:  # fmt: skip
+        """`last_job` returns the highest job id that is on the chain."""
+        self._services = services
+        self._store = store
+        self._last_job = last_job
+        self._settings = settings
+        self._posting = asyncio.Lock()
+        self._wanted = asyncio.Event()
+        self._failure = ""
+        self._last: dict[tuple[int, str], str] = {}  # texts of `add_once`, by job and kind
+
+    def add(self, notices: Sequence[Notice]) -> None:
+        """Keep notices. `post` or `serve` posts them."""
+        self._store.add_notices(notices)
+        self._wanted.set()
+
+    def add_once(self, job_id: int, kind: str, text: str) -> None:
+        """Keep a notice, unless it repeats the last one of this kind on the job."""
+        if self._last.pop((job_id, kind), None) != text:
+            self.add([(job_id, kind, text)])
+        self._last[job_id, kind] = text
+        if len(self._last) > LAST_KEPT:
+            del self._last[next(iter(self._last))]
+
+    async def post(self) -> bool:
+        """Post what waits, one request per MAX_NOTICES_AT_ONCE. False if something still waits, to be tried again."""
+        async with self._posting:
+            while due := self._store.due_notices(MAX_NOTICES_AT_ONCE):
+                if not await self._post(due):
+                    self._wanted.set()
+                    return False
+            return True
+
+    async def serve(self) -> None:
+        """Post what waits, forever. An outage of the services only delays."""
+        failures = 0
+        self._wanted.set()  # some may wait since the last process
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            if await self.post():
+                failures = 0
+                continue
+            await asyncio.sleep(min(self._settings.longest_retry_s, self._settings.retry_s * 2 ** min(failures, 10)))
+            failures += 1
+
+    async def _post(self, due: list[DueNotice]) -> bool:
+        try:
+            await self._services.post_notices([(one.job_id, one.kind, one.text) for one in due])
+        except InputError as error:
+            logger.error("%d notices are not valid and are dropped: %s", len(due), error.message)
+        except GridError as error:
+            if isinstance(error, NotFound):  # the services' node is behind, or a reorganisation removed a job
+                self._store.drop_notices_after(self._last_job())
+            if error.message != self._failure:
+                logger.warning("notices are not posted, trying again: %s", error.message)
+            self._failure = error.message
+            return False
+        self._failure = ""
+        self._store.posted(due)
+        return True

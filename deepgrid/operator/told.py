@@ -1,0 +1,55 @@
+"""What customers are told about their waiting jobs: the words, and when they are new."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from deepgrid.scheduling.market import Waiting
+
+REPEAT_S = 300.0  # a waiting job whose place changed is told so this often
+
+
+class Told:
+    """What customers were told last about their waiting jobs, so that nothing is repeated in each round."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, tuple[str, str, float]] = {}  # reason, whole text, monotonic time
+
+    def changed(self, waiting: Sequence[Waiting]) -> list[tuple[int, str, str]]:
+        """Notices for jobs with a new reason, and at times for those whose place changed. Forgets all other jobs."""
+        now, before, notices = time.monotonic(), self._told, []
+        self._told = {}
+        for one in waiting:
+            text = words(one)
+            reason, said, at = before.get(one.job_id, ("", "", 0.0))
+            if reason == one.reason and (said == text or now - at < REPEAT_S):
+                self._told[one.job_id] = reason, said, at
+                continue
+            self._told[one.job_id] = one.reason, text, now
+            notices.append((one.job_id, "waiting", text))
+        return notices
+
+
+def words(waiting: Waiting) -> str:
+    """Why a job waits, and its place if it has one.
+
+    `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 12:40 UTC at alpha; 1 cluster is
+    full`
+    """
+    if not waiting.position:
+        return waiting.reason
+    others = waiting.ahead_of_others
+    ahead = f", {others} {'job' if others == 1 else 'jobs'} of others first" if others else ""
+    parts = [f"{_ordinal(waiting.position)} in line{ahead}"]
+    parts.append(f"your share of {waiting.resource} is {100 * waiting.share:.0f} %")
+    if waiting.estimated_start:
+        at = datetime.fromtimestamp(waiting.estimated_start, UTC)
+        parts.append(f"estimated start {at:%H:%M} UTC" + (f" at {waiting.cluster}" if waiting.cluster else ""))
+    return "; ".join([*parts, waiting.reason])
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"

@@ -1,0 +1,179 @@
+"""Which clusters can take a job at all: nodes, labels, price. Jobs that ask for the same share the answer.
+
+`Board` holds the clusters of a market with their tables. Its tables are kept from round to round while the
+hardware, the labels or the prices that they are made of stay the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from deepgrid.billing.formulas import MAX_LIMIT_MINUTES
+from deepgrid.lifecycle.job import Affinity, Job
+from deepgrid.scheduling.fit import Lack, conditions
+from deepgrid.scheduling.market import ClusterState
+from deepgrid.scheduling.reasons import Count
+from deepgrid.scheduling.speed import kind_of
+from deepgrid.scheduling.tables.conditions import ConditionTable
+from deepgrid.scheduling.tables.fits import FitTable, Shape
+from deepgrid.scheduling.tables.prices import PriceTable
+
+Floats = npt.NDArray[np.float64]
+Indexes = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+Asks = tuple[Shape, tuple[Affinity, ...], str]
+"""What jobs have in common that the same clusters can run: shape, conditions, kind."""
+
+SLACK = 1e-9  # far more than floats round, far less than prices differ that matter
+
+
+@dataclass(slots=True)
+class Suitable:
+    """The clusters with the nodes and labels for some jobs, with their rates. Scores and starts are of one round."""
+
+    shape: Shape
+    needs: Floats
+    clusters: Indexes
+    at: Indexes | slice  # the same for indexing arrays of all clusters
+    rates: Floats
+    speeds: Floats
+    dearest: float
+    fixed: dict[int, Floats] = field(default_factory=dict)  # fixed score, by preference
+    starts: Floats | None = None
+    full: bool = False
+    obstacles: list[Count] | None = None
+
+
+@dataclass(slots=True)
+class Task:
+    """A job and the clusters that can take it: those of `suitable` in `affordable` (None for all)."""
+
+    job: Job
+    asks: Asks
+    suitable: Suitable
+    affordable: Mask | None
+    refused: Mapping[str, str]
+    clusters_left: int
+
+
+def asks_of(job: Job) -> Asks:
+    """The part of a job that decides which clusters suit."""
+    one = job.definition
+    return Shape.of(one), tuple(conditions(one.uses, one.affinity)), kind_of(one)
+
+
+def affordable_wei(job: Job) -> int:
+    """The highest rate at which the credits buy the wanted minutes; -1 when no job ever gets that many."""
+    minutes = max(1, job.wishes.min_minutes)
+    return job.locked_wei // minutes if minutes <= MAX_LIMIT_MINUTES else -1
+
+
+class Board:
+    """The clusters that accept jobs, ordered by address."""
+
+    def __init__(self) -> None:
+        self.states: list[ClusterState] = []
+        self.index: dict[str, int] = {}
+        self._fits, self._conditions, self._prices = FitTable(()), ConditionTable(()), PriceTable(())
+        self._suitable: dict[Asks, Suitable] = {}
+
+    def update(self, clusters: Sequence[ClusterState]) -> None:
+        """Take over the clusters of a round. Tables whose sources changed are made anew."""
+        accepting = (one for one in clusters if one.provider.in_force)
+        self.states = sorted(accepting, key=lambda one: one.provider.address)
+        self.index = {one.provider.address: number for number, one in enumerate(self.states)}
+        providers = [one.provider for one in self.states]
+        if self._fits.hardware != (hardware := tuple(one.hardware for one in providers)):
+            self._fits = FitTable(hardware)
+        if self._conditions.labels != (labels := tuple(one.labels for one in providers)):
+            self._conditions = ConditionTable(labels)
+        if self._prices.prices != (prices := tuple(one.prices for one in providers)):
+            self._prices = PriceTable(prices)
+        self._fits.rows.next_round()
+        self._conditions.rows.next_round()
+        self._suitable = {}
+        self.reliabilities = np.array([one.record.value for one in self.states])
+        self.hashes = np.array([_hash(one.provider.address) for one in self.states], np.uint64)
+        self._speeds: dict[str, Floats] = {}
+
+    def suitable(self, asks: Asks) -> Suitable:
+        """The clusters with the nodes and labels that are asked for."""
+        found = self._suitable.get(asks)
+        if found is None:
+            found = self._suitable[asks] = self._find(asks)
+        return found
+
+    def task(self, job: Job, refused: Mapping[str, str]) -> Task:
+        """The job with the clusters that can take it: not dearer than its credits and its ceiling, not refusing."""
+        asks = asks_of(job)
+        suitable = self.suitable(asks)
+        limit = affordable_wei(job)
+        if job.wishes.max_rate_wei:
+            limit = min(limit, job.wishes.max_rate_wei)
+        if suitable.dearest * (1 + SLACK) < limit and not refused:
+            return Task(job, asks, suitable, None, refused, len(suitable.clusters))
+        mask = self.within(limit, suitable)
+        if refused:
+            mask &= ~self.refusing(refused, suitable)
+        left = int(np.count_nonzero(mask))
+        return Task(job, asks, suitable, None if left == len(mask) else mask, refused, left)
+
+    def within(self, limit_wei: int, suitable: Suitable) -> Mask:
+        """Which of the suitable clusters cost at most this."""
+        return self._prices.at_most(limit_wei, suitable.shape, suitable.clusters, suitable.rates)
+
+    def refusing(self, refused: Mapping[str, str], suitable: Suitable) -> Mask:
+        """Which of the suitable clusters belong to these providers."""
+        barred = [self.index[one] for one in refused if one in self.index]
+        return np.isin(suitable.clusters, barred) if barred else np.zeros(len(suitable.clusters), np.bool_)
+
+    def rate_wei(self, shape: Shape, cluster: int) -> int:
+        """The exact rate."""
+        return self._prices.exact(shape, cluster)
+
+    def best(self, job_id: int, suitable: Suitable, among: Indexes | slice, score: Floats) -> int:
+        """The position of the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster.
+
+        `score` is for the clusters at the positions `among`.
+        """
+        lowest = int(score.argmin())
+        ties = (score <= score[lowest] + SLACK).nonzero()[0]
+        if len(ties) == 1:
+            return lowest
+        clusters = suitable.clusters[among]
+        cheapest = ties[self._prices.are_cheapest(suitable.shape, clusters[ties])]
+        if len(cheapest) == 1:
+            return int(cheapest[0])
+        mixed = (self.hashes[clusters[cheapest]] ^ np.uint64(_hash(str(job_id)))) * np.uint64(0x9E3779B97F4A7C15)
+        return int(cheapest[(mixed >> np.uint64(32)).argmin()])
+
+    def lacks(self, asks: Asks) -> tuple[npt.NDArray[np.uint8], list[tuple[Affinity, Mask]]]:
+        """Why clusters do not suit: per cluster what it lacks, and per condition which clusters meet it."""
+        shape, wanted, _ = asks
+        return self._fits.lacks(shape), [(one, self._conditions.met(one)) for one in wanted]
+
+    def _find(self, asks: Asks) -> Suitable:
+        shape, wanted, kind = asks
+        suits = self._fits.lacks(shape) == Lack.NOTHING
+        for condition in wanted:
+            suits = suits & self._conditions.met(condition)
+        clusters = np.flatnonzero(suits)
+        rates = self._prices.rates(shape, clusters)
+        needs = np.array([shape.cpus, shape.cpus * shape.mem_per_cpu_mb, shape.gpus], np.float64)
+        dearest = float(rates.max()) if len(rates) else 0.0
+        at = slice(None) if len(clusters) == len(suits) else clusters
+        return Suitable(shape, needs, clusters, at, rates, self._speed(kind)[clusters], dearest)
+
+    def _speed(self, kind: str) -> Floats:
+        if kind not in self._speeds:
+            self._speeds[kind] = np.array([one.speed.get(kind, 0.0) for one in self.states], np.float64)
+        return self._speeds[kind]
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

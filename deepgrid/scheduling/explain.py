@@ -1,0 +1,66 @@
+"""What each cluster would be for one job, and why the others cannot take it. Needs no numpy.
+
+For one job and all clusters, this is the same decision as the tables make for all jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
+from deepgrid.lifecycle.job import Job
+from deepgrid.scheduling.fit import misfit, unmet
+from deepgrid.scheduling.market import ClusterState, Market, Resources, Row
+from deepgrid.scheduling.occupancy import estimated_start, free_steps
+from deepgrid.scheduling.speed import kind_of
+
+
+def explain(job: Job, market: Market, refused: Mapping[str, str] | None = None) -> list[Row]:
+    """One row per cluster: those that can take the job first, by price; then the others, by name.
+
+    Args:
+        job: A job, which may not be on chain yet.
+        market: The clusters and the time.
+        refused: Addresses of providers that gave the job back lately, with the reason.
+    """
+    rows = [_row(job, cluster, market.now, refused or {}) for cluster in market.clusters]
+    return sorted(rows, key=lambda row: (not row.fits, row.rate_wei if row.fits else 0, row.cluster, row.provider))
+
+
+def _row(job: Job, cluster: ClusterState, now: int, refused: Mapping[str, str]) -> Row:
+    provider = cluster.provider
+    rate = rate_wei_per_minute(job.definition, provider.prices)
+    minutes = affordable_minutes(job.locked_wei, rate)
+    obstacle = _obstacle(job, cluster, rate, minutes, refused)
+    start = math.inf if obstacle else estimated_start(free_steps(cluster, now), Resources.of(job.definition))
+    return Row(
+        provider=provider.address,
+        cluster=provider.name,
+        obstacle=obstacle,
+        rate_wei=rate,
+        minutes=minutes,
+        estimated_start=int(start) if math.isfinite(start) else 0,
+        speed=cluster.speed.get(kind_of(job.definition), 0.0),
+        reliability=cluster.record.value,
+    )
+
+
+def _obstacle(job: Job, cluster: ClusterState, rate: int, minutes: int, refused: Mapping[str, str]) -> str:
+    """Why the cluster cannot take the job; empty when it can."""
+    provider, one, wishes = cluster.provider, job.definition, job.wishes
+    if not provider.in_force:
+        return "is barred from the grid" if provider.banned else "is not approved yet"
+    if provider.address in refused:
+        return f"gave it back lately ({refused[provider.address] or 'no reason given'})"
+    if problem := misfit(one, provider.hardware):
+        return problem
+    if missing := unmet(provider.labels, one.uses, one.affinity):
+        return "does not have " + ", ".join(missing)
+    if minutes < max(1, wishes.min_minutes):
+        wanted = "one minute costs" if wishes.min_minutes <= 1 else f"{wishes.min_minutes} minutes wanted; one costs"
+        return f"{wanted} {format_credits(rate)} credits, {format_credits(job.locked_wei)} are locked"
+    if wishes.max_rate_wei and rate > wishes.max_rate_wei:
+        return f"costs {format_credits(rate)} credits per minute, above {format_credits(wishes.max_rate_wei)}"
+    return ""

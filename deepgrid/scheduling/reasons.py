@@ -1,0 +1,108 @@
+"""Why a job waits, in one sentence that is short for any number of clusters; and its place in the line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from deepgrid.billing.credits import format_credits
+from deepgrid.lifecycle.job import Asked, Prefer
+from deepgrid.scheduling.fit import Lack
+from deepgrid.scheduling.market import Waiting
+
+MOST_SHOWN = 60  # characters of a condition, which is a customer's text
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of clusters, and what holds for them: `clusters lack 8 GPUs`, `cluster lacks 8 GPUs`."""
+
+    clusters: int
+    many: str
+    one: str
+
+
+def lacking(asked: Asked, what: Lack, clusters: int) -> Count:
+    """Clusters whose nodes do not hold the job."""
+    cpus = asked.ntasks * asked.cpus_per_task
+    task_mem = asked.cpus_per_task * asked.mem_per_cpu_mb
+    words = {
+        Lack.SENSE: "any job without tasks or CPUs",
+        Lack.CPUS: f"{cpus} CPUs",
+        Lack.GPUS: f"{asked.gpus} GPUs",
+        Lack.MEMORY: f"{asked.ntasks * task_mem} MB of memory",
+        Lack.TASKS: f"nodes for {asked.ntasks} tasks of {asked.cpus_per_task} CPUs and {task_mem} MB",
+        Lack.REACH: f"{asked.gpus} GPUs on the nodes of {asked.ntasks} tasks",
+    }[what]
+    return Count(clusters, f"lack {words}", f"lacks {words}")
+
+
+def unmet(condition: str, clusters: int) -> Count:
+    """Clusters that do not meet a condition on labels."""
+    shown = condition if len(condition) <= MOST_SHOWN else condition[:MOST_SHOWN] + "..."
+    return Count(clusters, f"do not have {shown}", f"does not have {shown}")
+
+
+def too_expensive(clusters: int) -> Count:
+    """Clusters where the credits do not buy the wanted minutes."""
+    return Count(clusters, "are too expensive", "is too expensive")
+
+
+def above_ceiling(clusters: int, ceiling_wei: int) -> Count:
+    """Clusters above the highest price that the customer accepts."""
+    words = f"above the ceiling of {format_credits(ceiling_wei)} credits per minute"
+    return Count(clusters, f"are {words}", f"is {words}")
+
+
+def refused(clusters: int) -> Count:
+    """Clusters whose provider gave the job back."""
+    return Count(clusters, "gave it back lately", "gave it back lately")
+
+
+def full(clusters: int) -> Count:
+    """Clusters that could run it, and have no room soon enough."""
+    return Count(clusters, "are full", "is full")
+
+
+def kept(clusters: int) -> Count:
+    """Clusters with room that is kept for jobs before this one."""
+    words = "kept for jobs before it"
+    return Count(clusters, f"are {words}", f"is {words}")
+
+
+def chosen(choices: int, prefer: Prefer) -> str:
+    """Why a cluster was chosen among those where the job could start soon."""
+    if choices == 1:
+        return "the only cluster where it can start soon"
+    by = {Prefer.PRICE: ", by price first", Prefer.START: ", by start first", Prefer.SPEED: ", by speed first"}
+    return f"the best of {choices} clusters where it can start soon{by.get(prefer, '')}"
+
+
+def sentence(counts: Iterable[Count]) -> str:
+    """The counts as one sentence, the largest first: `312 clusters lack 8 GPUs, 40 are too expensive, 3 are full`."""
+    shown = sorted((one for one in counts if one.clusters), key=lambda one: -one.clusters)
+    parts = []
+    for number, count in enumerate(shown):
+        noun = ("" if number else " cluster") if count.clusters == 1 else ("" if number else " clusters")
+        parts.append(f"{count.clusters}{noun} {count.one if count.clusters == 1 else count.many}")
+    return ", ".join(parts)
+
+
+def line(waiting: Waiting) -> str:
+    """The place in the line: `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start ...`."""
+    if not waiting.position:
+        return ""
+    others = waiting.ahead_of_others
+    words = f"{_ordinal(waiting.position)} in line, {others} {'job' if others == 1 else 'jobs'} of others first"
+    words += f"; your share of {waiting.resource} is {waiting.share:.0%}".replace("%", " %")
+    if waiting.estimated_start and waiting.cluster:
+        at = datetime.fromtimestamp(waiting.estimated_start, UTC)
+        words += f"; estimated start {at:%Y-%m-%d %H:%M} UTC at {waiting.cluster}"
+    return words
+
+
+def _ordinal(number: int) -> str:
+    if 10 <= number % 100 <= 20:
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"

@@ -1,0 +1,161 @@
+"""Policies under comparison. Each decides on the pending jobs of a round."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
+from deepgrid.lifecycle.job import Job, JobDefinition, Provider
+from deepgrid.scheduling.fairness import advance
+from deepgrid.scheduling.fit import misfit
+from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, SchedulerSettings, Usage
+from deepgrid.scheduling.scheduler import Scheduler
+
+DEPTH_PER_CUSTOMER = 20
+"""A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost."""
+RETRY_S = 600
+"""A round follows after this time where no waiting job has an estimated start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Assignments, and the unix time of the next round if nothing changes before (0: none)."""
+
+    assignments: list[Assignment] = field(default_factory=list)
+    wake_at: int = 0
+
+
+class Policy(Protocol):
+    """Decides on pending jobs. Jobs without an assignment stay pending until the next round."""
+
+    name: str
+
+    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
+        """Decide on `jobs`, which are in the order of submission."""
+
+
+class Offers:
+    """Providers that fit a definition, with their rates. Each definition is looked up once."""
+
+    def __init__(self) -> None:
+        self._known: dict[JobDefinition, list[tuple[int, int]]] = {}
+
+    def of(self, definition: JobDefinition, providers: Sequence[Provider]) -> list[tuple[int, int]]:
+        """Rate in wei per minute and index of each provider that fits, cheapest first."""
+        if definition not in self._known:
+            self._known[definition] = sorted(
+                (rate_wei_per_minute(definition, provider.prices), index)
+                for index, provider in enumerate(providers)
+                if not misfit(definition, provider.hardware)
+            )
+        return self._known[definition]
+
+
+class FirstComeCheapest:
+    """Each job goes at once to the cheapest cluster that fits. The first version of deepgrid did this."""
+
+    name = "cheapest"
+
+    def __init__(self) -> None:
+        self._offers = Offers()
+
+    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
+        providers = [cluster.provider for cluster in market.clusters]
+        chosen = [(job, self._offers.of(job.definition, providers)[0][1]) for job in jobs]
+        return Decision([Assignment(job.id, providers[index].address, self.name) for job, index in chosen])
+
+
+class RandomChoice:
+    """Each job goes at once to a random cluster that fits."""
+
+    name = "random"
+
+    def __init__(self, seed: int) -> None:
+        self._offers, self._random = Offers(), Random(f"choice {seed}")
+
+    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
+        providers = [cluster.provider for cluster in market.clusters]
+        chosen = [(job, self._random.choice(self._offers.of(job.definition, providers))[1]) for job in jobs]
+        return Decision([Assignment(job.id, providers[index].address, self.name) for job, index in chosen])
+
+
+class FirstComeLeastBacklog:
+    """Each job goes at once to the cheapest cluster with free CPUs, else to the least work queued per CPU.
+
+    A stronger reference than `FirstComeCheapest`, which queues at the cheapest cluster while others are idle.
+    """
+
+    name = "least backlog"
+
+    def __init__(self) -> None:
+        self._offers = Offers()
+
+    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
+        providers = [cluster.provider for cluster in market.clusters]
+        cpus = [sum(provider.hardware.cpus_per_node) for provider in providers]
+        backlog = [float(sum(_cpus(hot) * hot.remaining_minutes for hot in c.busy)) for c in market.clusters]
+        free = [total - sum(map(_cpus, c.busy)) for total, c in zip(cpus, market.clusters, strict=True)]
+        assignments: list[Assignment] = []
+        for job in jobs:
+            wanted = job.definition.ntasks * job.definition.cpus_per_task
+            offers = self._offers.of(job.definition, providers)
+            rate, index = next(
+                (offer for offer in offers if free[offer[1]] >= wanted),
+                min(offers, key=lambda offer: (backlog[offer[1]] / cpus[offer[1]], offer)),
+            )
+            free[index] -= wanted
+            backlog[index] += wanted * affordable_minutes(job.locked_wei, rate)
+            assignments.append(Assignment(job.id, providers[index].address, self.name))
+        return Decision(assignments)
+
+
+class Deepgrid:
+    """The meta-scheduler of this version: score, fair shares, jobs held back until they can start soon."""
+
+    name = "deepgrid"
+
+    def __init__(self, settings: SchedulerSettings | None = None) -> None:
+        self.settings = settings or SchedulerSettings()
+        self._scheduler = Scheduler(self.settings)
+        self._usage = Usage()
+        self._customers: dict[int, str] = {}
+
+    def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
+        self._customers.update((job.id, job.customer) for job in jobs)
+        # What is in use now counts from now on; what was in use at the last round counts until now.
+        past = advance(self._usage, self._usage.present, market.now, self.settings.half_life_s)
+        self._usage = Usage(past.past, self._present(market), market.now)
+        considered = self._oldest(jobs)
+        result = self._scheduler.round(considered, market, {}, self._usage)
+        if result.assignments and len(considered) < len(jobs):
+            return Decision(result.assignments, market.now)
+        known = [waiting.estimated_start for waiting in result.waiting if waiting.estimated_start]
+        wake_at = min(known) - int(self.settings.assign_ahead_s) if known else market.now + RETRY_S
+        return Decision(result.assignments, wake_at)
+
+    def _oldest(self, jobs: Sequence[Job]) -> list[Job]:
+        """The oldest jobs of each customer. The others follow in the next round if these are assigned."""
+        seen: Counter[str] = Counter()
+        found = []
+        for job in jobs:
+            seen[job.customer] += 1
+            if seen[job.customer] <= DEPTH_PER_CUSTOMER:
+                found.append(job)
+        return found
+
+    def _present(self, market: Market) -> dict[str, Resources]:
+        """What the hot jobs of each customer ask for."""
+        present: dict[str, Resources] = {}
+        for cluster in market.clusters:
+            for hot in cluster.busy:
+                customer = self._customers[hot.job_id]
+                present[customer] = present.get(customer, Resources()) + hot.needs
+        return present
+
+
+def _cpus(hot: HotJob) -> int:
+    return hot.ntasks * hot.cpus_per_task

@@ -1,0 +1,72 @@
+"""What waiting jobs are told: which clusters cannot take them and why, and their place in the line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from deepgrid.lifecycle.job import Job
+from deepgrid.scheduling import reasons
+from deepgrid.scheduling.candidates import Board, Task, affordable_wei
+from deepgrid.scheduling.fairness import FairShare, Share
+from deepgrid.scheduling.fit import Lack, written
+from deepgrid.scheduling.market import Waiting
+
+
+def why_nowhere(board: Board, task: Task, max_tries: int) -> str:
+    """Why no cluster can take a job."""
+    if not board.states:
+        return "no cluster is approved and open for jobs"
+    if len(task.refused) >= max_tries:
+        return f"{len(task.refused)} clusters gave it back; it is not tried again"
+    return "no cluster can take it: " + reasons.sentence(obstacles(board, task))
+
+
+def obstacles(board: Board, task: Task) -> list[reasons.Count]:
+    """The clusters that cannot take a job, grouped by the first reason."""
+    suitable = task.suitable
+    if suitable.obstacles is None:
+        suitable.obstacles = _unsuitable(board, task)
+    if task.affordable is None:
+        return suitable.obstacles
+    barred = board.refusing(task.refused, suitable)
+    within = board.within(affordable_wei(task.job), suitable)
+    dear = int((~within & ~barred).sum())
+    above = int((within & ~barred & ~task.affordable).sum())
+    ceiling = reasons.above_ceiling(above, task.job.wishes.max_rate_wei)
+    return [*suitable.obstacles, reasons.refused(int(barred.sum())), reasons.too_expensive(dear), ceiling]
+
+
+def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
+    """Clusters without the nodes or the labels."""
+    lacks, conditions = board.lacks(task.asks)
+    codes = np.bincount(lacks, minlength=len(Lack)).tolist()
+    counts = [reasons.lacking(task.suitable.shape, what, codes[what]) for what in Lack if what and codes[what]]
+    left = lacks == Lack.NOTHING
+    for condition, met in conditions:
+        counts.append(reasons.unmet(written(condition), int((left & ~met).sum())))
+        left = left & met
+    return counts
+
+
+class Line:
+    """Gives each waiting job its place, in the order of the calls."""
+
+    def __init__(self, fair: FairShare) -> None:
+        self._fair = fair
+        self._own: Counter[str] = Counter()
+        self._length = 0
+        self._shares: dict[str, Share] = {}
+
+    def append(self, job: Job, reason: str, cluster: str, estimated_start: int) -> Waiting:
+        """The job as the last in the line so far."""
+        share = self._shares.get(job.customer)
+        if share is None:
+            share = self._shares[job.customer] = self._fair.share(job.customer)
+        others = self._length - self._own[job.customer]
+        self._own[job.customer] += 1
+        self._length += 1
+        return Waiting(
+            job.id, reason, self._length, others, share.value, estimated_start, cluster, share.resource
+        )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Wishes on a real chain: each form of a request keeps them, and the contract holds assignments to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from deepgrid.chain.batches import Request
+from deepgrid.chain.node.values import coded_wishes, wishes_of
+from deepgrid.chain.pending import pending_jobs
+from deepgrid.errors import ContractError, InputError
+from deepgrid.lifecycle.job import Prefer, Wishes
+from deepgrid.lifecycle.states import JobStatus
+from tests.chain.grid import CREDIT, DEFINITION, RATE, Grid, People
+
+LOCKED = 200 * CREDIT
+ASKED = Wishes(max_rate_wei=RATE - 1, min_minutes=3, give_up_at=0, prefer=Prefer.START)
+
+
+async def _request(people: People, wishes: Wishes) -> int:
+    return await people.customer.request_job(DEFINITION, LOCKED, "a job", wishes=wishes, approve_first=LOCKED)
+
+
+async def test_a_job_has_the_wishes_of_its_request(people: People) -> None:
+    single = await _request(people, ASKED)
+    plain = await people.request()
+    await people.customer.approve(3 * LOCKED)
+    batch = [
+        Request(DEFINITION, LOCKED, "b", wishes=one) for one in (ASKED, Wishes(), replace(ASKED, give_up_at=2**40 - 1))
+    ]
+    ids = await people.customer.request_jobs(batch)
+    found = [job.wishes for job in await people.chain.jobs([single, plain, *ids])]
+    assert found == [ASKED, Wishes(), ASKED, Wishes(), replace(ASKED, give_up_at=2**40 - 1)]
+    definitions = {job.definition for job in await people.chain.jobs([single, *ids])}
+    assert definitions == {DEFINITION}
+
+
+async def test_the_ceiling_binds_alone_and_in_a_batch(people: People) -> None:
+    dear, fair = await _request(people, ASKED), await _request(people, replace(ASKED, max_rate_wei=RATE))
+    with pytest.raises(ContractError, match=r"14.6 credits per minute; its customer pays at most 14.59") as refused:
+        await people.operator.meta_schedule(dear, people.provider.address)
+    assert refused.value.name == "RateAboveCeiling"
+    skipped = await people.operator.meta_schedule_jobs([(one, people.provider.address) for one in (dear, fair)])
+    assert [(one.job_id, one.reason.name) for one in skipped] == [(dear, "RateAboveCeiling")]
+    assert [job.status for job in await people.chain.jobs([dear, fair])] == [
+        JobStatus.PENDING,
+        JobStatus.META_SCHEDULED,
+    ]
+
+
+async def test_any_account_gives_a_job_up_in_time(people: People, grid: Grid) -> None:
+    end = await people.chain.now() + 600
+    job_id = await _request(people, Wishes(give_up_at=end))
+    with pytest.raises(ContractError, match="can be given up from unix second") as early:
+        await people.provider.give_up(job_id)
+    assert early.value.name == "NotGivenUp"
+    before = await people.chain.balance(people.customer.address)
+    grid.anvil.pass_time(601)
+    with pytest.raises(ContractError, match="gave it up") as late:
+        await people.operator.meta_schedule(job_id, people.provider.address)
+    assert late.value.name == "JobGivenUp"
+    await people.provider.give_up(job_id)
+    job = await people.chain.job(job_id)
+    assert (job.status, job.has_cancel_request, job.final_cost_wei) == (JobStatus.CANCELLED, False, 0)
+    assert await people.chain.balance(people.customer.address) == before + LOCKED
+
+
+async def test_pages_of_pending_jobs_have_all_of_them(people: People) -> None:
+    first = await _request(people, ASKED)
+    second, third = await people.assigned(), await people.request()
+    count = await people.chain.job_count()
+    found = await pending_jobs(people.chain, first, count)
+    assert [job.id for job in found if job.id in (first, second, third)] == [first, third]
+    assert found[0] == await people.chain.job(first)
+    assert await pending_jobs(people.chain, count + 1, 10) == []
+
+
+def test_wishes_are_coded_exactly() -> None:
+    assert coded_wishes(Wishes()) == (0, 0, 0, 0), "no wishes take no space"
+    fields = ("maxRatePerMinute", "minMinutes", "giveUpAt", "prefer")
+    for one in (Wishes(), ASKED, Wishes(2**96 - 1, 2**32 - 1, 2**40 - 1, Prefer.SPEED)):
+        assert wishes_of(dict(zip(fields, coded_wishes(one), strict=True))) == one
+    assert wishes_of({**dict.fromkeys(fields, 0), "prefer": 200}) == Wishes(), "later preferences count as none"
+
+
+@pytest.mark.parametrize("wrong", [Wishes(max_rate_wei=2**96), Wishes(min_minutes=2**32), Wishes(give_up_at=-1)])
+def test_wishes_that_do_not_fit_are_refused(wrong: Wishes) -> None:
+    with pytest.raises(InputError, match="is out of range"):
+        coded_wishes(wrong)

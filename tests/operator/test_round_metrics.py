@@ -1,0 +1,53 @@
+"""The page of metrics explains those of the operator, which are served for Prometheus."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+
+from deepgrid.operator.round_metrics import RoundMetrics
+from deepgrid.operator.session import OperatorSession
+from deployments.operator.metrics_page import metrics_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+
+
+@dataclass
+class Served:
+    """What the page needs of a session."""
+
+    metrics_port: int
+    metrics: RoundMetrics = field(default_factory=RoundMetrics)
+
+    @property
+    def settings(self) -> Served:
+        return self
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    one = Served(port)
+    async with metrics_page(cast(OperatorSession, one)):
+        yield one
+
+
+async def test_prometheus_reads_every_metric_that_the_page_explains(served: Served) -> None:
+    served.metrics.started(7)
+    served.metrics.assigned(3)
+    async with httpx.AsyncClient(trust_env=False) as http:
+        text = (await http.get(f"http://127.0.0.1:{served.metrics_port}/metrics")).raise_for_status().text
+    assert "deepgrid_start_estimate_error_sum 7.0" in text
+    assert "deepgrid_assigned_jobs_total 3.0" in text
+    names = {name for name in re.findall(r"^# TYPE (deepgrid_\w+)", text, re.M) if not name.endswith("_created")}
+    explained = PAGE.read_text().partition("## Operator")[2]
+    assert names == set(re.findall(r"^\| `(deepgrid_\w+)`", explained, re.M))

@@ -1,0 +1,32 @@
+"""What customers read about waiting jobs: the place in the line, and nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deepgrid.operator.told import Told, words
+from deepgrid.scheduling.market import Waiting
+
+PLACED = Waiting(
+    7, "1 cluster is full", position=3, ahead_of_others=2, share=0.41, estimated_start=1_800_000_000, cluster="alpha"
+)  # fmt: skip
+
+
+def test_a_place_in_the_line_is_said_in_words() -> None:
+    assert words(PLACED) == (
+        "3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 08:00 UTC at alpha;"
+        " 1 cluster is full"
+    )
+    alone = replace(PLACED, position=11, ahead_of_others=0, estimated_start=0, cluster="", resource="GPUs")
+    assert words(alone) == "11th in line; your share of GPUs is 41 %; 1 cluster is full"
+    assert words(Waiting(7, "40 clusters are too expensive (50% more)")) == "40 clusters are too expensive (50% more)"
+
+
+def test_a_new_reason_is_told_at_once_and_a_new_place_later() -> None:
+    told = Told()
+    assert [job for job, _, _ in told.changed([PLACED])] == [7]
+    assert told.changed([PLACED]) == []
+    assert told.changed([replace(PLACED, position=2)]) == []
+    assert [text for _, _, text in told.changed([Waiting(7, "no cluster is open")])] == ["no cluster is open"]
+    assert told.changed([]) == []
+    assert [job for job, _, _ in told.changed([PLACED])] == [7]
