@@ -24,7 +24,6 @@ from deepgrid.scheduling.tables.fits import FitTable, Shape
 from deepgrid.scheduling.tables.prices import PriceTable
 
 Floats = npt.NDArray[np.float64]
-Indexes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 Asks = tuple[Shape, tuple[Affinity, ...], str]
 """What jobs have in common that the same clusters can run: shape, conditions, kind."""
@@ -34,16 +33,32 @@ SLACK = 1e-9  # far more than floats round, far less than prices differ that mat
 
 @dataclass(slots=True)
 class Suitable:
-    """The clusters with the nodes and labels for some jobs, with their rates. Scores and starts are of one round."""
+    """The clusters with the nodes and labels for some jobs, during one round.
+
+    Arrays have one element for each cluster of the board. So no array has to be copied to select clusters.
+
+    Attributes:
+        shape: What the jobs ask of nodes.
+        needs: The CPUs, memory (MB) and GPUs of one job.
+        suits: The clusters that suit.
+        count: How many suit.
+        rates: Wei per minute, rounded; infinite where the cluster does not suit.
+        dearest: The highest rate of a cluster that suits.
+        speeds: Measured speed for the jobs' kind, 0 where it is unknown.
+        fixed: The part of the score that does not change during the round, by preference.
+        starts: Estimated starts (unix time), computed for the first job that waits.
+        full: Whether no cluster that suits has room soon. A round only fills clusters, so it stays true.
+        obstacles: Why the other clusters do not suit, computed for the first job that waits.
+    """
 
     shape: Shape
     needs: Floats
-    clusters: Indexes
-    at: Indexes | slice  # the same for indexing arrays of all clusters
+    suits: Mask
+    count: int
     rates: Floats
-    speeds: Floats
     dearest: float
-    fixed: dict[int, Floats] = field(default_factory=dict)  # fixed score, by preference
+    speeds: Floats
+    fixed: dict[int, Floats] = field(default_factory=dict)
     starts: Floats | None = None
     full: bool = False
     obstacles: list[Count] | None = None
@@ -51,14 +66,18 @@ class Suitable:
 
 @dataclass(slots=True)
 class Task:
-    """A job and the clusters that can take it: those of `suitable` in `affordable` (None for all)."""
+    """A job and the clusters that can take it, now or later.
+
+    `able` marks the `count` clusters that suit, that the job can pay, and that did not give it back lately. It is
+    `suitable.suits` itself when all of these can take it. `refused` maps addresses to reasons.
+    """
 
     job: Job
     asks: Asks
     suitable: Suitable
-    affordable: Mask | None
+    able: Mask
+    count: int
     refused: Mapping[str, str]
-    clusters_left: int
 
 
 def asks_of(job: Job) -> Asks:
@@ -116,40 +135,37 @@ class Board:
         if job.wishes.max_rate_wei:
             limit = min(limit, job.wishes.max_rate_wei)
         if suitable.dearest * (1 + SLACK) < limit and not refused:
-            return Task(job, asks, suitable, None, refused, len(suitable.clusters))
-        mask = self.within(limit, suitable)
+            return Task(job, asks, suitable, suitable.suits, suitable.count, refused)
+        able = self.within(limit, suitable)
         if refused:
-            mask &= ~self.refusing(refused, suitable)
-        left = int(np.count_nonzero(mask))
-        return Task(job, asks, suitable, None if left == len(mask) else mask, refused, left)
+            able &= ~self.refusing(refused, suitable)
+        count = int(np.count_nonzero(able))
+        return Task(job, asks, suitable, suitable.suits if count == suitable.count else able, count, refused)
 
     def within(self, limit_wei: int, suitable: Suitable) -> Mask:
         """Which of the suitable clusters cost at most this."""
-        return self._prices.at_most(limit_wei, suitable.shape, suitable.clusters, suitable.rates)
+        return self._prices.at_most(limit_wei, suitable.shape, suitable.rates)
 
     def refusing(self, refused: Mapping[str, str], suitable: Suitable) -> Mask:
         """Which of the suitable clusters belong to these providers."""
-        barred = [self.index[one] for one in refused if one in self.index]
-        return np.isin(suitable.clusters, barred) if barred else np.zeros(len(suitable.clusters), np.bool_)
+        of_these = np.zeros(len(self.states), np.bool_)
+        of_these[[self.index[one] for one in refused if one in self.index]] = True
+        return of_these & suitable.suits
 
     def rate_wei(self, shape: Shape, cluster: int) -> int:
         """The exact rate."""
         return self._prices.exact(shape, cluster)
 
-    def best(self, job_id: int, suitable: Suitable, among: Indexes | slice, score: Floats) -> int:
-        """The position of the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster.
-
-        `score` is for the clusters at the positions `among`.
-        """
+    def best(self, job_id: int, suitable: Suitable, score: Floats) -> int:
+        """The cluster with the lowest score. Ties go to the exactly cheapest, then by a hash of job and cluster."""
         lowest = int(score.argmin())
         ties = (score <= score[lowest] + SLACK).nonzero()[0]
         if len(ties) == 1:
             return lowest
-        clusters = suitable.clusters[among]
-        cheapest = ties[self._prices.are_cheapest(suitable.shape, clusters[ties])]
+        cheapest = ties[self._prices.are_cheapest(suitable.shape, ties, suitable.rates[ties])]
         if len(cheapest) == 1:
             return int(cheapest[0])
-        mixed = (self.hashes[clusters[cheapest]] ^ np.uint64(_hash(str(job_id)))) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (self.hashes[cheapest] ^ np.uint64(_hash(str(job_id)))) * np.uint64(0x9E3779B97F4A7C15)
         return int(cheapest[(mixed >> np.uint64(32)).argmin()])
 
     def lacks(self, asks: Asks) -> tuple[npt.NDArray[np.uint8], list[tuple[Affinity, Mask]]]:
@@ -162,12 +178,11 @@ class Board:
         suits = self._fits.lacks(shape) == Lack.NOTHING
         for condition in wanted:
             suits = suits & self._conditions.met(condition)
-        clusters = np.flatnonzero(suits)
-        rates = self._prices.rates(shape, clusters)
+        rates = self._prices.rates(shape)
+        dearest = float(rates.max(where=suits, initial=0.0))
+        rates[~suits] = np.inf
         needs = np.array([shape.cpus, shape.cpus * shape.mem_per_cpu_mb, shape.gpus], np.float64)
-        dearest = float(rates.max()) if len(rates) else 0.0
-        at = slice(None) if len(clusters) == len(suits) else clusters
-        return Suitable(shape, needs, clusters, at, rates, self._speed(kind)[clusters], dearest)
+        return Suitable(shape, needs, suits, int(np.count_nonzero(suits)), rates, dearest, self._speed(kind))
 
     def _speed(self, kind: str) -> Floats:
         if kind not in self._speeds:

@@ -17,11 +17,8 @@ from deepgrid.scheduling.tables.starts import StartTable
 from deepgrid.scheduling.waiting import obstacles
 
 Floats = npt.NDArray[np.float64]
-Indexes = npt.NDArray[np.intp]
-Positions = Indexes | slice
-"""Some of the clusters of a `Suitable`, by their positions there. All of them are a slice, which copies nothing."""
+Mask = npt.NDArray[np.bool_]
 
-EVERY = slice(None)
 SHORT_S = 600.0
 UNKNOWN_S = 10 * 365 * 86_400.0  # an estimated start further away is not shown
 
@@ -45,81 +42,75 @@ class Placement:
 
     def decide(self, task: Task) -> Assignment | Held:
         """Assign the job, or hold it back."""
-        suitable = task.suitable
         soon, count = self._soon(task)
-        if not count:
-            return self._hold(task, 0)
-        allowed = soon
-        if self._starts.reservations:
-            allowed, left = self._unreserved(task, soon)
+        if count and self._starts.reservations:
+            soon &= self._not_delaying(task)
+            left = int(np.count_nonzero(soon))
             if not left:
-                return self._hold(task, count)
+                return self._hold(task, kept=count)
             count = left
-        if task.job.wishes.prefer is Prefer.PRICE and count < task.clusters_left:
-            among = _among(task)
-            best = self._best(task, among, self._queue_waits(suitable, among))
-            if best not in np.arange(len(suitable.clusters))[allowed]:
-                return self._hold(task, 0)
+        if not count:
+            return self._hold(task, kept=0)
+        if task.job.wishes.prefer is Prefer.PRICE and count < task.count:
+            best = self._best(task, task.able, self._queue_waits(task.suitable))
+            if not soon[best]:
+                return self._hold(task, kept=0)
         else:
-            best = self._best(task, allowed, self._soon_waits(suitable, allowed))
+            best = self._best(task, soon, self._soon_waits(task.suitable))
         return self._assign(task, best, count)
 
-    def _soon(self, task: Task) -> tuple[Positions, int]:
-        """Where the job can start soon, and how many. A round only fills clusters, so what is full stays full."""
+    def _soon(self, task: Task) -> tuple[Mask, int]:
+        """Where the job can start soon, and how many clusters that are."""
         suitable = task.suitable
         if suitable.full:
-            return EVERY, 0
-        soon = self._starts.soon_enough(suitable.needs, suitable.at)
-        if task.affordable is not None:
-            soon &= task.affordable
+            return suitable.suits, 0
+        soon = self._starts.soon_enough(suitable.needs)
+        soon &= task.able
         count = int(np.count_nonzero(soon))
-        suitable.full = task.affordable is None and not count
-        return EVERY if count == len(soon) else soon.nonzero()[0], count
+        suitable.full = not count and task.able is suitable.suits
+        return soon, count
 
-    def _unreserved(self, task: Task, soon: Positions) -> tuple[Indexes, int]:
-        """Those of `soon` where the job does not delay a job that reserved its start, and how many."""
-        suitable = task.suitable
-        clusters, rates = suitable.clusters[soon], np.maximum(suitable.rates[soon], 1e-300)
+    def _not_delaying(self, task: Task) -> Mask:
+        """Where the job does not delay a job that reserved its start."""
+        rates = np.maximum(task.suitable.rates, 1e-300)
         seconds = 60.0 * np.clip(float(task.job.locked_wei) / rates, 1.0, MAX_LIMIT_MINUTES)
-        free = self._starts.leaves_reserved(suitable.needs, clusters, self._starts.ready[clusters] + seconds)
-        positions = free.nonzero()[0]
-        return positions if isinstance(soon, slice) else soon[positions], len(positions)
+        return self._starts.leaves_reserved(task.suitable.needs, self._starts.ready + seconds)
 
-    def _best(self, task: Task, among: Positions, waits_s: Floats) -> int:
-        """The position in `suitable`, of those in `among`, with the best score."""
+    def _best(self, task: Task, among: Mask, waits_s: Floats) -> int:
+        """The cluster with the best score of those in `among`."""
         suitable, prefer = task.suitable, task.job.wishes.prefer
-        room = score.Room(waits_s, self._starts.load[suitable.at][among], self._settings.start_scale_s)
+        room = score.Room(waits_s, self._starts.load, self._settings.start_scale_s)
         costs = score.moving(room, self._weights[prefer])
-        costs += self._fixed(suitable, prefer)[among]
-        best = self._board.best(task.job.id, suitable, among, costs)
-        return best if isinstance(among, slice) else int(among[best])
+        costs += self._fixed(suitable, prefer)
+        return self._board.best(task.job.id, suitable, np.where(among, costs, np.inf))
 
     def _fixed(self, suitable: Suitable, prefer: Prefer) -> Floats:
+        """The part of the score that does not change during the round; 0 where the cluster does not suit."""
         found = suitable.fixed.get(prefer)
         if found is None:
-            reliabilities = self._board.reliabilities[suitable.clusters]
-            terms = score.Terms(suitable.rates, suitable.speeds, reliabilities)
-            found = suitable.fixed[prefer] = score.fixed(terms, self._weights[prefer])
+            suits = suitable.suits
+            terms = score.Terms(suitable.rates[suits], suitable.speeds[suits], self._board.reliabilities[suits])
+            found = suitable.fixed[prefer] = np.zeros(len(suits))
+            found[suits] = score.fixed(terms, self._weights[prefer])
         return found
 
-    def _soon_waits(self, suitable: Suitable, soon: Positions) -> Floats:
+    def _soon_waits(self, suitable: Suitable) -> Floats:
         """Seconds to the start where it is soon. Within a short horizon, the next start of any job is close enough."""
         starts = self._starts
         if self._settings.assign_ahead_s <= SHORT_S or not self._settings.weights.start:
-            return starts.ready[suitable.at][soon] - starts.now
-        return starts.starts(suitable.needs, suitable.clusters[soon]) - starts.now
+            return starts.ready - starts.now
+        return starts.starts(suitable.needs, suitable.suits) - starts.now
 
-    def _queue_waits(self, suitable: Suitable, among: Positions) -> Floats:
+    def _queue_waits(self, suitable: Suitable) -> Floats:
         """Seconds to the start behind the jobs that wait before it. Computed once per round: these are estimates."""
         if suitable.starts is None:
-            suitable.starts = self._starts.starts(suitable.needs, suitable.clusters)
-        return suitable.starts[among] - self._starts.now + self._backlog_s[suitable.clusters[among]]
+            suitable.starts = self._starts.starts(suitable.needs, suitable.suits)
+        return suitable.starts - self._starts.now + self._backlog_s
 
-    def _assign(self, task: Task, best: int, choices: int) -> Assignment:
+    def _assign(self, task: Task, cluster: int, choices: int) -> Assignment:
         suitable, starts = task.suitable, self._starts
-        cluster = int(suitable.clusters[best])
         start = starts.start(suitable.needs, cluster)
-        starts.place(cluster, suitable.needs, start, _seconds(task.job, float(suitable.rates[best])))
+        starts.place(cluster, suitable.needs, start, _seconds(task.job, float(suitable.rates[cluster])))
         provider = self._board.states[cluster].provider
         rate = format_credits(self._board.rate_wei(suitable.shape, cluster))
         reason = f"{provider.name} fits at {rate} credits per minute, {reasons.chosen(choices, task.job.wishes.prefer)}"
@@ -128,28 +119,21 @@ class Placement:
     def _hold(self, task: Task, kept: int) -> Held:
         """Keep the job pending. The first job that waits for a cluster reserves its start there."""
         suitable, starts = task.suitable, self._starts
-        among = _among(task)
-        waits_s = self._queue_waits(suitable, among)
-        best = self._best(task, among, waits_s)
-        cluster = int(suitable.clusters[best])
+        waits_s = self._queue_waits(suitable)
+        cluster = self._best(task, task.able, waits_s)
         if not starts.is_reserved(cluster):
             starts.reserve(cluster, suitable.needs, starts.start(suitable.needs, cluster))
-        wait_s = float(waits_s[best if isinstance(among, slice) else among.searchsorted(best)])
+        wait_s = float(waits_s[cluster])
         part = max(
             needs / all_ for needs, all_ in zip(suitable.needs.tolist(), starts.total[cluster], strict=True) if all_
         )
-        self._backlog_s[cluster] += part * _seconds(task.job, float(suitable.rates[best]))
+        self._backlog_s[cluster] += part * _seconds(task.job, float(suitable.rates[cluster]))
         estimate = int(starts.now + wait_s) if wait_s < UNKNOWN_S else 0
         return Held(self._why(task, kept), self._board.states[cluster].provider.name, estimate)
 
     def _why(self, task: Task, kept: int) -> str:
-        left = task.clusters_left
-        return reasons.sentence([*obstacles(self._board, task), reasons.kept(kept), reasons.full(left - kept)])
-
-
-def _among(task: Task) -> Positions:
-    """The clusters that can take the job."""
-    return EVERY if task.affordable is None else np.flatnonzero(task.affordable)
+        full = reasons.full(task.count - kept)
+        return reasons.sentence([*obstacles(self._board, task), reasons.kept(kept), full])
 
 
 def _seconds(job: Job, rate: float) -> float:

@@ -52,7 +52,7 @@ class Scheduler:
         waiting: list[Waiting] = []
         for job in jobs:
             task = board.task(job, (refusals or {}).get(job.id, {}))
-            if task.clusters_left and len(task.refused) < settings.max_tries:
+            if task.count and len(task.refused) < settings.max_tries:
                 tasks[job.id] = task
             else:
                 waiting.append(Waiting(job.id, why_nowhere(board, task, settings.max_tries)))

@@ -61,7 +61,8 @@ class Price:
     @staticmethod
     def of(terms: Terms) -> Floats:
         low = terms.rates.min()
-        return (terms.rates - low) / (low or terms.rates.max() or 1.0)
+        part: Floats = (terms.rates - low) / (low or terms.rates.max() or 1.0)
+        return part
 
 
 class Speed:
@@ -75,7 +76,8 @@ class Speed:
         if not fastest:
             return np.zeros(len(terms.speeds))
         speeds = np.where(terms.speeds > 0, terms.speeds, fastest / 2)
-        return np.minimum(1.0, fastest / speeds - 1.0)
+        part: Floats = np.minimum(1.0, fastest / speeds - 1.0)
+        return part
 
 
 class Reliability:

@@ -28,14 +28,16 @@ def obstacles(board: Board, task: Task) -> list[reasons.Count]:
     suitable = task.suitable
     if suitable.obstacles is None:
         suitable.obstacles = _unsuitable(board, task)
-    if task.affordable is None:
+    if task.able is suitable.suits:
         return suitable.obstacles
-    barred = board.refusing(task.refused, suitable)
-    within = board.within(affordable_wei(task.job), suitable)
-    dear = int((~within & ~barred).sum())
-    above = int((within & ~barred & ~task.affordable).sum())
-    ceiling = reasons.above_ceiling(above, task.job.wishes.max_rate_wei)
-    return [*suitable.obstacles, reasons.refused(int(barred.sum())), reasons.too_expensive(dear), ceiling]
+    within, refusing = board.within(affordable_wei(task.job), suitable), 0
+    if task.refused:
+        barred = board.refusing(task.refused, suitable)
+        within, refusing = within & ~barred, int(np.count_nonzero(barred))
+    paid = int(np.count_nonzero(within))
+    ceiling = reasons.above_ceiling(paid - task.count, task.job.wishes.max_rate_wei)
+    dear = reasons.too_expensive(suitable.count - refusing - paid)
+    return [*suitable.obstacles, reasons.refused(refusing), dear, ceiling]
 
 
 def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:

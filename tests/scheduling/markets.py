@@ -105,11 +105,9 @@ def pending(
 ) -> Job:
     """A pending job with credits for 100 minutes of its CPUs at 1 credit, or other fields."""
     asked = {one: more.pop(one) for one in ("gpus", "mem_per_cpu_mb", "uses", "affinity") if one in more}
-    definition = JobDefinition(
-        **{"gpus": 0, "mem_per_cpu_mb": 1, "cpus_per_task": cpus, "ntasks": ntasks, "definition_hash": "h", **asked}
-    )
-    fields = {"locked_wei": 100 * CREDIT * cpus * ntasks, **more}
+    one_cpu = JobDefinition(gpus=0, mem_per_cpu_mb=1, cpus_per_task=1, ntasks=1, definition_hash="h")
+    fields: dict[str, Any] = {"locked_wei": 100 * CREDIT * cpus * ntasks, **more}
     return replace(
-        CLAIMED_JOB, id=number, status=JobStatus.PENDING, provider=None, customer=customer, definition=definition,
-        submitted_at=NOW - age_s, **fields,
+        CLAIMED_JOB, id=number, status=JobStatus.PENDING, provider=None, customer=customer,
+        definition=replace(one_cpu, cpus_per_task=cpus, ntasks=ntasks, **asked), submitted_at=NOW - age_s, **fields,
     )  # fmt: skip

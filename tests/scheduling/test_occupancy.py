@@ -52,7 +52,7 @@ def test_placing_jobs_one_by_one_is_the_same_as_simulating_the_queue(queue: list
         table.place(0, needs, table.start(needs, 0), 60.0 * job.remaining_minutes)
     needs = np.array((cpus, cpus, 0.0))
     expected = estimated_start(free_steps(small("a", busy=tuple(queue)), NOW), Resources(cpus, cpus, 0))
-    assert table.start(needs, 0) == table.starts(needs, np.array([0]))[0] == expected
+    assert table.start(needs, 0) == table.starts(needs, np.array([True]))[0] == expected
 
 
 @settings(deadline=None)

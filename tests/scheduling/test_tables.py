@@ -49,12 +49,12 @@ WEI = st.integers(0, 10) | st.integers(10**18 - 3, 10**18 + 3) | st.integers(0, 
 def test_prices_are_exact_to_the_wei(shape: Shape, prices: list[Prices], nearby: int) -> None:
     table, every = PriceTable(prices), np.arange(len(prices))
     exact = [rate_wei_per_minute(shape, one) for one in prices]
-    rates = table.rates(shape, every)
+    rates = table.rates(shape)
     for rounded, rate in zip(rates.tolist(), exact, strict=True):
         assert abs(Fraction(rounded) - rate) <= Fraction(ROUNDING) / 4 * rate
     limit = max(0, exact[0] + nearby)
-    assert table.at_most(limit, shape, every, rates).tolist() == [rate <= limit for rate in exact]
-    assert table.are_cheapest(shape, every).tolist() == [rate == min(exact) for rate in exact]
+    assert table.at_most(limit, shape, rates).tolist() == [rate <= limit for rate in exact]
+    assert table.are_cheapest(shape, every, rates).tolist() == [rate == min(exact) for rate in exact]
 
 
 def test_a_row_is_computed_once_and_dropped_after_a_round_without_use() -> None:

@@ -21,6 +21,7 @@ ROUNDING = 1e-14
 
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 
 class PriceTable:
@@ -34,27 +35,30 @@ class PriceTable:
         self._cpu = np.array([float(one.cpu_wei_per_minute) for one in prices])
         self._mem = np.array([float(one.mem_wei_per_mb_minute) for one in prices])
 
-    def rates(self, shape: Shape, clusters: Indexes) -> Floats:
-        """The rates at these clusters, rounded."""
-        cpus, mem_mb = float(shape.cpus), float(shape.cpus * shape.mem_per_cpu_mb)
-        rates = self._cpu[clusters] * cpus + self._mem[clusters] * mem_mb
-        return rates + self._gpu[clusters] * float(shape.gpus) if shape.gpus else rates
+    def rates(self, shape: Shape) -> Floats:
+        """The rate at each cluster, rounded."""
+        rates: Floats = self._cpu * float(shape.cpus)
+        rates += self._mem * float(shape.cpus * shape.mem_per_cpu_mb)
+        if shape.gpus:
+            rates += self._gpu * float(shape.gpus)
+        return rates
 
     def exact(self, shape: Shape, cluster: int) -> int:
         """The rate at one cluster, to the wei."""
         return rate_wei_per_minute(shape, self.prices[cluster])
 
-    def at_most(self, limit_wei: int, shape: Shape, clusters: Indexes, rates: Floats) -> npt.NDArray[np.bool_]:
-        """Whether the rates at these clusters are at most `limit_wei`, to the wei."""
+    def at_most(self, limit_wei: int, shape: Shape, rates: Floats) -> Mask:
+        """Per cluster, whether its rate is at most `limit_wei`, to the wei. Where `rates` is infinite, it is not."""
         limit = float(limit_wei)
-        within = rates <= limit
-        near = np.flatnonzero(np.abs(rates - limit) <= ROUNDING * limit)
-        within[near] = [rate <= limit_wei for rate in self._exact(shape, clusters[near])]
+        within: Mask = rates <= limit * (1 - ROUNDING)
+        perhaps = rates <= limit * (1 + ROUNDING)
+        if np.count_nonzero(within) != np.count_nonzero(perhaps):
+            near = np.flatnonzero(within != perhaps)
+            within[near] = [rate <= limit_wei for rate in self._exact(shape, near)]
         return within
 
-    def are_cheapest(self, shape: Shape, clusters: Indexes) -> npt.NDArray[np.bool_]:
-        """Which of these clusters have the lowest rate, to the wei."""
-        rates = self.rates(shape, clusters)
+    def are_cheapest(self, shape: Shape, clusters: Indexes, rates: Floats) -> Mask:
+        """Which of these clusters have the lowest rate, to the wei. `rates` has one element for each of them."""
         near = np.flatnonzero(rates <= rates.min() * (1 + 4 * ROUNDING))
         exact = self._exact(shape, clusters[near])
         are = np.zeros(len(clusters), np.bool_)

@@ -9,6 +9,8 @@ scheduling system", 1995). Jobs after it use the cluster only if they end before
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +22,6 @@ STEPS = 32
 CPUS, MEM, GPUS = 0, 1, 2
 
 Floats = npt.NDArray[np.float64]
-Indexes = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 Amounts = tuple[float, float, float, float]
 """A `Step` without names, which is made faster."""
@@ -51,23 +52,24 @@ class StartTable:
         for cluster in range(count):
             self._note(cluster)
 
-    def soon_enough(self, needs: Floats, clusters: Indexes | slice) -> Mask:
-        """Whether a job could start at these clusters by the horizon."""
-        enough = self.soon[CPUS][clusters] >= needs[CPUS]
-        enough &= self.soon[MEM][clusters] >= needs[MEM]
+    def soon_enough(self, needs: Floats) -> Mask:
+        """Per cluster, whether a job could start there by the horizon."""
+        enough: Mask = self.soon[CPUS] >= needs[CPUS]
+        enough &= self.soon[MEM] >= needs[MEM]
         if needs[GPUS]:
-            enough &= self.soon[GPUS][clusters] >= needs[GPUS]
+            enough &= self.soon[GPUS] >= needs[GPUS]
         return enough
 
-    def starts(self, needs: Floats, clusters: Indexes) -> Floats:
-        """Estimated starts at these clusters, unix time; infinity for never."""
+    def starts(self, needs: Floats, suits: Mask) -> Floats:
+        """Per cluster, the estimated start, unix time; infinity for never, and where the cluster does not suit."""
         self._refresh()
+        clusters = np.flatnonzero(suits)
         holds = self._free[CPUS, clusters] >= needs[CPUS]
         holds &= self._free[MEM, clusters] >= needs[MEM]
         if needs[GPUS]:
             holds &= self._free[GPUS, clusters] >= needs[GPUS]
-        first = holds.argmax(axis=1)
-        found: Floats = np.where(holds.any(axis=1), self._at[clusters, first], np.inf)
+        found = np.full(len(suits), np.inf)
+        found[clusters] = np.where(holds.any(axis=1), self._at[clusters, holds.argmax(axis=1)], np.inf)
         return found
 
     def start(self, needs: Floats, cluster: int) -> float:
@@ -78,30 +80,27 @@ class StartTable:
                 return at
         return float("inf")
 
-    def leaves_reserved(self, needs: Floats, clusters: Indexes, ends: Floats) -> Mask:
-        """Whether a job that ends then does not delay the job that reserved the cluster."""
-        spare = self._spare[:, clusters]
-        enough: Mask = (ends <= self._reserved[clusters]) | (spare >= needs[:, None]).all(axis=0)
+    def leaves_reserved(self, needs: Floats, ends: Floats) -> Mask:
+        """Per cluster, whether a job that ends then does not delay the job that reserved the cluster."""
+        enough: Mask = self._spare[CPUS] >= needs[CPUS]
+        enough &= self._spare[MEM] >= needs[MEM]
+        enough &= self._spare[GPUS] >= needs[GPUS]
+        enough |= ends <= self._reserved
         return enough
 
     def place(self, cluster: int, needs: Floats, start: float, seconds: float) -> None:
         """Count a job that starts at `start`, where `start` put it. The next job of this cluster starts no earlier."""
         cpus, mem, gpus = needs.tolist()
-        end = start + seconds
-        taken: list[Amounts] = []
-        after: list[Amounts] = []
-        for step in self._steps[cluster]:
-            at, free_cpus, free_mem, free_gpus = step
-            if at <= start:
-                taken = [(start, free_cpus - cpus, free_mem - mem, free_gpus - gpus)]
-            elif at < end:
-                taken.append((at, free_cpus - cpus, free_mem - mem, free_gpus - gpus))
-            else:
-                after.append(step)
-        if not after or after[0][0] > end:
-            _, free_cpus, free_mem, free_gpus = taken[-1]
-            taken.append((end, free_cpus + cpus, free_mem + mem, free_gpus + gpus))
-        self._steps[cluster] = _merged(taken + after)
+        end, steps = start + seconds, self._steps[cluster]
+        first, after = _last_until(start, steps), bisect_left(steps, (end,))
+        changed = [
+            (at, free_cpus - cpus, free_mem - mem, free_gpus - gpus)
+            for at, free_cpus, free_mem, free_gpus in steps[first:after]
+        ]
+        changed[0] = (start, *changed[0][1:])
+        if after == len(steps) or steps[after][0] > end:
+            changed.append((end, *steps[after - 1][1:]))
+        self._steps[cluster] = _merged(changed + steps[after:])
         self._note(cluster)
         if end > self._reserved[cluster]:
             self._spare[:, cluster] -= needs
@@ -116,20 +115,16 @@ class StartTable:
             return
         self.reservations += 1
         self._reserved[cluster] = start
-        free = next(step for step in reversed(self._steps[cluster]) if step[0] <= start)
-        self._spare[:, cluster] = np.array(free[1:]) - needs
+        steps = self._steps[cluster]
+        self._spare[:, cluster] = np.array(steps[_last_until(start, steps)][1:]) - needs
 
     def _note(self, cluster: int) -> None:
         """Derive what is asked for all clusters from the steps of one."""
         steps = self._steps[cluster]
         self._stale.add(cluster)
         self.ready[cluster] = steps[0][0]
-        soon = None
-        for step in steps:
-            if step[0] > self.horizon:
-                break
-            soon = step
-        self.soon[:, cluster] = soon[1:] if soon else (-np.inf, -np.inf, -np.inf)
+        last = _last_until(self.horizon, steps)
+        self.soon[:, cluster] = steps[last][1:] if last >= 0 else -np.inf
         total = self.total[cluster]
         self.load[cluster] = max(
             1.0 - free / all_ if all_ else 0.0 for free, all_ in zip(steps[0][1:], total, strict=True)
@@ -143,6 +138,11 @@ class StartTable:
             at, *free = zip(*steps, *padding, strict=True)
             self._at[cluster], self._free[:, cluster] = at, free
         self._stale.clear()
+
+
+def _last_until(time: float, steps: list[Amounts]) -> int:
+    """The index of the last step at this time or before; -1 without one."""
+    return bisect_right(steps, (time, math.inf)) - 1
 
 
 def _merged(steps: list[Amounts]) -> list[Amounts]:

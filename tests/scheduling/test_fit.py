@@ -1,4 +1,4 @@
-"""Assignment of jobs: clusters that fit and can be paid, cheapest first, then least busy; and reasons to wait."""
+"""What a cluster must have for a job: nodes that hold its tasks and GPUs, labels that meet its conditions."""
 
 from __future__ import annotations
 
@@ -8,61 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label, Prices, Provider
-from deepgrid.lifecycle.states import JobStatus
+from deepgrid.lifecycle.job import Affinity, Hardware, JobDefinition, Label
 from deepgrid.scheduling.fit import misfit, unmet
-from deepgrid.scheduling.match import Assignment, Cluster, Waiting, match
-from tests.lifecycle.support import JOB as CLAIMED_JOB
 
-CREDIT = 10**18
 SMALL = JobDefinition(gpus=0, mem_per_cpu_mb=100, cpus_per_task=1, ntasks=1, definition_hash="h")
-JOB = replace(CLAIMED_JOB, status=JobStatus.PENDING, provider=None, definition=SMALL, locked_wei=100 * CREDIT)
-
-
-def cluster(name: str, cpu_price: int, *, taken: int = 0, labels: tuple[Label, ...] = ()) -> Cluster:
-    provider = Provider(
-        address=f"0x{name}", hardware=Hardware((0, 0), (4, 4), (4000, 4000)), prices=Prices(0, cpu_price, 0),
-        labels=(Label("name", name), *labels), approved=True, banned=False,
-    )  # fmt: skip
-    return Cluster(provider, taken)
-
-
-def test_the_cheapest_gets_it_and_says_so() -> None:
-    [decision] = match([JOB], [cluster("alpha", 2 * CREDIT), cluster("beta", CREDIT // 2)])
-    assert decision == Assignment(JOB.id, "0xbeta", "beta fits at 0.5 credits per minute, the cheapest of 2 clusters")
-
-
-def test_at_equal_prices_the_least_busy_gets_it_and_jobs_of_one_round_spread() -> None:
-    jobs = [replace(JOB, id=n, submitted_at=n) for n in range(4)]
-    decisions = match(jobs, [cluster("alpha", 1), cluster("beta", 1, taken=1)])
-    chosen = [d.provider for d in decisions if isinstance(d, Assignment)]
-    assert chosen == ["0xalpha", "0xalpha", "0xbeta", "0xalpha"]
-
-
-def test_a_job_nobody_can_run_says_why_for_each_cluster() -> None:
-    job = replace(JOB, definition=replace(SMALL, ntasks=100_000))
-    [decision] = match([job], [cluster("alpha", 1), cluster("beta", 1)])
-    assert decision == Waiting(
-        job.id,
-        "no cluster can take it: alpha: asks for 100000 CPUs, it has 8; beta: asks for 100000 CPUs, it has 8",
-    )
-
-
-def test_less_than_a_minute_is_not_affordable() -> None:
-    [decision] = match([replace(JOB, locked_wei=CREDIT - 1)], [cluster("alpha", CREDIT)])
-    assert isinstance(decision, Waiting)
-    assert "one minute costs 1 credits, 0.999999999999999999 are locked" in decision.reason
-
-
-def test_a_refuser_is_not_asked_again() -> None:
-    clusters = [cluster("alpha", 1), cluster("beta", 2)]
-    [decision] = match([JOB], clusters, {JOB.id: {"0xalpha": "node down"}})
-    assert isinstance(decision, Assignment)
-    assert decision.provider == "0xbeta"
-
-
-def test_no_cluster_at_all() -> None:
-    assert match([JOB], []) == [Waiting(JOB.id, "no cluster is approved and open for jobs")]
 
 
 @pytest.mark.parametrize(
