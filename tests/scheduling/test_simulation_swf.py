@@ -1,4 +1,4 @@
-"""Traces in the Standard Workload Format: odd lines, shapes, and written traces."""
+"""Traces in the Standard Workload Format: odd lines, shapes, and the trace of this repository."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from deepgrid.scheduling.simulation import swf
 from deepgrid.scheduling.simulation.workloads import mixed
 
+STORED = Path(__file__).parents[2] / "examples" / "traces" / "mixed.swf.gz"
 GOOD = "1 100 5 60 4 -1 -1 4 120 2048 1 7 1 -1 1 1 -1 -1"
 
 
@@ -71,6 +72,12 @@ def test_a_broken_line_is_named(line: str, problem: str) -> None:
 def test_jobs_are_sorted_by_submission() -> None:
     trace = swf.parse([fields(f1=5, f2=300), fields(f1=6, f2=200)])
     assert [(job.number, job.submitted_s) for job in trace.jobs] == [(1, 0), (2, 100)]
+
+
+def test_the_stored_trace_is_what_its_generator_makes() -> None:
+    trace = swf.read(STORED)
+    assert trace.jobs == mixed(1) and trace.skipped == 0
+    assert len(trace.jobs) >= 5_000 and len({job.customer for job in trace.jobs}) > 10
 
 
 def test_a_written_trace_has_the_same_bytes_each_time(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from deepgrid.billing.formulas import affordable_minutes, rate_wei_per_minute
 from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.scheduling.fairness import advance
 from deepgrid.scheduling.fit import misfit
-from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, SchedulerSettings, Usage
+from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings, Usage
 from deepgrid.scheduling.scheduler import Scheduler
 
 DEPTH_PER_CUSTOMER = 20
@@ -133,9 +133,13 @@ class Deepgrid:
         result = self._scheduler.round(considered, market, {}, self._usage)
         if result.assignments and len(considered) < len(jobs):
             return Decision(result.assignments, market.now)
-        known = [waiting.estimated_start for waiting in result.waiting if waiting.estimated_start]
-        wake_at = min(known) - int(self.settings.assign_ahead_s) if known else market.now + RETRY_S
-        return Decision(result.assignments, wake_at)
+        return Decision(result.assignments, self._next_round(result, market.now))
+
+    def _next_round(self, result: Round, now: int) -> int:
+        """When the first waiting job can be assigned. One that could start now waits for a change, not for a time."""
+        ahead_s = int(self.settings.assign_ahead_s)
+        later = [one.estimated_start - ahead_s for one in result.waiting if one.estimated_start - ahead_s > now]
+        return min(later, default=now + RETRY_S)
 
     def _oldest(self, jobs: Sequence[Job]) -> list[Job]:
         """The oldest jobs of each customer. The others follow in the next round if these are assigned."""
