@@ -27,7 +27,6 @@ class Operator(GridBlock):
         default=False,
         description="Approve changes of approved providers automatically, if only measured labels change.",
     )
-
     metrics_port: int = Field(
         default=0,
         ge=0,
@@ -41,6 +40,14 @@ class Operator(GridBlock):
         default=24.0,
         gt=0,
         description="After this time, a customer's past use and a provider's past faults count half.",
+    )
+    age_share_per_day: float = Field(
+        default=0.25,
+        ge=0,
+        description="For each day of waiting, a customer's oldest job gains this share of the grid.",
+    )
+    start_scale_s: float = Field(
+        default=3600.0, gt=0, description="An estimated start this far away scores as a price twice the lowest."
     )
     max_tries: int = Field(
         default=10, ge=1, description="A job that clusters gave back this often is ended with a full refund."
@@ -70,6 +77,8 @@ class Operator(GridBlock):
                 ),
                 assign_ahead_s=self.assign_ahead_s,
                 half_life_s=self.half_life_hours * 3600,
+                age_share_per_day=self.age_share_per_day,
+                start_scale_s=self.start_scale_s,
                 max_tries=self.max_tries,
             ),
         )

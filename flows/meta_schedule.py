@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from runtime import sessions
-from tasks.meta_schedule import assign, decide, end_exhausted, publish, read_market, tell
+from tasks.meta_schedule import assign, decide, end_jobs, publish, read_market, tell
 
 
 @flow(name="meta_schedule", flow_run_name="meta-schedule", persist_result=False)
@@ -19,12 +19,12 @@ async def meta_schedule(operator: str) -> State[None]:
     """
     async with sessions.operator(operator) as session:
         seen = await read_market(session)
-        if not (seen.pending or seen.exhausted):
+        if seen.is_empty:
             return Completed(message="No job is pending.")
         decision = await decide(session, seen)
         assigned = await assign(session, decision) if decision.found.assignments else 0
-        ended = await end_exhausted(session, decision) if seen.exhausted else 0
-        await tell(session, decision, assigned)
+        ended = await end_jobs(session, seen) if seen.exhausted or seen.given_up else 0
+        await tell(session, decision, assigned, ended)
         await publish(session, decision)
     message = f"Assigned {assigned} of {len(seen.pending)} pending jobs; {len(decision.found.waiting)} wait."
-    return Completed(message=message + (f" Ended {ended} that were given back too often." if ended else ""))
+    return Completed(message=message + (f" Ended {ended} that waited in vain." if ended else ""))

@@ -18,7 +18,7 @@ ROUNDS = 60  # in the table of the history
 read_market = side_effect("read jobs and clusters")(rounds.read_market)
 decide = side_effect("match jobs and clusters")(rounds.decide)
 assign = side_effect("assign jobs to clusters")(rounds.assign)
-end_exhausted = side_effect("end jobs that were given back too often")(rounds.end_exhausted)
+end_jobs = side_effect("end jobs that wait in vain")(rounds.end_jobs)
 tell = side_effect("tell customers why their jobs wait")(rounds.tell)
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from deepgrid.chain.figures import TrackRecord
 from deepgrid.lifecycle.job import Job, Provider
-from deepgrid.lifecycle.states import JobStatus
 from deepgrid.scheduling.fairness import advance
+from deepgrid.scheduling.hot_jobs import hot_job
 from deepgrid.scheduling.market import ClusterState, HotJob, Market, Reliability, Resources, Usage
 from deepgrid.scheduling.speed import measured_speeds
-
-MOST_EVENTS = 50.0  # what the counters of a provider's whole life count as, at most
 
 
 def market_of(
@@ -21,7 +18,7 @@ def market_of(
     busy: dict[str, list[HotJob]] = {}
     for job in sorted(hot, key=lambda job: (-job.status, job.assigned_at, job.id)):
         if job.provider is not None:
-            busy.setdefault(job.provider, []).append(_hot_job(job, now))
+            busy.setdefault(job.provider, []).append(hot_job(job, now))
     return Market(
         [
             ClusterState(one, busy.get(one.address, ()), records.get(one.address, Reliability()), measured_speeds(one))
@@ -39,19 +36,3 @@ def use_of(hot: Sequence[Job], past: Usage, now: int, half_life_s: float) -> Usa
         if job.provider is not None:
             present[job.customer] = present.get(job.customer, Resources()) + Resources.of(job.definition)
     return advance(past, present, now, half_life_s)
-
-
-def reliability_of(record: TrackRecord) -> Reliability:
-    """A provider's whole life as if it had been lately, shortened to MOST_EVENTS."""
-    counts = (record.started, record.refused, record.panicked, record.timed_out)
-    share = min(1.0, MOST_EVENTS / max(1, sum(counts)))
-    return Reliability(*(count * share for count in counts))
-
-
-def _hot_job(job: Job, now: int) -> HotJob:
-    needs, left = job.definition, job.granted_minutes
-    if job.status is JobStatus.RUNNING:
-        left = max(1, left - max(0, now - job.started_at) // 60)
-    return HotJob(
-        job.id, needs.ntasks, needs.cpus_per_task, needs.mem_per_cpu_mb, needs.gpus, left, job.status
-    )  # fmt: skip

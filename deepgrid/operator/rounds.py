@@ -9,22 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from deepgrid.chain.figures import TrackRecord
 from deepgrid.errors import ContractError
 from deepgrid.lifecycle.job import Job, Provider
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.operator.market_view import market_of, reliability_of, use_of
+from deepgrid.operator.market_view import market_of, use_of
 from deepgrid.operator.session import OperatorSession
-from deepgrid.scheduling.market import Round, Usage
+from deepgrid.scheduling.hot_jobs import reliability_of
+from deepgrid.scheduling.market import Reliability, Round, Usage
 
 logger = logging.getLogger(__name__)
 
+ENDS_PER_ROUND = 100  # transactions that fit in a block; the next round ends the others
 SOONEST_S = 5.0  # pause before a round for a job that becomes due
 
-# Contract errors for a job that ended, or that another operator assigned meanwhile.
-OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError"})
+# Contract errors for a job that ended, that another operator assigned meanwhile, or whose time is not over on chain.
+OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError", "PendingStatusOnly", "NotGivenUp"})
 
 
 class Snapshot:
@@ -32,16 +34,22 @@ class Snapshot:
 
     def __init__(
         self, now: int, hot: Sequence[Job], providers: Sequence[tuple[Provider, TrackRecord]],
-        refusals: dict[int, dict[str, str]], exhausted: Sequence[Job],
+        refusals: dict[int, dict[str, str]], exhausted: Sequence[Job] = (), given_up: Sequence[Job] = (),
     ) -> None:  # fmt: skip
-        """`exhausted` are pending jobs that too many providers gave back."""
-        tried = {job.id for job in exhausted}
+        """Pending jobs to end: `exhausted` were given back by too many providers, `given_up` waited too long."""
+        over = {job.id for job in (*exhausted, *given_up)}
         self.now = now
         self.hot = hot
         self.providers = providers
         self.refusals = refusals
         self.exhausted = exhausted
-        self.pending = [job for job in hot if job.status is JobStatus.PENDING and job.id not in tried]
+        self.given_up = given_up
+        self.pending = [job for job in hot if job.status is JobStatus.PENDING and job.id not in over]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a round has nothing to do."""
+        return not (self.pending or self.exhausted or self.given_up)
 
 
 class Decision:
@@ -59,14 +67,17 @@ async def read_market(session: OperatorSession) -> Snapshot:
     await _resolve_promises(session)
     hot, providers, now = await asyncio.gather(session.hot(), session.providers(), session.chain.now())
     pending = [job for job in hot if job.status is JobStatus.PENDING]
+    given_up = [job for job in pending if 0 < job.wishes.give_up_at <= _latest(now)]
+    over = {job.id for job in given_up}
+    rest = [job for job in pending if job.id not in over]
     most = session.settings.scheduler.max_tries
-    exhausted = [job for job in pending if len(session.memory.given_back(job.id)) >= most]
-    return Snapshot(now, hot, providers, await session.refusals(pending), exhausted)
+    exhausted = [job for job in rest if len(session.memory.given_back(job.id)) >= most]
+    return Snapshot(now, hot, providers, await session.refusals(rest), exhausted, given_up)
 
 
 async def decide(session: OperatorSession, seen: Snapshot) -> Decision:
     """Match the pending jobs, in a thread: the event loop stays free."""
-    records = {one.address: session.memory.record(one.address, reliability_of(life)) for one, life in seen.providers}
+    records = {one.address: session.memory.record(one.address, _whole_life(life)) for one, life in seen.providers}
     past = session.store.past_use()
 
     def match() -> tuple[Round, Usage]:
@@ -101,18 +112,24 @@ async def assign(session: OperatorSession, decision: Decision) -> int:
     return len(assigned)
 
 
-async def end_exhausted(session: OperatorSession, decision: Decision) -> int:
-    """End jobs that too many providers gave back, with a full refund and the reason. Returns how many."""
-    done = [await _end(session, job) for job in decision.snapshot.exhausted]
+async def end_jobs(session: OperatorSession, seen: Snapshot) -> int:
+    """End the jobs that wait in vain, with a full refund and a notice. Returns how many.
+
+    A job that too many providers gave back panics with the reason. A job is cancelled when its customer's time to give
+    up has come.
+    """
+    ends = [*((job, _panic) for job in seen.exhausted), *((job, _give_up) for job in seen.given_up)]
+    done = await asyncio.gather(*(_end(session, job, how) for job, how in ends[:ENDS_PER_ROUND]))
+    await session.until_followed((await session.chain.head()).number)
     return sum(done)
 
 
-async def tell(session: OperatorSession, decision: Decision, assigned: int) -> None:
+async def tell(session: OperatorSession, decision: Decision, assigned: int, ended: int = 0) -> None:
     """Tell customers why their jobs wait, plan the next round, and keep the round's figures."""
     waiting = decision.found.waiting
     session.notices.add(session.told.changed(waiting))
     await session.notices.post()
-    session.next_round_at = _next_round(session, decision)
+    session.next_round_at = _next_round(session, decision, ended)
     session.metrics.decided(len(waiting), decision.seconds)
     errors_s, session.metrics.errors_s = session.metrics.errors_s, []
     session.store.add_round(
@@ -124,22 +141,28 @@ async def tell(session: OperatorSession, decision: Decision, assigned: int) -> N
     )  # fmt: skip
 
 
-def _next_round(session: OperatorSession, decision: Decision) -> float | None:
-    """When the first held-back job is due, by the loop's clock; None if only a change can help."""
-    starts = [one.estimated_start for one in decision.found.waiting if one.estimated_start]
-    if not starts:
-        return None
-    ahead_s = min(starts) - session.settings.scheduler.assign_ahead_s - decision.snapshot.now
-    return asyncio.get_running_loop().time() + max(SOONEST_S, ahead_s)
+def _next_round(session: OperatorSession, decision: Decision, ended: int) -> float | None:
+    """When the first job is due or given up, by the loop's clock; None if only a change can help."""
+    seen, ahead_s = decision.snapshot, session.settings.scheduler.assign_ahead_s
+    due = [one.estimated_start - ahead_s - seen.now for one in decision.found.waiting if one.estimated_start]
+    due += [job.wishes.give_up_at - _latest(seen.now) for job in seen.pending if job.wishes.give_up_at]
+    if len(seen.exhausted) + len(seen.given_up) > ended:
+        due.append(0)
+    return asyncio.get_running_loop().time() + max(SOONEST_S, min(due)) if due else None
 
 
-async def _end(session: OperatorSession, job: Job) -> bool:
-    tries = session.memory.given_back(job.id)
-    last = tries[-1]
-    reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"
-    reason += f" ({last.reason})" if last.reason else ""
+def _whole_life(record: TrackRecord) -> Reliability:
+    return reliability_of(record.started, record.refused, record.panicked, record.timed_out)
+
+
+def _latest(now: int) -> int:
+    """The time for the next block. A quiet chain's newest block is old; the contract checks the time itself."""
+    return max(now, int(time.time()))
+
+
+async def _end(session: OperatorSession, job: Job, how: Callable[[OperatorSession, Job], Awaitable[str]]) -> bool:
     try:
-        await session.writer.panic_job(job.id, reason)
+        reason = await how(session, job)
     except ContractError as error:
         if error.name not in OVERTAKEN:
             raise
@@ -147,6 +170,20 @@ async def _end(session: OperatorSession, job: Job) -> bool:
         return False
     session.notices.add([(job.id, "ended", reason)])
     return True
+
+
+async def _panic(session: OperatorSession, job: Job) -> str:
+    tries = session.memory.given_back(job.id)
+    last = tries[-1]
+    reason = f"clusters gave it back {len(tries)} times, the limit; the last one was {last.provider}"
+    reason += f" ({last.reason})" if last.reason else ""
+    await session.writer.panic_job(job.id, reason)
+    return reason
+
+
+async def _give_up(session: OperatorSession, job: Job) -> str:
+    await session.writer.give_up(job.id)
+    return "no cluster took it before the time to give up; it is cancelled with a full refund"
 
 
 async def _resolve_promises(session: OperatorSession) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from deepgrid.scheduling.market import Waiting
+from deepgrid.scheduling.reasons import line
 
 REPEAT_S = 300.0  # a waiting job whose place changed is told so this often
 
@@ -33,23 +33,10 @@ class Told:
 
 
 def words(waiting: Waiting) -> str:
-    """Why a job waits, and its place if it has one.
+    """Why a job waits, after its place if it has one.
 
-    `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 12:40 UTC at alpha; 1 cluster is
-    full`
+    `3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 2027-01-15 08:00 UTC at alpha;
+    1 cluster is full`
     """
-    if not waiting.position:
-        return waiting.reason
-    others = waiting.ahead_of_others
-    ahead = f", {others} {'job' if others == 1 else 'jobs'} of others first" if others else ""
-    parts = [f"{_ordinal(waiting.position)} in line{ahead}"]
-    parts.append(f"your share of {waiting.resource} is {100 * waiting.share:.0f} %")
-    if waiting.estimated_start:
-        at = datetime.fromtimestamp(waiting.estimated_start, UTC)
-        parts.append(f"estimated start {at:%H:%M} UTC" + (f" at {waiting.cluster}" if waiting.cluster else ""))
-    return "; ".join([*parts, waiting.reason])
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
+    place = line(waiting)
+    return f"{place}; {waiting.reason}" if place else waiting.reason

@@ -37,10 +37,11 @@ async def requested(office: Office, *definitions: object) -> list[int]:
 
 async def one_round(session: OperatorSession) -> int:
     """What the flow does, without Prefect."""
-    decision = await rounds.decide(session, await rounds.read_market(session))
+    seen = await rounds.read_market(session)
+    decision = await rounds.decide(session, seen)
     assigned = await rounds.assign(session, decision)
-    await rounds.end_exhausted(session, decision)
-    await rounds.tell(session, decision, assigned)
+    ended = await rounds.end_jobs(session, seen)
+    await rounds.tell(session, decision, assigned, ended)
     return assigned
 
 
@@ -178,7 +179,7 @@ async def test_a_large_round_never_holds_the_event_loop(office: Office, monkeypa
     jobs = [replace(pattern, id=number) for number in range(1, 10_001)]
     assignments = [Assignment(one.id, office.people.provider.address, "cheapest", 1) for one in jobs[:5000]]
     found = Round(assignments, [Waiting(one.id, "no cluster has 100 GPUs") for one in jobs[5000:]], {})
-    decision = rounds.Decision(rounds.Snapshot(0, jobs, [], {}, []), found, Usage(), 0.0)
+    decision = rounds.Decision(rounds.Snapshot(0, jobs, [], {}), found, Usage(), 0.0)
     longest = 0.0
 
     async def beat() -> None:

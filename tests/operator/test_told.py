@@ -14,11 +14,11 @@ PLACED = Waiting(
 
 def test_a_place_in_the_line_is_said_in_words() -> None:
     assert words(PLACED) == (
-        "3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 08:00 UTC at alpha;"
-        " 1 cluster is full"
+        "3rd in line, 2 jobs of others first; your share of CPUs is 41 %;"
+        " estimated start 2027-01-15 08:00 UTC at alpha; 1 cluster is full"
     )
     alone = replace(PLACED, position=11, ahead_of_others=0, estimated_start=0, cluster="", resource="GPUs")
-    assert words(alone) == "11th in line; your share of GPUs is 41 %; 1 cluster is full"
+    assert words(alone) == "11th in line, 0 jobs of others first; your share of GPUs is 41 %; 1 cluster is full"
     assert words(Waiting(7, "40 clusters are too expensive (50% more)")) == "40 clusters are too expensive (50% more)"
 
 

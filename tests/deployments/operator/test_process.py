@@ -1,20 +1,25 @@
 """`dps operator serve`, set up as docs/how-to/operator.md says.
 
-It approves proposals, assigns jobs and takes jobs back.
+It approves proposals, assigns jobs at once, one round at a time, and takes jobs back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL
 from prefect.testing.utilities import prefect_test_harness
@@ -22,8 +27,8 @@ from prefect.testing.utilities import prefect_test_harness
 from blocks import Grid, Operator, Wallet
 from deepgrid.lifecycle.job import Label
 from deepgrid.lifecycle.states import JobStatus
-from runtime.flow_runs import start_run
-from tests.chain.grid import HARDWARE, LABELS, PRICES
+from runtime.flow_runs import run_ended, start_run
+from tests.chain.grid import CREDIT, DEFINITION, HARDWARE, LABELS, PRICES
 from tests.operator.conftest import MINUTE_S, Office
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -31,6 +36,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 NAME = "served"
 REPOSITORY = Path(__file__).parents[3]
 WITHIN_S = 180
+START_S = 1.0 + 20.0  # from a change to the next round; with room, as machines are shared
+HUGE = replace(DEFINITION, ntasks=1000)
 MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
 
@@ -111,3 +118,33 @@ async def test_the_operator_approves_assigns_and_takes_back(served: Office) -> N
     served.pass_time(10 * MINUTE_S)
     await start_run(f"expire_claims/{NAME}", {})  # Prefect's test server runs no schedules
     await until(taken_back)
+    await no_round_meets_another(served)
+
+
+async def no_round_meets_another(served: Office) -> None:
+    """A job that cannot run causes a round at once. Of rounds that are started together, Prefect skips all but one."""
+    began = time.time()
+    await served.people.customer.request_job(HUGE, 200 * CREDIT, "a job", approve_first=200 * CREDIT)
+
+    async def reacted() -> bool:
+        return any(begin > began for begin, _ in await rounds())
+
+    await until(reacted)
+    assert min(begin for begin, _ in await rounds() if begin > began) - began < START_S
+    several = await asyncio.gather(*(start_run(f"meta_schedule/{NAME}", {}) for _ in range(3)))
+    await asyncio.gather(*map(run_ended, several))
+    done = sorted(await rounds())
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(done))
+
+
+async def rounds() -> list[tuple[float, float]]:
+    """Begin and end of the completed runs of meta_schedule, unix seconds."""
+    async with get_client() as client:
+        runs: list[FlowRun] = await client.read_flow_runs(
+            flow_filter=FlowFilter(name=FlowFilterName(any_=["meta_schedule"]))
+        )
+    return [
+        (one.start_time.timestamp(), one.end_time.timestamp())
+        for one in runs
+        if one.start_time and one.end_time and one.state and one.state.is_completed()
+    ]
