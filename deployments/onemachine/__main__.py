@@ -11,6 +11,7 @@ from deepgrid.errors import GridError
 from deployments.onemachine.benchmark_runs import measure
 from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import LocalGrid
+from deployments.onemachine.ports import RANGE
 from deployments.onemachine.timetable import timetable
 from deployments.onemachine.view import login_words, table
 
@@ -94,8 +95,8 @@ def show(*tables: str) -> None:
 
 
 def forget_other_grids() -> None:
-    """Drop variables of the user's shell for other Prefect servers, clusters and databases."""
-    for name in [name for name in os.environ if name.startswith(FOREIGN)]:
+    """Drop variables of the user's shell for other Prefect servers, clusters and databases. The ports stay."""
+    for name in [name for name in os.environ if name.startswith(FOREIGN) and name != RANGE]:
         del os.environ[name]
 
 

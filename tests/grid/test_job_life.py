@@ -61,11 +61,9 @@ async def test_the_exit_status_is_shown_by_dps_and_on_chain(customer: Customer) 
 async def test_a_job_that_no_cluster_can_run_waits_and_says_why(customer: Customer) -> None:
     job_id = customer.submit(HEAD.replace("tasks: 1", "tasks: 100000") + "steps: [{run: {command: 'true'}}]\n")
     deadline = time.monotonic() + PATIENCE_S
-    while "asks for 100000 CPUs" not in (shown := customer.dps("job", "get", str(job_id), check=0).stdout):
+    while "2 clusters lack 100000 CPUs" not in (shown := customer.dps("job", "get", str(job_id), check=0).stdout):
         assert time.monotonic() < deadline, shown
         await asyncio.sleep(0.5)
-    assert "alpha" in shown
-    assert "beta" in shown
     assert (await customer.job(job_id)).status is JobStatus.PENDING
     customer.dps("job", "cancel", str(job_id), check=0)
     settled = await customer.settlement(job_id)
