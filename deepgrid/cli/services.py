@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from deepgrid.cli.border import runs
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import BookFile
 from deepgrid.extras import needs
@@ -21,8 +20,7 @@ def _services() -> None:
 
 
 @services.command("serve")
-@runs
-async def serve_services(
+def serve_services(
     database: Annotated[
         str,
         typer.Option(
@@ -87,6 +85,8 @@ async def serve_services(
 ) -> None:
     """Store definitions and logs, and release them to their parties, until stopped by a signal."""
     with needs("services"):
+        import uvloop
+
         from deepgrid.services.admission import AnonymousSettings
         from deepgrid.services.app import ServicesSettings
         from deepgrid.services.serve import serve as serve_until_stopped
@@ -98,7 +98,7 @@ async def serve_services(
         debug_scripts=debug_scripts,
         anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
     )  # fmt: skip
-    await serve_until_stopped(settings)
+    uvloop.run(serve_until_stopped(settings))
 
 
 def hosts_of(entries: list[str] | None) -> tuple[str, ...]:

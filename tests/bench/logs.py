@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
+import uvloop
 from rich.console import Console
 from rich.table import Table
 
@@ -222,7 +223,7 @@ def main() -> int:
         return 0
     if sys.argv[1:2] == ["--serve"]:
         name, book, folder_name = sys.argv[2:]
-        asyncio.run(serve_for(name, Path(book), Path(folder_name)))
+        uvloop.run(serve_for(name, Path(book), Path(folder_name)))  # as `dps services serve` does
         return 0
     name = sys.argv[1] if len(sys.argv) > 1 else next(iter(TRANSPORTS))
     with tempfile.TemporaryDirectory() as folder_name:

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, cast
 
+from textual.widgets import Input
+
 from deepgrid.client.job import AsyncJob
 from deepgrid.client.overview import Account, Overview, Terms
 from deepgrid.client.values import Remark
@@ -85,6 +87,8 @@ async def measure() -> dict[str, float]:
         await pilot.press(*keys)
         key_cpu_s = (time.process_time() - before) / len(keys)
         await pilot.press("slash", *"job-77")
+        while app.screen.query_one("#filter", Input).value != "job-77":
+            await pilot.pause(0.01)
         while len(app.feed.jobs if app.feed else ()) < COUNT:
             await pilot.pause(0.01)
         before = time.process_time()

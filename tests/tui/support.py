@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from textual.events import Key
 from textual.pilot import Pilot
 
 from deepgrid.client import AsyncJob
@@ -61,6 +62,15 @@ async def choose(pilot: Pilot[None], job: AsyncJob) -> None:
     assert app.screen.query_one(Table).cursor == app.feed.ids.index(job.id)
 
 
+def type_ahead(app: GridApp, *keys: str) -> None:
+    """Keys that arrive at once, as over a slow line. `Pilot.press` handles one before the next."""
+    assert app._driver is not None
+    for key in keys:
+        event = Key(key, key if len(key) == 1 else LETTERS.get(key))
+        event.set_sender(app)
+        app._driver.send_message(event)
+
+
 async def fill(pilot: Pilot[None], **values: str) -> None:
     """Type into fields of a form, which are empty."""
     for name, value in values.items():
@@ -71,3 +81,4 @@ async def fill(pilot: Pilot[None], **values: str) -> None:
 
 
 KEYS = {" ": "space", "/": "slash", ".": "full_stop", "-": "minus", "=": "equals_sign", "_": "underscore"}
+LETTERS = {key: letter for letter, key in KEYS.items()}

@@ -28,6 +28,7 @@ PAYLOADS = {
     "link": f"{ESC}]8;;http://e.example{ESC}\\x{ESC}]8;;{ESC}\\", "html": "<script>alert(1)</script>",
 }  # fmt: skip
 HARMLESS = dict.fromkeys(PAYLOADS, "text")
+ROW = re.compile(r"0x\w{4}\.\.\w{4}")  # of the table of clusters, below its heading
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -83,12 +84,14 @@ def visit(customer: Customer, tmp_path: Path) -> bytes:
         for keys, words in (("\r", "end of log"), ("q", "allowance"), ("l", "Last lines"), ("q", "allowance")):
             terminal.type(keys)
             terminal.shows(words)
-        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "broke"), ("G\r", "record      ")):
+        for keys, words in (("v", "life"), ("q", "allowance"), ("p", "broke")):
             terminal.type(keys)
             terminal.shows(words)
-        terminal.type("\x11")
-        terminal.shows("broke")
-        terminal.type("qq")
+        terminal.until(lambda: ROW.search(terminal.text.rpartition("broke")[2]), "no cluster in the table")
+        for keys, words in (("G\r", "record      "), ("\x11", "broke"), ("q", "allowance")):
+            terminal.type(keys)
+            terminal.shows(words)
+        terminal.type("q")
         assert terminal.ended() == 0
         return terminal.bytes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from textual.app import App, ComposeResult
+from textual.widgets import Input
 
 from deepgrid.client import AsyncGrid, JobStatus
 from deepgrid.tui.grid_app import GridApp
@@ -11,7 +12,7 @@ from deepgrid.tui.screens.jobs import JobsScreen
 from deepgrid.tui.widgets.table import Cell, Column, Table
 from tests.cli.live import EXAMPLE
 from tests.client.conftest import Stage
-from tests.tui.support import NARROW, choose, lines_of, opened, shows, text_of, until
+from tests.tui.support import NARROW, choose, lines_of, opened, shows, text_of, type_ahead, until
 
 
 async def test_without_jobs_the_screen_says_how_to_submit_one(app: GridApp) -> None:
@@ -62,6 +63,15 @@ async def test_the_keys_of_tables_move_the_cursor() -> None:
             table.show(60, 0)
             await pilot.press(*keys)
             assert (table.cursor, row in table.visible_rows) == (row, True), keys
+
+
+async def test_keys_that_arrive_with_the_slash_are_typed_into_the_filter(app: GridApp) -> None:
+    """They were lost on a slow line: the field had the focus only after them."""
+    async with app.run_test(size=NARROW) as pilot:
+        await opened(pilot)
+        type_ahead(app, "slash", "c", "slash", "q", "7")
+        await until(pilot, lambda: app.screen.query_one("#filter", Input).value == "c/q7", "the filter is not typed")
+        assert len(app.screen_stack) == 2, "no letter was a command"
 
 
 async def test_a_filter_finds_jobs_by_words_and_esc_removes_it(app: GridApp, grid: AsyncGrid) -> None:

@@ -21,6 +21,7 @@ from deepgrid.services.refusal import Refusal
 
 LOOK_AGAIN_S = 2.0  # finds chunks that another process stored, and asks the chain for the job's end
 PACE_S = 0.1  # chunks that arrive faster are read together
+PACE_PER_FOLLOWER_S, MOST_PACE_S = 0.001, 0.5  # many followers are woken less often
 TAIL_BYTES = 1024 * 1024  # kept in memory
 LINGER_S = 5.0  # the reader stays for followers that poll
 READ_BYTES = 1024 * 1024
@@ -144,9 +145,10 @@ class Feed:
         await self._look()
         self.ready.set()
         while not self.over and not self._fault and self._is_wanted():
-            await asyncio.sleep(PACE_S)
+            pace_s = min(PACE_S + self.followers * PACE_PER_FOLLOWER_S, MOST_PACE_S)
+            await asyncio.sleep(pace_s)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.changed.wait(), LOOK_AGAIN_S - PACE_S)
+                await asyncio.wait_for(self.changed.wait(), LOOK_AGAIN_S - pace_s)
             self.changed.clear()
             await self._look()
             if asking.done():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from fastapi import APIRouter, Request, Response
@@ -96,7 +97,7 @@ class FrameStream(StreamingResponse):
                 raise GrpcError(StatusCode.DEADLINE_EXCEEDED, "the call's own time limit is over") from None
             raise stream_is_over(self._longest_s) from None
 
-    def _frames(self, batch: list[bytes]) -> bytes:
+    def _frames(self, batch: Sequence[bytes]) -> bytes:
         return frames(batch, text=self._text)
 
     async def _end(self, send: Send, error: GrpcError) -> None:

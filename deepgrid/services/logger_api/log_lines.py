@@ -1,38 +1,65 @@
-"""Splits output into lines, as it arrives."""
+"""Splits output into lines, as it arrives, and encodes them as messages of the log service."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+
+from deepgrid.services.logger_api.logger_pb2 import ReadResponse
 
 LONGEST_LINE_BYTES = 64 * 1024
+SHARED_PIECES = 128  # in memory, for the other followers of the same log
+SHARED_BYTES, SHARED_LINES = 16 * 1024, 256  # of a piece at most
+PART_BYTES = 2 * 1024  # of a larger piece, encoded at once for one follower
+
+Messages = tuple[bytes, ...]
 
 
-class LineSplitter:
-    """Yields lines without their CR and LF. A longer line than the limit is yielded in parts.
+class LineMessages:
+    """One message per line, without its CR and LF. A longer line than the limit is sent in parts.
 
-    What follows the last line end waits for the next one, or for `rest`.
+    What follows the last line end waits for the next one, or for `rest`. The followers of a log get the same pieces of
+    output, so small pieces are split and encoded once. Of larger ones, a slow follower holds one small part.
     """
 
     def __init__(self) -> None:
         self._rest = b""
 
-    def lines(self, data: bytes) -> Iterator[bytes]:
-        """The lines that end in `data`."""
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            line, self._rest = self._rest + data[start:end], b""
-            yield from _parts(line.rstrip(b"\r"))
-            start = end + 1
-        self._rest += data[start:]
-        if len(self._rest) > LONGEST_LINE_BYTES:
-            *full, self._rest = _parts(self._rest)
-            yield from full
+    def batches(self, data: bytes, at_ns: int) -> Iterator[Messages]:
+        """The messages of the lines that end in `data`, which was stored at `at_ns` unix nanoseconds."""
+        if len(self._rest) + len(data) <= SHARED_BYTES and data.count(b"\n") <= SHARED_LINES:
+            messages, self._rest = _shared(self._rest, data, at_ns)
+            if messages:
+                yield messages
+            return
+        for start in range(0, len(data), PART_BYTES):
+            messages, self._rest = _encoded(self._rest, data[start : start + PART_BYTES], at_ns)
+            if messages:
+                yield messages
 
-    def rest(self) -> Iterator[bytes]:
-        """The last line, if it has no line end."""
-        if self._rest:
-            line, self._rest = self._rest, b""
-            yield line.rstrip(b"\r")
+    def rest(self, at_ns: int) -> Iterator[Messages]:
+        """The message of the last line, if it has no line end."""
+        line, self._rest = self._rest, b""
+        if line:
+            yield (_message(line.rstrip(b"\r"), at_ns),)
+
+
+def _encoded(rest: bytes, data: bytes, at_ns: int) -> tuple[Messages, bytes]:
+    """The messages of the lines that end in `data`, and what follows the last line end."""
+    first, *others = data.split(b"\n")
+    *lines, rest = (rest + first, *others)
+    parts = [part for line in lines for part in _parts(line.rstrip(b"\r"))]
+    if len(rest) > LONGEST_LINE_BYTES:
+        *full, rest = _parts(rest)
+        parts += full
+    return tuple(_message(part, at_ns) for part in parts), rest
+
+
+_shared = lru_cache(SHARED_PIECES)(_encoded)
+
+
+def _message(line: bytes, at_ns: int) -> bytes:
+    return ReadResponse(data=line, timestamp=at_ns).SerializeToString()
 
 
 def _parts(line: bytes) -> list[bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import TypeVar
 
@@ -20,8 +20,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.services.context import Context
 from deepgrid.services.database import Log
-from deepgrid.services.logger_api.log_lines import LineSplitter
-from deepgrid.services.logger_api.logger_pb2 import ReadRequest, ReadResponse, WatchListRequest, WatchListResponse
+from deepgrid.services.logger_api.log_lines import LineMessages
+from deepgrid.services.logger_api.logger_pb2 import ReadRequest, WatchListRequest, WatchListResponse
 from deepgrid.services.logger_api.signed_texts import reader_of, watcher_of
 from deepgrid.services.logger_api.status import BLAMED, GrpcError, as_grpc_errors, invalid
 from deepgrid.services.refusal import Refusal
@@ -30,12 +30,10 @@ SERVICE = "logger.v1alpha1.LoggerAPI"
 LONGEST_REQUEST_BYTES = 8 * 1024
 MOST_NAMES = 10_000  # in one list: the newest jobs
 JOBS_PER_QUERY = 500
-BATCH_BYTES = 64 * 1024
-BATCH_LINES = 256
 
 LOG_NAME = re.compile(r"0x[0-9a-f]{64}")
 
-Batches = AsyncGenerator[list[bytes], None]
+Batches = AsyncGenerator[Sequence[bytes], None]
 Method = Callable[[Context, str, bytes], Batches]
 M = TypeVar("M", bound=Message)
 
@@ -62,18 +60,18 @@ async def read(context: Context, source: str, message: bytes) -> Batches:
     reader = reader_of(request, context.clock())
     job_id = _job_id(request.log_name)
     context.admission.look_up(source, reader)
-    splitter, claimed_at, at_ns = LineSplitter(), None, 0
+    lines, claimed_at, at_ns = LineMessages(), None, 0
     with context.hub.counted(source, job_id), context.admission.running.lend(source):
         async with aclosing(context.hub.follow(job_id, reader)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 if claimed_at != piece.claimed_at:
                     context.admission.accept(reader)
-                    for batch in _batches(splitter.rest(), at_ns):
+                    for batch in lines.rest(at_ns):
                         yield batch
                 claimed_at, at_ns = piece.claimed_at, piece.at_ns
-                for batch in _batches(splitter.lines(piece.data), at_ns):
+                for batch in lines.batches(piece.data, at_ns):
                     yield batch
-        for batch in _batches(splitter.rest(), at_ns):
+        for batch in lines.rest(at_ns):
             yield batch
 
 
@@ -138,19 +136,6 @@ def _job_id(log_name: str) -> int:
     if not 0 < job_id < 2**63:
         raise GrpcError(StatusCode.NOT_FOUND, f"there is no job {job_id}")
     return job_id
-
-
-def _batches(lines: Iterable[bytes], at_ns: int) -> Iterator[list[bytes]]:
-    """The lines as messages, in batches."""
-    batch, size = list[bytes](), 0
-    for line in lines:
-        batch.append(ReadResponse(data=line, timestamp=at_ns).SerializeToString())
-        size += len(line)
-        if size >= BATCH_BYTES or len(batch) >= BATCH_LINES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 @contextmanager

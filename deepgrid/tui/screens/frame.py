@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from deepgrid.plain_text import plain
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deepgrid.tui.host import Host
 
 REVERSE = Style(reverse=True)
+OPENS_A_FIELD = ("filter", "ask")
 
 
 class Plain(Static):
@@ -144,6 +145,15 @@ class GridScreen(Screen[None], inherit_bindings=False):
         if self.stale and self.feed is not None:
             return f"{what} cannot be read: {self.feed.outage}\nTrying again; q leaves."
         return f"Reading {what[0].lower()}{what[1:]} ..." if self.feed else "Connecting to the grid ..."
+
+    def ask_in(self, field: Input) -> None:
+        """Show a field and give it the focus at once. The keys that were typed ahead are for the field."""
+        field.disabled, field.display = False, True
+        self.set_focus(field)  # `Widget.focus` would wait for its turn, behind these keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that open a field, which come before those of widgets, are letters while one types."""
+        return not (action in OPENS_A_FIELD and isinstance(self.focused, Input))
 
     def action_leave(self) -> None:
         """Go back to the screen before."""

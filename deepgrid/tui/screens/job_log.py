@@ -31,12 +31,12 @@ class LogScreen(JobActions):
     """A job's output. It follows the end until one moves up."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "ask('search')", "search", show=False),
+        Binding("slash", "ask('search')", "search", show=False, priority=True),
         Binding("n", "again(False)", "next match", show=False),
         Binding("N", "again(True)", "previous match", show=False),
         Binding("t", "times", "times of arrival", show=False),
         Binding("w", "wrap", "wrap long lines", show=False),
-        Binding("s", "ask('save')", "save to a file", show=False),
+        Binding("s", "ask('save')", "save to a file", show=False, priority=True),
         Binding("left", "aside(-20)", "left", show=False),
         Binding("right", "aside(20)", "right", show=False),
         Binding("v", "open_job", "life and bill of the job", show=False),
@@ -153,8 +153,7 @@ class LogScreen(JobActions):
         self._asks = what
         field.placeholder = self.QUESTIONS[what]
         field.value = "" if what == "search" else f"job-{self.job.id}.log"
-        field.display = True
-        field.focus()
+        self.ask_in(field)
 
     @on(Input.Submitted, "#ask")
     def _answered(self, event: Input.Submitted) -> None:

@@ -36,7 +36,7 @@ class JobsScreen(JobActions):
         Binding("p", "clusters", "clusters and prices", show=False),
         Binding("ctrl+t", "transfer", "transfer credits", show=False),
         Binding("a", "allowance", "set the allowance", show=False),
-        Binding("slash", "filter", "filter by name, state, cluster", show=False),
+        Binding("slash", "filter", "filter by name, state, cluster", show=False, priority=True),
     ]
     HEAD = "dps"
     KEYS = "enter log  v job  l peek  s submit  t top up  c cancel  p clusters  ? keys  q"
@@ -189,9 +189,7 @@ class JobsScreen(JobActions):
             self.grid_app.leave(self.app.exit)
 
     def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.disabled, field.display = False, True
-        field.focus()
+        self.ask_in(self.query_one("#filter", Input))
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
