@@ -68,9 +68,8 @@ def several(one: Callable[[int], st.SearchStrategy[Made]], most: int) -> st.Sear
     return st.integers(0, most).flatmap(lambda count: st.tuples(*map(one, range(count)))).map(list)
 
 
-REFUSALS = st.dictionaries(
-    st.integers(0, 3), st.dictionaries(st.sampled_from(("0x0", "0x1", "0x2", "0xgone")), st.just("node down")), max_size=2
-)  # fmt: skip
+ADDRESSES = st.sampled_from(("0x0", "0x1", "0x2", "0xgone"))
+REFUSALS = st.dictionaries(st.integers(0, 3), st.dictionaries(ADDRESSES, st.just("node down")), max_size=2)
 
 
 def decide(
@@ -116,7 +115,7 @@ def may_run(job: Job, state: ClusterState) -> bool:
     )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(several(wanted, 4), several(states, 4), REFUSALS)
 def test_assigned_are_exactly_those_that_fit_somewhere_and_only_where_they_fit(
     jobs: list[Job], clusters: list[ClusterState], refusals: dict[int, dict[str, str]]
@@ -130,7 +129,7 @@ def test_assigned_are_exactly_those_that_fit_somewhere_and_only_where_they_fit(
     assert sorted([*assigned(result), *(one.job_id for one in result.waiting)]) == sorted(job.id for job in jobs)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(several(wanted, 8), several(states, 3))
 def test_a_cluster_never_holds_more_than_its_size(jobs: list[Job], clusters: list[ClusterState]) -> None:
     """Assigned jobs start at once, beside all hot jobs of the cluster."""
@@ -144,7 +143,7 @@ def test_a_cluster_never_holds_more_than_its_size(jobs: list[Job], clusters: lis
         assert not got or all(sum(each) <= size for each, size in zip(zip(*taken, strict=True), sizes, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(several(wanted, 3), several(states, 3), states(9), st.integers(0, 2 * CREDIT))
 def test_more_credits_or_more_clusters_never_unschedule_a_job(
     jobs: list[Job], clusters: list[ClusterState], other: ClusterState, more_wei: int
