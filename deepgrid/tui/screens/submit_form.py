@@ -8,6 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -119,9 +120,8 @@ class SubmitForm(MoneyForm):
         if not self.alive:
             return
         self._stamp = stamp_of(self.path)
-        self.run_worker(
-            self._read(self.path, self.value("minutes"), self.value("labels")), group="quote", exclusive=True
-        )
+        read = partial(self._read, self.path, self.value("minutes"), self.value("labels"))
+        self.run_worker(read, group="quote", exclusive=True)
 
     async def _read(self, path: Path, minutes: str, labels: str) -> None:
         """Read the file, check it, and ask for a quote. The form may be closed meanwhile."""
