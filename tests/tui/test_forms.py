@@ -93,7 +93,7 @@ async def test_an_old_quote_is_not_submitted(new_app: NewApp, stage: Stage, tmp_
         await pilot.press("enter")
         await shows(pilot, "The quote was too old", "prices are fixed at assignment")
         assert "[y/N]" not in text_of(app)
-        await until(pilot, lambda: isinstance(app.screen, SubmitForm) and app.screen.fresh, "no new quote")
+        await until(pilot, lambda: cast(SubmitForm, app.screen).fresh, "no new quote")
         await pilot.press("enter")
         await shows(pilot, "[y/N]")
 
