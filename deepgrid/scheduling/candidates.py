@@ -175,12 +175,12 @@ class Board:
 
     def _find(self, asks: Asks) -> Suitable:
         shape, wanted, kind = asks
-        suits = self._fits.lacks(shape) == Lack.NOTHING
+        suits = self._fits.lacks(shape) == int(Lack.NOTHING)
         for condition in wanted:
             suits = suits & self._conditions.met(condition)
         rates = self._prices.rates(shape)
-        dearest = float(rates.max(where=suits, initial=0.0))
-        rates[~suits] = np.inf
+        dearest = float((rates * suits).max(initial=0.0))
+        rates = np.where(suits, rates, np.inf)
         needs = np.array([shape.cpus, shape.cpus * shape.mem_per_cpu_mb, shape.gpus], np.float64)
         return Suitable(shape, needs, suits, int(np.count_nonzero(suits)), rates, dearest, self._speed(kind))
 

@@ -44,8 +44,9 @@ def _unsuitable(board: Board, task: Task) -> list[reasons.Count]:
     """Clusters without the nodes or the labels."""
     lacks, conditions = board.lacks(task.asks)
     codes = np.bincount(lacks, minlength=len(Lack)).tolist()
-    counts = [reasons.lacking(task.suitable.shape, what, codes[what]) for what in Lack if what and codes[what]]
-    left = lacks == Lack.NOTHING
+    shape = task.suitable.shape
+    counts = [reasons.lacking(shape, Lack(code), many) for code, many in enumerate(codes) if code and many]
+    left = lacks == int(Lack.NOTHING)
     for condition, met in conditions:
         counts.append(reasons.unmet(written(condition), int((left & ~met).sum())))
         left = left & met

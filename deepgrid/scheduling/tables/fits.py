@@ -56,7 +56,7 @@ class FitTable:
         types = [[] if _is_large(one) else _types(one) for one in hardware]
         flat = np.array([(*one, n) for kinds in types for one, n in kinds or [((0, 0, 0), 0)]], np.int64).reshape(-1, 4)
         self._gpus, self._cpus, self._mem, self._count = np.ascontiguousarray(flat.T)
-        self._first = np.cumsum([0, *(max(1, len(kinds)) for kinds in types)])[:-1]
+        self._last = np.cumsum([max(1, len(kinds)) for kinds in types], dtype=np.intp) - 1
         self._of = np.repeat(np.arange(len(types)), [max(1, len(kinds)) for kinds in types])
         self._all_cpus = self._sum(self._cpus * self._count)
         self._all_mem = self._sum(self._mem * self._count)
@@ -74,11 +74,12 @@ class FitTable:
             slots = np.minimum(slots, self._mem // shape.task_mem_mb)
         row = np.zeros(len(self.hardware), np.uint8)
         if shape.gpus:
-            row[self._reachable(slots, shape.ntasks) < shape.gpus] = Lack.REACH
-        row[self._sum(slots * self._count) < shape.ntasks] = Lack.TASKS
-        row[self._all_mem < shape.ntasks * shape.task_mem_mb] = Lack.MEMORY
-        row[self._all_gpus < shape.gpus] = Lack.GPUS
-        row[self._all_cpus < shape.cpus] = Lack.CPUS
+            np.putmask(row, self._reachable(slots, shape.ntasks) < shape.gpus, Lack.REACH)
+        np.putmask(row, self._sum(slots * self._count) < shape.ntasks, Lack.TASKS)
+        np.putmask(row, self._all_mem < shape.ntasks * shape.task_mem_mb, Lack.MEMORY)
+        if shape.gpus:
+            np.putmask(row, self._all_gpus < shape.gpus, Lack.GPUS)
+        np.putmask(row, self._all_cpus < shape.cpus, Lack.CPUS)
         for index in self._large:
             row[index] = lack(shape, self.hardware[index])[0]
         return row
@@ -86,14 +87,16 @@ class FitTable:
     def _reachable(self, slots: Ints, ntasks: int) -> Ints:
         """GPUs of the at most `ntasks` nodes that host tasks and have the most GPUs."""
         hosting = np.where(slots > 0, self._count, 0)
-        before = np.cumsum(hosting) - hosting
-        before -= before[self._first][self._of]
-        used = np.clip(ntasks - before, 0, hosting)
+        upto = np.cumsum(hosting)
+        before_cluster = np.concatenate(((0,), upto[self._last[:-1]]))
+        used = np.clip(ntasks - (upto - hosting - before_cluster[self._of]), 0, hosting)
         return self._sum(used * self._gpus)
 
     def _sum(self, figures: Ints) -> Ints:
-        """Sums per cluster."""
-        return np.add.reduceat(figures, self._first) if len(self._first) else figures
+        """Sums per cluster: differences of running sums, which are right even if these overflow."""
+        upto = np.cumsum(figures)[self._last]
+        upto[1:] -= upto[:-1].copy()
+        return upto
 
 
 def _types(hardware: Hardware) -> list[tuple[tuple[int, int, int], int]]:

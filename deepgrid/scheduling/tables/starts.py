@@ -41,6 +41,7 @@ class StartTable:
         self.now, self.horizon, self.reservations = now, horizon, 0
         self._steps = [_merged([*own]) for own in steps]
         self.total = [own[-1][1:] for own in steps]  # CPUs, memory, GPUs
+        self._parts = [tuple(1.0 / all_ if all_ else 0.0 for all_ in own) for own in self.total]
         self.soon = np.zeros((3, count))  # free at the horizon
         self.load = np.zeros(count)  # part of the scarcest resource that is taken at the next start
         self.ready = np.zeros(count)  # earliest next start, unix time
@@ -63,13 +64,12 @@ class StartTable:
     def starts(self, needs: Floats, suits: Mask) -> Floats:
         """Per cluster, the estimated start, unix time; infinity for never, and where the cluster does not suit."""
         self._refresh()
-        clusters = np.flatnonzero(suits)
-        holds = self._free[CPUS, clusters] >= needs[CPUS]
-        holds &= self._free[MEM, clusters] >= needs[MEM]
+        holds = self._free[CPUS] >= needs[CPUS]
+        holds &= self._free[MEM] >= needs[MEM]
         if needs[GPUS]:
-            holds &= self._free[GPUS, clusters] >= needs[GPUS]
-        found = np.full(len(suits), np.inf)
-        found[clusters] = np.where(holds.any(axis=1), self._at[clusters, holds.argmax(axis=1)], np.inf)
+            holds &= self._free[GPUS] >= needs[GPUS]
+        first = holds.argmax(axis=1)
+        found: Floats = np.where(suits & holds[:, -1], self._at[np.arange(len(suits)), first], np.inf)
         return found
 
     def start(self, needs: Floats, cluster: int) -> float:
@@ -125,10 +125,9 @@ class StartTable:
         self.ready[cluster] = steps[0][0]
         last = _last_until(self.horizon, steps)
         self.soon[:, cluster] = steps[last][1:] if last >= 0 else -np.inf
-        total = self.total[cluster]
-        self.load[cluster] = max(
-            1.0 - free / all_ if all_ else 0.0 for free, all_ in zip(steps[0][1:], total, strict=True)
-        )  # fmt: skip
+        (_, cpus, mem, gpus), (all_cpus, all_mem, all_gpus) = steps[0], self.total[cluster]
+        per_cpu, per_mb, per_gpu = self._parts[cluster]
+        self.load[cluster] = max((all_cpus - cpus) * per_cpu, (all_mem - mem) * per_mb, (all_gpus - gpus) * per_gpu)
 
     def _refresh(self) -> None:
         """Bring the arrays of steps up to date."""
