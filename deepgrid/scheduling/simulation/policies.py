@@ -13,10 +13,12 @@ from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.scheduling.fairness import advance
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings, Usage
+from deepgrid.scheduling.occupancy import free_steps
 from deepgrid.scheduling.scheduler import Scheduler
 
-DEPTH_PER_CUSTOMER = 20
-"""A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost."""
+OLDEST, MORE = 5, 50
+"""A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost: the oldest, and
+more of those for which some cluster has enough free."""
 RETRY_S = 600
 """A round follows after this time where no waiting job has an estimated start."""
 
@@ -123,13 +125,16 @@ class Deepgrid:
         self._scheduler = Scheduler(self.settings)
         self._usage = Usage()
         self._customers: dict[int, str] = {}
+        self._needs: dict[int, Resources] = {}
 
     def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
-        self._customers.update((job.id, job.customer) for job in jobs)
+        for job in jobs:
+            if job.id not in self._needs:
+                self._customers[job.id], self._needs[job.id] = job.customer, Resources.of(job.definition)
         # What is in use now counts from now on; what was in use at the last round counts until now.
         past = advance(self._usage, self._usage.present, market.now, self.settings.half_life_s)
         self._usage = Usage(past.past, self._present(market), market.now)
-        considered = self._oldest(jobs)
+        considered = self._considered(jobs, market)
         result = self._scheduler.round(considered, market, {}, self._usage)
         if result.assignments and len(considered) < len(jobs):
             return Decision(result.assignments, market.now)
@@ -141,13 +146,27 @@ class Deepgrid:
         later = [one.estimated_start - ahead_s for one in result.waiting if one.estimated_start - ahead_s > now]
         return min(later, default=now + RETRY_S)
 
-    def _oldest(self, jobs: Sequence[Job]) -> list[Job]:
-        """The oldest jobs of each customer. The others follow in the next round if these are assigned."""
-        seen: Counter[str] = Counter()
+    def _considered(self, jobs: Sequence[Job], market: Market) -> list[Job]:
+        """The jobs that decide a round: the oldest of each customer, which reserve starts, and those with room now.
+
+        No other job can be assigned. If some of these are, another round follows with the next ones.
+        """
+        horizon = market.now + self.settings.assign_ahead_s
+        steps = [[step for step in free_steps(one, market.now) if step.at <= horizon] for one in market.clusters]
+        free = [few[-1] for few in steps if few]
+        has_room: dict[Resources, bool] = {}
+        oldest: Counter[str] = Counter()
+        more: Counter[str] = Counter()
         found = []
         for job in jobs:
-            seen[job.customer] += 1
-            if seen[job.customer] <= DEPTH_PER_CUSTOMER:
+            needs = self._needs[job.id]
+            if needs not in has_room:
+                has_room[needs] = any(step.holds(needs) for step in free)
+            if oldest[job.customer] < OLDEST:
+                oldest[job.customer] += 1
+                found.append(job)
+            elif has_room[needs] and more[job.customer] < MORE:
+                more[job.customer] += 1
                 found.append(job)
         return found
 
