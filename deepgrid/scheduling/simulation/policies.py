@@ -16,7 +16,7 @@ from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Ro
 from deepgrid.scheduling.occupancy import free_steps
 from deepgrid.scheduling.scheduler import Scheduler
 
-OLDEST, MORE = 5, 50
+OLDEST, MORE = 5, 25
 """A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost: the oldest, and
 more of those for which some cluster has enough free."""
 RETRY_S = 600
@@ -134,9 +134,9 @@ class Deepgrid:
         # What is in use now counts from now on; what was in use at the last round counts until now.
         past = advance(self._usage, self._usage.present, market.now, self.settings.half_life_s)
         self._usage = Usage(past.past, self._present(market), market.now)
-        considered = self._considered(jobs, market)
+        considered, all_with_room = self._considered(jobs, market)
         result = self._scheduler.round(considered, market, {}, self._usage)
-        if result.assignments and len(considered) < len(jobs):
+        if result.assignments and not all_with_room:
             return Decision(result.assignments, market.now)
         return Decision(result.assignments, self._next_round(result, market.now))
 
@@ -146,10 +146,10 @@ class Deepgrid:
         later = [one.estimated_start - ahead_s for one in result.waiting if one.estimated_start - ahead_s > now]
         return min(later, default=now + RETRY_S)
 
-    def _considered(self, jobs: Sequence[Job], market: Market) -> list[Job]:
-        """The jobs that decide a round: the oldest of each customer, which reserve starts, and those with room now.
+    def _considered(self, jobs: Sequence[Job], market: Market) -> tuple[list[Job], bool]:
+        """The jobs of a round: the oldest of each customer, which reserve starts, and those with room now.
 
-        No other job can be assigned. If some of these are, another round follows with the next ones.
+        No other job can be assigned. Also returns whether all jobs with room are among them.
         """
         horizon = market.now + self.settings.assign_ahead_s
         steps = [[step for step in free_steps(one, market.now) if step.at <= horizon] for one in market.clusters]
@@ -165,10 +165,11 @@ class Deepgrid:
             if oldest[job.customer] < OLDEST:
                 oldest[job.customer] += 1
                 found.append(job)
-            elif has_room[needs] and more[job.customer] < MORE:
+            elif has_room[needs]:
                 more[job.customer] += 1
-                found.append(job)
-        return found
+                if more[job.customer] <= MORE:
+                    found.append(job)
+        return found, max(more.values(), default=0) <= MORE
 
     def _present(self, market: Market) -> dict[str, Resources]:
         """What the hot jobs of each customer ask for."""
