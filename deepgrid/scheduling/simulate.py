@@ -18,7 +18,7 @@ from deepgrid.scheduling.simulation.workloads import TraceJob, equal_demand, mix
 
 Generator = Callable[[int], Sequence[TraceJob]]
 LOADS, SEEDS = (0.9, comparison.OVERLOAD), (1, 2, 3)
-JOBS = {"mixed": 1_000, "equal": 480}
+JOBS = {"mixed": 6_000, "equal": 2_400}
 """Sizes of the published workloads."""
 
 

@@ -9,7 +9,7 @@ import pytest
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.scheduling.simulation.comparison import POLICIES
 from deepgrid.scheduling.simulation.measures import jain, measure
-from deepgrid.scheduling.simulation.policies import FirstComeCheapest
+from deepgrid.scheduling.simulation.policies import OLDEST, Deepgrid, FirstComeCheapest
 from deepgrid.scheduling.simulation.simulator import Outcome, Simulator
 from deepgrid.scheduling.simulation.testbed import CAPACITY, SITES, START, Site, chain_job
 from deepgrid.scheduling.simulation.workloads import TraceJob, equal_demand, mixed, with_load
@@ -58,6 +58,16 @@ def test_a_job_too_large_for_all_clusters_is_reported_not_lost() -> None:
     simulator = Simulator([trace_job(1, cpus=1_000), trace_job(2)], SITES, FirstComeCheapest())
     assert [outcome.job.number for outcome in simulator.run()] == [2]
     assert [job.number for job in simulator.misfits] == [1]
+
+
+def test_a_small_job_behind_many_wide_ones_of_its_customer_is_considered() -> None:
+    sites = [Site("one", 1, 4, 4, 0, 10, 0, 1.0)]
+    wide = [trace_job(number, number, cpus=4) for number in range(2, 2 * OLDEST)]
+    small = trace_job(2 * OLDEST, 100, run_s=60)
+    outcomes = Simulator([trace_job(1, run_s=10_000, cpus=3), *wide, small], sites, Deepgrid()).run()
+    starts = {outcome.job.number: outcome.started_s for outcome in outcomes}
+    assert starts[small.number] < 200
+    assert all(starts[job.number] >= 10_000 for job in wide)
 
 
 def test_customers_lock_the_credits_for_the_requested_time_at_the_dearest_cluster() -> None:

@@ -13,10 +13,12 @@ from deepgrid.lifecycle.job import Job, JobDefinition, Provider
 from deepgrid.scheduling.fairness import advance
 from deepgrid.scheduling.fit import misfit
 from deepgrid.scheduling.market import Assignment, HotJob, Market, Resources, Round, SchedulerSettings, Usage
+from deepgrid.scheduling.occupancy import free_steps
 from deepgrid.scheduling.scheduler import Scheduler
 
-DEPTH_PER_CUSTOMER = 20
-"""A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost."""
+OLDEST, MORE = 5, 25
+"""A simulated round of `Deepgrid` considers this number of jobs per customer, to bound its cost: the oldest, and
+more of those for which some cluster has enough free."""
 RETRY_S = 600
 """A round follows after this time where no waiting job has an estimated start."""
 
@@ -123,15 +125,18 @@ class Deepgrid:
         self._scheduler = Scheduler(self.settings)
         self._usage = Usage()
         self._customers: dict[int, str] = {}
+        self._needs: dict[int, Resources] = {}
 
     def decide(self, jobs: Sequence[Job], market: Market) -> Decision:
-        self._customers.update((job.id, job.customer) for job in jobs)
+        for job in jobs:
+            if job.id not in self._needs:
+                self._customers[job.id], self._needs[job.id] = job.customer, Resources.of(job.definition)
         # What is in use now counts from now on; what was in use at the last round counts until now.
         past = advance(self._usage, self._usage.present, market.now, self.settings.half_life_s)
         self._usage = Usage(past.past, self._present(market), market.now)
-        considered = self._oldest(jobs)
+        considered, all_with_room = self._considered(jobs, market)
         result = self._scheduler.round(considered, market, {}, self._usage)
-        if result.assignments and len(considered) < len(jobs):
+        if result.assignments and not all_with_room:
             return Decision(result.assignments, market.now)
         return Decision(result.assignments, self._next_round(result, market.now))
 
@@ -141,15 +146,30 @@ class Deepgrid:
         later = [one.estimated_start - ahead_s for one in result.waiting if one.estimated_start - ahead_s > now]
         return min(later, default=now + RETRY_S)
 
-    def _oldest(self, jobs: Sequence[Job]) -> list[Job]:
-        """The oldest jobs of each customer. The others follow in the next round if these are assigned."""
-        seen: Counter[str] = Counter()
+    def _considered(self, jobs: Sequence[Job], market: Market) -> tuple[list[Job], bool]:
+        """The jobs of a round: the oldest of each customer, which reserve starts, and those with room now.
+
+        No other job can be assigned. Also returns whether all jobs with room are among them.
+        """
+        horizon = market.now + self.settings.assign_ahead_s
+        steps = [[step for step in free_steps(one, market.now) if step.at <= horizon] for one in market.clusters]
+        free = [few[-1] for few in steps if few]
+        has_room: dict[Resources, bool] = {}
+        oldest: Counter[str] = Counter()
+        more: Counter[str] = Counter()
         found = []
         for job in jobs:
-            seen[job.customer] += 1
-            if seen[job.customer] <= DEPTH_PER_CUSTOMER:
+            needs = self._needs[job.id]
+            if needs not in has_room:
+                has_room[needs] = any(step.holds(needs) for step in free)
+            if oldest[job.customer] < OLDEST:
+                oldest[job.customer] += 1
                 found.append(job)
-        return found
+            elif has_room[needs]:
+                more[job.customer] += 1
+                if more[job.customer] <= MORE:
+                    found.append(job)
+        return found, max(more.values(), default=0) <= MORE
 
     def _present(self, market: Market) -> dict[str, Resources]:
         """What the hot jobs of each customer ask for."""
