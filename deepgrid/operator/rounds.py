@@ -194,3 +194,4 @@ async def _resolve_promises(session: OperatorSession) -> None:
     count = await session.chain.job_count()
     jobs = await session.chain.jobs([job_id for job_id in ids if job_id <= count])
     session.store.resolve({job.id: job.provider for job in jobs if job.provider is not None})
+    session.notices.add(())  # those that were resolved are due now

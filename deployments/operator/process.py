@@ -79,6 +79,8 @@ async def _follow(name: str, session: OperatorSession, group: asyncio.TaskGroup)
         session.notices.serve(), _when_due(session, schedule),
     ):  # fmt: skip
         group.create_task(service)
+    if session.store.promised():  # a killed round may have assigned the last pending jobs
+        meta_schedule.request()
     async for _ in follow_jobs(session):
         schedule()
 

@@ -81,12 +81,12 @@ async def cluster_without_supervisor(grid: LocalGrid, key: Path, name: str, cpus
 
 @contextmanager
 def refusing_slurm(grid: LocalGrid, cluster: str) -> Iterator[None]:
-    """The cluster's Slurm accepts no job meanwhile, so its supervisor gives all claims back."""
-    _scontrol(grid, cluster, "State=INACTIVE")
+    """The cluster's Slurm accepts jobs from no host meanwhile, so its supervisor gives all claims back."""
+    _scontrol(grid, cluster, "AllocNodes=nowhere")
     try:
         yield
     finally:
-        _scontrol(grid, cluster, "State=UP")
+        _scontrol(grid, cluster, "AllocNodes=ALL")
 
 
 @asynccontextmanager

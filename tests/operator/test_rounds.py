@@ -81,6 +81,10 @@ async def test_a_round_that_is_killed_after_its_transaction_still_tells_the_reas
             await one_round(office.session)
     assert office.notices == []
     await office.catch_up()
+    posting = asyncio.create_task(office.session.notices.serve())
+    await rounds.read_market(office.session)  # the next round may have nothing else to do
+    await until(lambda: told(office) == {job_id: ["assigned"]})
+    posting.cancel()
     assert await one_round(office.session) == 1
     assert told(office) == {job_id: ["assigned"], lost: ["assigned"]}
 
