@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from typing import cast
 from urllib.parse import quote
 
 from grpc import StatusCode
@@ -127,8 +128,7 @@ class GrpcProtocol(asyncio.Protocol):
     # -- the socket --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self._made.add(self)
         self._connection.close = transport.abort
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
@@ -154,7 +154,8 @@ class GrpcProtocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._room.set()
-        self._transport.resume_reading()
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
         if self._slow is not None:
             self._slow.cancel()
 
