@@ -130,10 +130,10 @@ class GrpcProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self._made.add(self)
-        self._connection.close = transport.abort
+        self._connection.close = self._transport.abort
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
         self._room.set()
-        self._in(self._limits.head_within_s, transport.abort)  # the client's settings come first
+        self._in(self._limits.head_within_s, self._transport.abort)  # the client's settings come first
         self._h2.initiate_connection()
         self._flush()
 
