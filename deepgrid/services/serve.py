@@ -18,6 +18,7 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
 from deepgrid.secure_url import is_loopback
+from deepgrid.services.acceptor import Acceptor, bound
 from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
@@ -26,7 +27,6 @@ from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
 
 STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry
-BACKLOG = 512
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSetti
     )  # fmt: skip
     config.load()
     config.ssl = _tls_of(settings)
-    listener = _bound(host, settings.port)
+    listener = bound(host, settings.port, "The services")
     server = _Server(config, Connections(limits, proxies), limits)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     scheme = "https" if config.ssl else "http"
@@ -86,12 +86,11 @@ async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSetti
 @contextlib.asynccontextmanager
 async def listening_grpc(app: FastAPI, settings: ServicesSettings) -> AsyncIterator[str | None]:
     """Serve the log service of `app` over gRPC, and yield its address; None if the settings name no port."""
-    port, certificate, key = settings.grpc_port, settings.tls_cert, settings.tls_key
+    port = settings.grpc_port
     if port is None:
         yield None
         return
-    _tls_of(settings)  # refuses unusable files with a sentence
-    tls = (key, certificate) if key and certificate else None
+    tls = _tls_of(settings)
     async with serving_grpc(app.state.context, settings.host, port, Proxies(settings.trusted_proxies), tls) as address:
         yield address
 
@@ -106,8 +105,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._open = connections
         self._limits = limits
-        self._accepting: list[asyncio.Task[None]] = []
-        self._opening: set[asyncio.Task[None]] = set()
+        self._acceptors: list[Acceptor] = []
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -115,62 +113,23 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=[])
-        self._accepting = [asyncio.create_task(self._accept(listener)) for listener in sockets or []]
+        self._acceptors = [
+            Acceptor(listener, self._open, self._protocol, self.config.ssl, self._limits.head_within_s)
+            for listener in sockets or []
+        ]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for task in (*self._accepting, *self._opening):
-            task.cancel()
-        await asyncio.gather(*self._accepting, *self._opening, return_exceptions=True)
+        for acceptor in self._acceptors:
+            await acceptor.stop()
         await super().shutdown(sockets)
         if self.server_state.tasks:  # these are cancelled now, and must end before their store is closed
             await asyncio.wait(self.server_state.tasks, timeout=STOP_WITHIN_S)
-
-    async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, peer = await loop.sock_accept(listener)
-            except OSError as error:  # the peer is gone, or too many files are open
-                logger.warning("a connection could not be accepted: %s", error.strerror)
-                await asyncio.sleep(0.1)
-                continue
-            connection = self._open.enter(peer[0])
-            if connection is None:
-                accepted.close()
-                continue
-            task = loop.create_task(self._talk(accepted, connection))
-            connection.close = task.cancel
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
-
-    async def _talk(self, accepted: socket.socket, connection: Connection) -> None:
-        """Pass the connection to its protocol, after the TLS handshake if there is one."""
-        timeouts = {"ssl_handshake_timeout": self._limits.head_within_s} if self.config.ssl else {}
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self._protocol(connection), accepted, ssl=self.config.ssl, **timeouts
-            )
-        except (OSError, asyncio.CancelledError) as error:  # OSError: the handshake failed or took too long
-            self._open.leave(connection)
-            accepted.close()
-            if isinstance(error, asyncio.CancelledError):
-                raise
 
     def _protocol(self, connection: Connection) -> GuardedProtocol:
         return GuardedProtocol(
             connection, lambda: self._open.leave(connection), self._limits,
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state,
         )  # fmt: skip
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        raise ConfigurationError(f"The services cannot listen at {host}:{port}: {error.strerror}.") from None
-    listener.setblocking(False)
-    return listener
 
 
 def _require_secrecy(settings: ServicesSettings) -> None:

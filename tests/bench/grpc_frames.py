@@ -18,10 +18,10 @@ HEAD_BYTES, PREFIX_BYTES = 9, 5
 READ_BYTES = 256 * 1024
 
 
-async def messages(address: str, path: str, request: bytes) -> AsyncIterator[bytes]:
-    """The messages of the answer to one call. Ends with the stream, whatever its status."""
+async def messages(address: str, path: str, request: bytes, source: str) -> AsyncIterator[bytes]:
+    """The messages of the answer to one call from an address. Ends with the stream, whatever its status."""
     host, _, port = address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(host, int(port), local_addr=(source, 0))
     received = data = b""
     over = False
     try:

@@ -101,7 +101,11 @@ class GrpcStreams:
         ).SerializeToString()
         begun = False
         while not begun:
-            answers = messages(url, READ, request) if number else self._by_grpcio(url, request)
+            answers = (
+                messages(url, READ, request, SOURCES[number % len(SOURCES)])
+                if number
+                else self._by_grpcio(url, request)
+            )
             async for answer in answers:
                 begun = True
                 yield ReadResponse.FromString(answer).data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 import subprocess
 from pathlib import Path
@@ -12,15 +13,18 @@ import grpc
 import httpx
 import pytest
 from grpc import aio
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.services.admission import Proxies
-from deepgrid.services.logger_api.grpc_server import host_of
+from deepgrid.services.admission import Limits
+from deepgrid.services.logger_api.http2 import MOST_RESETS
 from tests.services.logger_support import PATH, TRANSPORTS, WITHIN_S, end_of, read_request
-from tests.services.support import Start, eventually, waits
+from tests.services.support import Grid, Start, eventually, waits
 
 NAME = "0" * 64
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 @pytest.fixture
@@ -97,10 +101,79 @@ async def test_a_trusted_proxy_names_the_source(start: Start) -> None:
         call.cancel()
 
 
+async def test_connections_of_one_address_are_bounded_and_idle_ones_make_room(start: Start) -> None:
+    grid = await start(grpc_port=0, limits=Limits(connections_per_address=2, keep_alive_s=60))
+    grid.chain.put(1, NAME, JobStatus.RUNNING)
+    host, _, port = str(grid.grpc).rpartition(":")
+    idle = [await asyncio.open_connection(host, int(port)) for _ in range(6)]
+    for reader, _ in idle[:4]:
+        await asyncio.wait_for(reader.read(), WITHIN_S)  # the service hangs up
+    assert (await end_of(grid, "grpc", read_request(7).SerializeToString()))[0] == 5, "an idle one made room"
+    for _, writer in idle:
+        writer.close()
+
+
+async def test_connections_without_calls_end(start: Start) -> None:
+    grid = await start(grpc_port=0, limits=Limits(keep_alive_s=1, head_within_s=1))
+    host, _, port = str(grid.grpc).rpartition(":")
+    silent, writer = await asyncio.open_connection(host, int(port))
+    async with aio.insecure_channel(str(grid.grpc)) as channel:
+        await channel.channel_ready()
+        await asyncio.wait_for(channel.wait_for_state_change(grpc.ChannelConnectivity.READY), WITHIN_S)
+    await asyncio.wait_for(silent.read(), WITHIN_S)
+    writer.close()
+
+
 @pytest.mark.parametrize(
-    ("peer", "host"), [("ipv4:10.0.0.1:5555", "10.0.0.1"), ("ipv6:%5B2001:db8::1%5D:5555", "2001:db8::1"),
-                       ("ipv6:%5Bfe80::1%25eth0%5D:1", "fe80::1"), ("unix:", ""), ("", "")]
+    "sent",
+    [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\0" * 1000, PREFACE + b"\0\0\4\1\5\0\0\0\1xxxx",
+     PREFACE + b"\xff\xff\xff\0\0\0\0\0\1", PREFACE + b"\0\0\x08\6\0\0\0\0\1" + bytes(8)],
 )  # fmt: skip
-def test_the_host_of_a_peer(peer: str, host: str) -> None:
-    assert host_of(peer) == host
-    assert host not in Proxies(())
+async def test_other_protocols_and_broken_frames_end_the_connection(
+    start: Start, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    grid = await start(grpc_port=0)
+    host, _, port = str(grid.grpc).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    await asyncio.wait_for(reader.read(), WITHIN_S)
+    writer.close()
+    assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
+
+
+async def test_random_frames_leave_no_traceback(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    grid = await start(grpc_port=0)
+    host, _, port = str(grid.grpc).rpartition(":")
+    made = random.Random(3)
+    for _ in range(60):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(PREFACE + b"\0\0\0\4\0\0\0\0\0")
+        for _ in range(20):
+            content = made.randbytes(made.randrange(0, 40))
+            kind, flags, stream = made.randrange(0, 11), made.choice((0, 1, 4, 5, 8, 0x20)), made.randrange(0, 6)
+            writer.write(len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content)
+        writer.write_eof()
+        await asyncio.wait_for(reader.read(), WITHIN_S)
+        writer.close()
+    await eventually(lambda: nothing_runs(grid))
+    assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
+
+
+async def test_a_client_that_resets_call_after_call_is_hung_up(start: Start) -> None:
+    grid = await start(grpc_port=0)
+    host, _, port = str(grid.grpc).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    client = H2Connection(H2Configuration(client_side=True))
+    client.initiate_connection()
+    for stream in range(1, 2 * MOST_RESETS + 5, 2):
+        client.send_headers(stream, [(":method", "POST"), (":scheme", "http"), (":path", PATH + "Read"),
+                                     (":authority", "x"), ("content-type", "application/grpc")])  # fmt: skip
+        client.reset_stream(stream)
+    writer.write(client.data_to_send())
+    await asyncio.wait_for(reader.read(), WITHIN_S)
+    writer.close()
+    await eventually(lambda: nothing_runs(grid))
+
+
+async def nothing_runs(grid: Grid) -> bool:
+    return grid.context.admission.running.all_held == 0

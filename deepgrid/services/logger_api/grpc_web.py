@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from contextlib import aclosing
 
@@ -16,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from deepgrid.services.authentication import read_body
 from deepgrid.services.context import Services
 from deepgrid.services.logger_api.methods import LONGEST_REQUEST_BYTES, SERVICE, Batches, answers
-from deepgrid.services.logger_api.status import GrpcError, invalid, service_stops, stream_is_over
+from deepgrid.services.logger_api.status import GrpcError, seconds_of, service_stops, stream_is_over, time_is_over
 from deepgrid.services.logger_api.web_frames import (
     BINARY_TYPES,
     TEXT_TYPES,
@@ -34,8 +33,6 @@ REQUEST_HEADERS = (
     "x-accept-content-transfer-encoding", "x-accept-response-streaming", "x-user-agent", "x-grpc-web", "grpc-timeout",
     "authorization",
 )  # fmt: skip
-TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
-SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 
 router = APIRouter()
 
@@ -94,7 +91,7 @@ class FrameStream(StreamingResponse):
                     await send({"type": "http.response.body", "body": self._frames(batch), "more_body": True})
         except TimeoutError:
             if asked_s <= self._longest_s:
-                raise GrpcError(StatusCode.DEADLINE_EXCEEDED, "the call's own time limit is over") from None
+                raise time_is_over() from None
             raise stream_is_over(self._longest_s) from None
 
     def _frames(self, batch: Sequence[bytes]) -> bytes:
@@ -117,13 +114,3 @@ class LoggerCors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ours = scope["type"] == "http" and scope["path"].startswith("/logger.")
         await (self._cors if ours else self._app)(scope, receive, send)
-
-
-def seconds_of(timeout: str | None) -> float:
-    """The header `grpc-timeout` in seconds; infinite without one. Raises GrpcError."""
-    if timeout is None:
-        return float("inf")
-    found = TIMEOUT.fullmatch(timeout)
-    if found is None:
-        raise invalid("grpc-timeout must be up to 8 digits and one of H, M, S, m, u, n")
-    return int(found[1]) * SECONDS[found[2]]

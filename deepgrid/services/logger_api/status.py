@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,8 @@ CODES = {
     429: StatusCode.RESOURCE_EXHAUSTED,
     503: StatusCode.UNAVAILABLE,
 }
+TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
+SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 BLAMED = frozenset({StatusCode.UNAUTHENTICATED, StatusCode.NOT_FOUND, StatusCode.INVALID_ARGUMENT})
 
 logger = logging.getLogger(__name__)
@@ -46,6 +49,21 @@ def service_stops() -> GrpcError:
 def stream_is_over(longest_s: float) -> GrpcError:
     """The end of a stream that lasted for the longest time."""
     return GrpcError(StatusCode.UNAVAILABLE, f"a stream ends after {longest_s / 3600:.0f} h; open it again")
+
+
+def time_is_over() -> GrpcError:
+    """The end of a call whose `grpc-timeout` is over."""
+    return GrpcError(StatusCode.DEADLINE_EXCEEDED, "the call's own time limit is over")
+
+
+def seconds_of(timeout: str | None) -> float:
+    """The header `grpc-timeout` in seconds; infinite without one. Raises GrpcError."""
+    if timeout is None:
+        return float("inf")
+    found = TIMEOUT.fullmatch(timeout)
+    if found is None:
+        raise invalid("grpc-timeout must be up to 8 digits and one of H, M, S, m, u, n")
+    return int(found[1]) * SECONDS[found[2]]
 
 
 @contextmanager
