@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 ENDS_PER_ROUND = 100  # transactions that fit in a block; the next round ends the others
 SOONEST_S = 5.0  # pause before a round for a job that becomes due
 
-# Contract errors for a job that ended, that another operator assigned meanwhile, or whose time is not over on chain.
+# Contract errors: the job ended, another operator assigned it meanwhile, or its time is not over on chain.
 OVERTAKEN = frozenset({"JobHotStatusOnly", "InvalidTransition", "SameStatusError", "PendingStatusOnly", "NotGivenUp"})
 
 

@@ -19,9 +19,9 @@ from deepgrid.scheduling.fit import Lack, conditions
 from deepgrid.scheduling.market import ClusterState
 from deepgrid.scheduling.reasons import Count
 from deepgrid.scheduling.speed import kind_of
-from deepgrid.scheduling.tables.conditions import ConditionTable
 from deepgrid.scheduling.tables.fits import FitTable, Shape
-from deepgrid.scheduling.tables.prices import PriceTable
+from deepgrid.scheduling.tables.label_rules import ConditionTable
+from deepgrid.scheduling.tables.rates import PriceTable
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -68,7 +68,7 @@ class Suitable:
 class Task:
     """A job and the clusters that can take it, now or later.
 
-    `able` marks the `count` clusters that suit, that the job can pay, and that did not give it back lately. It is
+    `able` marks the `count` clusters that suit, fit the budget, and did not give the job back lately. It is
     `suitable.suits` itself when all of these can take it. `refused` maps addresses to reasons.
     """
 

@@ -1,4 +1,4 @@
-"""What a cluster must have for a job: nodes that hold its tasks and GPUs, labels that meet its conditions."""
+"""What a cluster must have for a job: room on its nodes for tasks and GPUs, labels that meet its conditions."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from deepgrid.billing.formulas import rate_wei_per_minute
 from deepgrid.lifecycle.job import Affinity, Hardware, Label, Prices
 from deepgrid.scheduling.fit import lack, unmet
-from deepgrid.scheduling.tables.conditions import ConditionTable
 from deepgrid.scheduling.tables.fits import FitTable, Shape
-from deepgrid.scheduling.tables.prices import ROUNDING, PriceTable
+from deepgrid.scheduling.tables.label_rules import ConditionTable
+from deepgrid.scheduling.tables.rates import ROUNDING, PriceTable
 from deepgrid.scheduling.tables.rows import RecentRows
 
 FIGURES = st.integers(0, 9) | st.sampled_from((64, 2**31 - 1, 2**31, 2**64 - 1))

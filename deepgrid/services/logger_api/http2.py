@@ -96,7 +96,7 @@ class Call:
     def _fail(self, error: GrpcError) -> None:
         self._data.clear()
         self._request.set_exception(error)
-        self._request.exception()  # marks it as seen: nobody may wait for it
+        self._request.exception()  # marks it as seen, even if no task waits for it
 
 
 class GrpcProtocol(asyncio.Protocol):

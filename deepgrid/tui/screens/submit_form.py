@@ -8,7 +8,6 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -120,8 +119,9 @@ class SubmitForm(MoneyForm):
         if not self.alive:
             return
         self._stamp = stamp_of(self.path)
-        read = partial(self._read, self.path, self.value("minutes"), self.value("labels"))
-        self.run_worker(read, group="quote", exclusive=True)
+        self.run_worker(
+            self._read(self.path, self.value("minutes"), self.value("labels")), group="quote", exclusive=True
+        )
 
     async def _read(self, path: Path, minutes: str, labels: str) -> None:
         """Read the file, check it, and ask for a quote. The form may be closed meanwhile."""
