@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.chaos.fault import Allowed, Fault
 
-QUICK, LONG, DEEP = 15, 60, 2000  # injections; there are 125 faults
+QUICK, LONG, DEEP = 15, 45, 2000  # injections; there are 125 faults
 Round = tuple[int, Sequence[Fault]]  # a seed and its faults
 
 

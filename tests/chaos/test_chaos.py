@@ -38,7 +38,7 @@ MANY = named(many(FAULTS, FIRST_SEED, LONG, at_once=15), grids=2)
 VERY_MANY = named(many(FAULTS, FIRST_SEED + 100, DEEP, at_once=15), grids=2)
 
 
-@pytest.mark.long
+@pytest.mark.deep
 @pytest.mark.parametrize("one", FEW.values(), ids=FEW)
 async def test_quick_faults_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
     seed, faults = one

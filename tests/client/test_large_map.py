@@ -23,7 +23,7 @@ JOBS, KILLS = 1000, 20
 MOST_TRANSACTIONS, MOST_TRANSACTIONS_WITH_KILLS = 100, 140
 WITHIN_S = 1800
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(WITHIN_S)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(WITHIN_S)]  # each test takes minutes
 
 
 @pytest.fixture
@@ -53,7 +53,6 @@ async def test_a_thousand_jobs_uninterrupted(grid: AsyncGrid, chain: Chain, firs
     assert [job.parameters for job in await sweep.results()] == [{"N": n} for n in range(JOBS)]
 
 
-@pytest.mark.deep  # ten minutes on a busy machine
 async def test_a_thousand_jobs_killed_at_twenty_random_points(
     grid: AsyncGrid, customer: Customer, chain: Chain, first_block: int
 ) -> None:

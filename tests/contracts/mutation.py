@@ -28,7 +28,7 @@ from queue import SimpleQueue
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 COMPILED = CONTRACTS.parent / "deepgrid" / "chain" / "compiled"
 WORKERS = 2
-LIMIT_CPU_S = 240  # a mistake may make a test run forever; time of the processor, as machines are busy
+LIMIT_CPU_S = 600  # a mistake may make a test run forever; time of the processor, as machines are busy
 
 
 @dataclass(frozen=True)

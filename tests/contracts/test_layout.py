@@ -12,9 +12,15 @@ from tests.contracts.forge import CONTRACTS, forge
 PAIR = ("MetaScheduler", "RareCalls")
 
 
+def built(contract: str) -> dict[str, Any]:
+    """What the compiler tells about a contract."""
+    told: dict[str, Any] = json.loads((CONTRACTS / f"out/layout/{contract}.sol/{contract}.json").read_text())
+    return told
+
+
 def variables(contract: str) -> list[dict[str, Any]]:
     """Its stored variables with slot, offset, type (without the compiler's running numbers)."""
-    layout = json.loads(forge("inspect", contract, "storageLayout", "--json", builds="layout", profile="unoptimised"))
+    layout = built(contract)["storageLayout"]
     types = layout["types"]
 
     def shape(name: str) -> object:
@@ -37,8 +43,7 @@ def variables(contract: str) -> list[dict[str, Any]]:
 
 def declared(contract: str) -> list[str]:
     """Names of the stored variables that the contract's own source declares."""
-    built = json.loads((CONTRACTS / f"out/layout/{contract}.sol/{contract}.json").read_text())
-    (body,) = (node for node in built["ast"]["nodes"] if node.get("name") == contract)
+    (body,) = (node for node in built(contract)["ast"]["nodes"] if node.get("name") == contract)
     return [
         node["name"]
         for node in body["nodes"]
@@ -48,7 +53,9 @@ def declared(contract: str) -> list[str]:
 
 @pytest.mark.long
 def test_both_contracts_have_the_same_storage_layout() -> None:
-    forge("build", "src", "--ast", "--extra-output", "storageLayout", builds="layout", profile="unoptimised")
+    files = [f"src/{contract}.sol" for contract in PAIR]
+    wanted = ["--ast", "--extra-output", "storageLayout"]
+    forge("build", "--force", *files, *wanted, builds="layout", profile="unoptimised")
     mine, others = (variables(contract) for contract in PAIR)
     assert len(mine) > 10
     assert mine == others

@@ -1,7 +1,7 @@
 """Long tests of the contracts: fuzz tests, random histories against a second model, planted mistakes.
 
-`./run test --long` runs them with the profile `long` of contracts/foundry.toml, `./run test --deep` with `deep`, ten
-times that.
+`./run test --long` runs them with the profile `long` of contracts/foundry.toml, `./run test --deep` with `deep`, which
+is many times longer.
 """
 
 from __future__ import annotations

@@ -100,6 +100,7 @@ async def test_a_cluster_drained_for_good_settles_its_jobs_claims_nothing_and_ex
         await customer.settlement(job_id)
 
 
+@pytest.mark.deep
 async def test_a_closed_grid_claims_nothing_and_finishes_running_jobs(customer: Customer, provider: Provider) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     running = customer.submit(steps(gate.pass_command), ALPHA)

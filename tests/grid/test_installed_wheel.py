@@ -16,7 +16,7 @@ from tests.wheel.support import installation as installation
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 HELP_CPU_S, LIST_CPU_S = 0.3, 0.8  # on an idle machine
-ROOM = 2  # tests beside this one double the processor time, as caches are shared
+ROOM = 6  # for slow processors, whose caches other tests share
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ async def test_each_flow_runs_by_its_schedule(grid: LocalGrid, quiet: None) -> N
     assert not bad, bad
 
 
+@pytest.mark.deep
 async def test_flows_run_by_the_command(grid: LocalGrid, quiet: None) -> None:
     async def start(name: str) -> str:
         said = await asyncio.to_thread(prefect, grid, "deployment", "run", name)

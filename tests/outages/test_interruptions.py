@@ -25,7 +25,7 @@ STEPS = {"prefect-server": "prefect"}  # processes whose step of `up` has anothe
     [
         (("prefect-server",), SIGKILL),
         pytest.param(SUPERVISORS, SIGKILL, marks=pytest.mark.deep),
-        ((*SUPERVISORS, "prefect-server"), SIGTERM),
+        pytest.param((*SUPERVISORS, "prefect-server"), SIGTERM, marks=pytest.mark.deep),
         (("operator",), SIGKILL),
     ],
     ids=lambda value: value.name if isinstance(value, Signals) else "+".join(value),

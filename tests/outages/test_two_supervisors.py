@@ -59,6 +59,7 @@ async def test_the_standby_replaces_a_killed_leader(customer: Customer, second: 
     assert log(grid, second).count(": leading ") == 1
 
 
+@pytest.mark.deep
 async def test_a_suspended_leader_finds_itself_replaced_and_stands_by(customer: Customer, second: str) -> None:
     """Its connections stay open, and it continues in the middle of an action."""
     grid = customer.grid

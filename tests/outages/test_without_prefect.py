@@ -33,7 +33,7 @@ async def supervised(grid: LocalGrid) -> AsyncIterator[None]:
         await asyncio.to_thread(grid.start, f"supervisor-{offer.name}")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [WAYS[0], *(pytest.param(way, marks=pytest.mark.deep) for way in WAYS[1:])])
 async def test_jobs_end_and_are_paid_while_prefect_is_down(customer: Customer, way: str) -> None:
     grid, gate = customer.grid, Gate(customer.grid)
     long, orphan = (customer.submit(steps(gate.pass_command, "echo carried on")) for _ in range(2))
