@@ -183,7 +183,7 @@ def main() -> None:
         anvil = Anvil(Path(folder))
         anvil.start()
         try:
-            with prefect_test_harness(server_startup_timeout=120):
+            with prefect_test_harness(server_startup_timeout=300):
                 asyncio.run(measure(anvil, Path(folder), jobs, providers))
         finally:
             anvil.stop()

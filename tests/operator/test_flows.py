@@ -26,7 +26,7 @@ MEASURED = (*LABELS, Label("compute.gflops", "1.00"))
 
 @pytest.fixture(scope="module", autouse=True)
 def _prefect() -> Iterator[None]:
-    with prefect_test_harness(server_startup_timeout=120):
+    with prefect_test_harness(server_startup_timeout=300):
         yield
 
 

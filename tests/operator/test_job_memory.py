@@ -80,8 +80,10 @@ def test_the_error_of_an_estimate_is_measured_once(desk: Desk) -> None:
     for _ in range(2):
         desk.memory.note([job(S.RUNNING, PROVIDER)])
     assert desk.metrics.errors_s == [40]
-    assert desk.metrics.registry.get_sample_value("deepgrid_start_estimate_error_sum") == 40
-    assert desk.metrics.registry.get_sample_value("deepgrid_start_estimate_error_count") == 1
+    buckets = [("30.0", 0), ("60.0", 1), ("+Inf", 1)]
+    for limit, count in buckets:
+        found = desk.metrics.registry.get_sample_value("deepgrid_start_estimate_error_bucket", {"le": limit})
+        assert found == count
 
 
 def test_a_store_of_another_chain_is_emptied(desk: Desk) -> None:

@@ -46,7 +46,7 @@ async def test_prometheus_reads_every_metric_that_the_page_explains(served: Serv
     served.metrics.assigned(3)
     async with httpx.AsyncClient(trust_env=False) as http:
         text = (await http.get(f"http://127.0.0.1:{served.metrics_port}/metrics")).raise_for_status().text
-    assert "deepgrid_start_estimate_error_sum 7.0" in text
+    assert 'deepgrid_start_estimate_error_bucket{le="10.0"} 1.0' in text
     assert "deepgrid_assigned_jobs_total 3.0" in text
     names = {name for name in re.findall(r"^# TYPE (deepgrid_\w+)", text, re.M) if not name.endswith("_created")}
     explained = PAGE.read_text().partition("## Operator")[2]

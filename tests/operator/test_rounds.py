@@ -182,7 +182,9 @@ async def test_a_large_round_never_holds_the_event_loop(office: Office, monkeypa
     pattern = await office.job(job_id)
     jobs = [replace(pattern, id=number) for number in range(1, 10_001)]
     assignments = [Assignment(one.id, office.people.provider.address, "cheapest", 1) for one in jobs[:5000]]
-    found = Round(assignments, [Waiting(one.id, "no cluster has 100 GPUs") for one in jobs[5000:]], {})
+    found = Round(
+        assignments, [Waiting(one.id, "3 clusters are full", one.id, 7, 0.4, 10**9, "a") for one in jobs[5000:]], {}
+    )
     decision = rounds.Decision(rounds.Snapshot(0, jobs, [], {}), found, Usage(), 0.0)
     longest = 0.0
 
