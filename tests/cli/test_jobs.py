@@ -17,14 +17,17 @@ from tests.cli.live import CREDIT, EXAMPLE, WITHIN_S, Dps, Live, Party, finished
 async def test_a_pending_job_says_why_it_waits(dps: Dps, job_id: int, operator: Party) -> None:
     silent = await dps.run("job", "get", str(job_id))
     assert "the meta-scheduler has not found a cluster for it yet" in silent.out
-    await operator.services.post_notice(job_id, "waiting", "no cluster can take it: alpha: does not have gpuinnvidia")
+    assert re.search(r"queue +position \d+ of \d+ among the jobs that wait for a cluster", silent.out)
+    place = "3rd in line, 2 jobs of others first; your share of CPUs is 41 %; estimated start 12:40 UTC at alpha"
+    await operator.services.post_notice(job_id, "waiting", f"{place}; 2 clusters are full")
     outcome = await dps.run("job", "get", str(job_id))
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.startswith(f"job {job_id}  hello-world  PENDING\n")
-    assert re.search(r"why it waits +no cluster can take it: alpha: does not have", outcome.out)
+    assert re.search(f"why it waits +{place}; 2 clusters are full", outcome.out)
+    assert "queue" not in outcome.out, "one place only: the one in the scheduler's line"
     assert re.search(r"conditions +gpu:in:nvidia", outcome.out)
     record = json.loads((await dps.run("job", "get", str(job_id), "--json")).out)
-    assert record["why_it_waits"].startswith("no cluster can take it")
+    assert record["why_it_waits"].startswith(place)
     assert (record["id"], record["status"], record["locked_wei"], record["bill"]) == (
         job_id, "pending", str(100 * CREDIT), None,
     )  # fmt: skip

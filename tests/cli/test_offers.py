@@ -57,5 +57,7 @@ async def test_wishes_of_a_submission_are_on_chain(dps: Dps, chain: Chain, provi
     end = job.wishes.give_up_at
     assert job.wishes == Wishes(35 * CREDIT // 10, 10, end, Prefer.START)
     assert 0 <= end - 86400 <= job.submitted_at
+    shown = (await dps.run("job", "get", str(job.id))).out
+    assert re.search(r"wishes +at most 3\.5 credits per minute, at least 10 minutes, start first, given up if", shown)
     wrong = await dps.run("submit", "job.yaml", "--credits", "100", "--prefer", "luck")
     assert (wrong.status, "'luck' is no preference" in wrong.err) == (2, True)

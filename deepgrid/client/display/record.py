@@ -10,7 +10,7 @@ from deepgrid.billing.entries import Settlement
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.bill import bill_as_json, running_cost
 from deepgrid.client.display.exits import exit_status_of
-from deepgrid.client.display.story import conditions, outcome, resources_words, steps_of, waiting_words
+from deepgrid.client.display.story import conditions, outcome, resources_words, steps_of, waiting_words, wishes
 from deepgrid.client.display.text import moment, plural
 from deepgrid.client.values import Remark, Step, ViewMessage, datetime_of
 from deepgrid.lifecycle.job import Job
@@ -71,7 +71,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
     running = job.status is JobStatus.RUNNING
     return [
         ("why it waits", why_it_waits(record)),
-        ("queue", record.place.words if record.place else ""),
+        ("queue", place_words(record)),
         ("outcome", outcome(job) if job.status.cold else ""),
         ("cluster", f"{record.cluster} ({job.provider})" if job.provider else ""),
         ("customer", job.customer),
@@ -80,6 +80,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
         ("ended", moment(job.ended_at) if job.ended_at else ""),
         ("resources", resources_words(job)),
         ("conditions", ", ".join(conditions(job))),
+        ("wishes", ", ".join(wishes(job))),
         ("locked", f"{format_credits(job.locked_wei)} credits"),
         ("rate", f"{format_credits(job.rate_wei_per_minute)} credits per minute" if job.rate_wei_per_minute else ""),
         ("cost so far", running_cost(job, record.now) if running else ""),
@@ -93,6 +94,14 @@ def why_it_waits(record: JobRecord) -> str:
     if words and record.remarks is None:
         return f"{words} (the services may know more, but do not answer)"
     return words
+
+
+def place_words(record: JobRecord) -> str:
+    """The place in the queue. Empty if the operator told the place in its line, which is not by age alone."""
+    told = record.remarks[-1].kind if record.remarks else ""
+    if record.place is None or (record.place.pending and told == "waiting"):
+        return ""
+    return record.place.words
 
 
 def life(record: JobRecord) -> list[Step | Remark | ViewMessage]:
@@ -158,6 +167,11 @@ def job_as_json(job: Job, cluster: str) -> dict[str, Any]:
             "mem_per_cpu_mb": wanted.mem_per_cpu_mb, "gpus": wanted.gpus,
         },
         "conditions": conditions(job),
+        "wishes": {
+            "max_wei_per_minute": str(job.wishes.max_rate_wei) if job.wishes.max_rate_wei else None,
+            "min_minutes": job.wishes.min_minutes, "give_up_at": job.wishes.give_up_at or None,
+            "prefer": job.wishes.prefer.name.lower(),
+        },
         "location_hash": wanted.definition_hash,
         "locked_wei": str(job.locked_wei),
         "cost_wei": str(job.final_cost_wei) if job.status.cold else None,

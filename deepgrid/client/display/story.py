@@ -9,7 +9,7 @@ from deepgrid.chain.client import Chain
 from deepgrid.chain.figures import Constants
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.exits import exit_words
-from deepgrid.client.display.text import plural
+from deepgrid.client.display.text import moment, plural
 from deepgrid.client.values import Remark, Step, datetime_of
 from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Affinity, Job, Label, Provider
@@ -131,6 +131,20 @@ def resources_words(job: Job) -> str:
 def conditions(job: Job) -> list[str]:
     """The job's conditions on labels, in the format of `--affinities`."""
     return [_use(label) for label in job.definition.uses] + [_affinity(wanted) for wanted in job.definition.affinity]
+
+
+def wishes(job: Job) -> list[str]:
+    """The customer's wishes that the contract keeps, in words."""
+    kept, words = job.wishes, []
+    if kept.max_rate_wei:
+        words.append(f"at most {format_credits(kept.max_rate_wei)} credits per minute")
+    if kept.min_minutes > 1:
+        words.append(f"at least {kept.min_minutes} minutes")
+    if kept.prefer:
+        words.append(f"{kept.prefer.name.lower()} first")
+    if kept.give_up_at:
+        words.append(f"given up if no cluster has it by {moment(kept.give_up_at)}")
+    return words
 
 
 def _use(label: Label) -> str:

@@ -8,8 +8,9 @@ import pytest
 
 from deepgrid.chain.history import Transition
 from deepgrid.client.display.bill import running_cost
-from deepgrid.client.display.story import conditions, outcome, resources_words, tell, whereabouts
-from deepgrid.lifecycle.job import Affinity, JobDefinition, Label
+from deepgrid.client.display.story import conditions, outcome, resources_words, tell, whereabouts, wishes
+from deepgrid.client.display.text import moment
+from deepgrid.lifecycle.job import Affinity, JobDefinition, Label, Prefer, Wishes
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.support import JOB
 
@@ -59,6 +60,16 @@ def test_what_a_job_asks_for_is_said_as_it_is_written() -> None:
     job = replace(JOB, definition=definition)
     assert resources_words(job) == "2 tasks of 4 CPUs, 128 MB per CPU, 1 GPU"
     assert conditions(job) == ["os=linux", "mem>=4000", "gpu:in:nvidia"]
+
+
+def test_wishes_are_said_and_so_is_that_there_are_none() -> None:
+    assert wishes(JOB) == []
+    end = 2**40 - 1  # the customer may write any number that the contract holds
+    kept = Wishes(max_rate_wei=5 * CREDIT // 2, min_minutes=90, give_up_at=end, prefer=Prefer.START)
+    assert wishes(replace(JOB, wishes=kept)) == [
+        "at most 2.5 credits per minute", "at least 90 minutes", "start first",
+        f"given up if no cluster has it by {moment(end)}",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
