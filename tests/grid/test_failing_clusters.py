@@ -95,7 +95,7 @@ async def a_refused_job_waits(session: CustomerSession, ids: Sequence[int], refu
                 said = await remarks(session, job.id)
                 if any(GIVEN_BACK in text and re.search(PLACE, text) for text in said):
                     return job.id
-        assert time.monotonic() < deadline, "no refused job is told that it waits"
+        assert time.monotonic() < deadline, "no refused job has a notice with its place and the reason"
         await asyncio.sleep(0.5)
 
 
