@@ -62,7 +62,7 @@ async def new_buyer(grid: LocalGrid, key: Path, jobs: int) -> Buyer:
 
 @asynccontextmanager
 async def cluster_without_supervisor(grid: LocalGrid, key: Path, name: str, cpus: int) -> AsyncIterator[str]:
-    """The cheapest cluster of the grid, which claims no job. Yields its address."""
+    """The cheapest cluster of the grid, which claims none of its jobs. Yields its address."""
     wallet = Wallet.create(key)
     prices = Prices(gpu_wei_per_minute=0, cpu_wei_per_minute=9 * 10**17, mem_wei_per_mb_minute=0)
     async with await Chain.connect(AddressBook.load(grid.book)) as chain, writer_of(grid, "operator") as operator:

@@ -32,7 +32,7 @@ from tests.grid.runs import FINAL, run_now, run_until
 from tests.grid.support import cold, steps
 from tests.grid.writers import changed_constants
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 CUSTOMERS, JOBS_EACH = 3, 10
 IDLE, IDLE_CPUS = "delta", 3
@@ -95,7 +95,7 @@ async def a_refused_job_waits(session: CustomerSession, ids: Sequence[int], refu
                 said = await remarks(session, job.id)
                 if any(GIVEN_BACK in text and re.search(PLACE, text) for text in said):
                     return job.id
-        assert time.monotonic() < deadline, "no refused job shows a reason to wait"
+        assert time.monotonic() < deadline, "no refused job has a notice with its place and the reason"
         await asyncio.sleep(0.5)
 
 
