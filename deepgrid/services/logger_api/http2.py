@@ -96,7 +96,7 @@ class Call:
     def _fail(self, error: GrpcError) -> None:
         self._data.clear()
         self._request.set_exception(error)
-        self._request.exception()  # marks it as seen: nobody may wait for it
+        self._request.exception()  # marks it as seen: the call may have ended
 
 
 class GrpcProtocol(asyncio.Protocol):
