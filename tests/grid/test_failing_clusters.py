@@ -32,7 +32,7 @@ from tests.grid.runs import FINAL, run_now, run_until
 from tests.grid.support import cold, steps
 from tests.grid.writers import changed_constants
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]
 
 CUSTOMERS, JOBS_EACH = 3, 10
 IDLE, IDLE_CPUS = "delta", 3

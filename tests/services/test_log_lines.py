@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from deepgrid.services.logger_api.log_lines import LONGEST_LINE_BYTES, SHARED_BYTES, LineMessages
+from deepgrid.services.logger_api.log_lines import LONGEST_LINE_BYTES, PART_BYTES, LineMessages
 from deepgrid.services.logger_api.logger_pb2 import ReadResponse
 
 AT_NS = 1_700_000_000_000_000_007
@@ -23,7 +23,7 @@ def lines_of(pieces: list[bytes]) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("most", [3, 200, 3 * SHARED_BYTES])
+@pytest.mark.parametrize("most", [3, 200, 3 * PART_BYTES])
 def test_pieces_of_any_size_give_the_same_lines(most: int) -> None:
     made = random.Random(most)
     lines = [bytes(made.choices(b"ab \0\xff", k=made.choice((0, 1, 7, 90)))) for _ in range(2000)]

@@ -9,8 +9,8 @@ from deepgrid.services.logger_api.logger_pb2 import ReadResponse
 
 LONGEST_LINE_BYTES = 64 * 1024
 SHARED_PIECES = 128  # in memory, for the other followers of the same log
-SHARED_BYTES, SHARED_LINES = 16 * 1024, 256  # of a piece at most
-PART_BYTES = 2 * 1024  # of a larger piece, encoded at once for one follower
+PART_BYTES, PART_LINES = 16 * 1024, 256  # of a piece, encoded at once
+SMALL_PART_BYTES = 1024  # with more lines than that: an empty line costs fifty times its size
 
 Messages = tuple[bytes, ...]
 
@@ -27,13 +27,13 @@ class LineMessages:
 
     def batches(self, data: bytes, at_ns: int) -> Iterator[Messages]:
         """The messages of the lines that end in `data`, which was stored at `at_ns` unix nanoseconds."""
-        if len(self._rest) + len(data) <= SHARED_BYTES and data.count(b"\n") <= SHARED_LINES:
+        if len(self._rest) + len(data) <= PART_BYTES and data.count(b"\n") <= PART_LINES:
             messages, self._rest = _shared(self._rest, data, at_ns)
             if messages:
                 yield messages
             return
-        for start in range(0, len(data), PART_BYTES):
-            messages, self._rest = _encoded(self._rest, data[start : start + PART_BYTES], at_ns)
+        for part in _parts_of(data):
+            messages, self._rest = _encoded(self._rest, part, at_ns)
             if messages:
                 yield messages
 
@@ -56,6 +56,15 @@ def _encoded(rest: bytes, data: bytes, at_ns: int) -> tuple[Messages, bytes]:
 
 
 _shared = lru_cache(SHARED_PIECES)(_encoded)
+
+
+def _parts_of(data: bytes) -> Iterator[bytes]:
+    """The data of a large piece, in parts of few lines."""
+    for start in range(0, len(data), PART_BYTES):
+        part = data[start : start + PART_BYTES]
+        size = SMALL_PART_BYTES if part.count(b"\n") > PART_LINES else PART_BYTES
+        for at in range(0, len(part), size):
+            yield part[at : at + size]
 
 
 def _message(line: bytes, at_ns: int) -> bytes:
