@@ -50,13 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def publish(results: Sequence[Result], folder: Path) -> None:
-    """Write `simulation.csv` and one plot per workload into `folder`."""
+    """Write `simulation.csv`, and one plot per workload of what it holds, into `folder`."""
     from deepgrid.scheduling.simulation import plots  # matplotlib takes a second
 
     folder.mkdir(parents=True, exist_ok=True)
     comparison.write_csv(folder / "simulation.csv", results)
-    for name in dict.fromkeys(result.workload for result in results):
-        plots.draw([result for result in results if result.workload == name], folder / f"simulation-{name}.svg")
+    stored = comparison.read_csv(folder / "simulation.csv")
+    for name in dict.fromkeys(result.workload for result in stored):
+        plots.draw([result for result in stored if result.workload == name], folder / f"simulation-{name}.svg")
 
 
 def _trace(path: Path, jobs: int) -> dict[str, Generator]:
