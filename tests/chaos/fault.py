@@ -44,14 +44,13 @@ Inject = Callable[["World", random.Random], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True)
 class Fault:
-    """`quick` faults take little time. `needs` are kinds of jobs (`kinds.KINDS`) that must be in flight.
+    """`needs` are kinds of jobs (`kinds.KINDS`) that must be in flight.
 
     All jobs are over `cold_within_s` after the repair; 0 stands for the default. An `awaited` fault waits for its own
     event, such as the arrival at a kill point. The others begin when jobs reach a stage that is drawn at random.
     """
 
     name: str
-    quick: bool
     inject: Inject
     needs: tuple[str, ...] = ()
     allows: frozenset[Allowed] = field(default_factory=frozenset)

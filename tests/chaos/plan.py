@@ -12,14 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from tests.chaos.fault import Allowed, Fault
 
-QUICK, LONG, DEEP = 15, 45, 2000  # injections; there are 125 faults
+LONG, DEEP = 45, 2000  # injections; there are 125 faults
 Round = tuple[int, Sequence[Fault]]  # a seed and its faults
-
-
-def quick(faults: Iterable[Fault], seed: int, at_once: int) -> list[Round]:
-    """Faults that take little time, drawn by the seed, in few rounds."""
-    candidates = [fault for fault in faults if fault.quick]
-    return [(seed, together) for together in _grouped(random.Random(seed).sample(candidates, QUICK), at_once)]
 
 
 def many(faults: Iterable[Fault], seed: int, count: int, at_once: int) -> list[Round]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.conftest import SEED
 from tests.chaos.fault import Fault, all_faults
-from tests.chaos.plan import DEEP, LONG, Round, many, quick
+from tests.chaos.plan import DEEP, LONG, Round, many
 from tests.chaos.round import run_round
 from tests.chaos.table import Row
 from tests.chaos.world import World
@@ -33,16 +33,8 @@ def _name(seed: int, faults: Sequence[Fault], *, second: bool) -> str:
     return f"{SECOND_GRID.removeprefix('[')}, {words}" if second else words
 
 
-FEW = named(quick(FAULTS, FIRST_SEED, at_once=15))
 MANY = named(many(FAULTS, FIRST_SEED, LONG, at_once=15), grids=2)
 VERY_MANY = named(many(FAULTS, FIRST_SEED + 100, DEEP, at_once=15), grids=2)
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("one", FEW.values(), ids=FEW)
-async def test_quick_faults_lose_no_job_and_no_minute(world: World, record: Record, one: Round) -> None:
-    seed, faults = one
-    await run_round(world, faults, seed, record, jobs_per_fault=3)
 
 
 @pytest.mark.long

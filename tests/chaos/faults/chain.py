@@ -243,25 +243,25 @@ async def _time_out(operator: Writer, job: Job) -> None:
 def _reorganised(report: str) -> Fault:
     inject = partial(reorganised, report, DEPTH)
     name = f"reorganised across a {report}"
-    return Fault(name, report == "claim", inject, NEEDS.get(report, ()), awaited=True)
+    return Fault(name, inject, NEEDS.get(report, ()), awaited=True)
 
 
 REFUSED = frozenset({Allowed.REFUSED})
 FAULTS = [
     *map(_reorganised, REPORTS),
-    Fault("reorganised across a refusal", False, reorganised_at_refusal, allows=REFUSED),
-    Fault("reorganised again and again", False, reorganised_again_and_again),
-    Fault("supervisor killed, then reorganised", False, killed_and_reorganised),
-    Fault("node ended and started", False, partial(node_restarted, True)),
-    Fault("node's power cut", False, partial(node_restarted, False)),
-    Fault("fees rise tenfold", False, partial(fees_rise, 10)),
-    Fault("fees rise a hundredfold", False, partial(fees_rise, 100)),
-    Fault("wallet out of gas money", True, out_of_gas_money),
-    Fault("no block for seconds", False, partial(mining_stopped, 3, 12)),
-    Fault("no block for long", False, partial(mining_stopped, 33, 45)),
-    Fault("blocks only with transactions", False, mining_each_transaction),
-    Fault("pool emptied", False, pool_emptied),
-    Fault("provider banned", False, banned, allows=REFUSED),
-    Fault("assignments expire", False, assignments_expire, allows=REFUSED),
-    Fault("claims taken away", False, taken_away, allows=REFUSED),
+    Fault("reorganised across a refusal", reorganised_at_refusal, allows=REFUSED),
+    Fault("reorganised again and again", reorganised_again_and_again),
+    Fault("supervisor killed, then reorganised", killed_and_reorganised),
+    Fault("node ended and started", partial(node_restarted, True)),
+    Fault("node's power cut", partial(node_restarted, False)),
+    Fault("fees rise tenfold", partial(fees_rise, 10)),
+    Fault("fees rise a hundredfold", partial(fees_rise, 100)),
+    Fault("wallet out of gas money", out_of_gas_money),
+    Fault("no block for seconds", partial(mining_stopped, 3, 12)),
+    Fault("no block for long", partial(mining_stopped, 33, 45)),
+    Fault("blocks only with transactions", mining_each_transaction),
+    Fault("pool emptied", pool_emptied),
+    Fault("provider banned", banned, allows=REFUSED),
+    Fault("assignments expire", assignments_expire, allows=REFUSED),
+    Fault("claims taken away", taken_away, allows=REFUSED),
 ]

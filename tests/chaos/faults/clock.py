@@ -83,12 +83,10 @@ async def chains_clock_jumps(world: World, rng: random.Random) -> AsyncIterator[
 
 
 FAULTS = [
-    Fault("supervisor's clock an hour ahead", False, partial(supervisors_clock_jumps, [HOUR_S])),
-    Fault("supervisor's clock an hour behind", False, partial(supervisors_clock_jumps, [-HOUR_S])),
-    Fault(
-        "supervisor's clock to and fro", False, partial(supervisors_clock_jumps, [HOUR_S, -HOUR_S, 0, HOUR_S, -HOUR_S])
-    ),
-    Fault("supervisor starts an hour ahead", False, partial(supervisor_starts_with_a_wrong_clock, HOUR_S)),
-    Fault("supervisor starts an hour behind", False, partial(supervisor_starts_with_a_wrong_clock, -HOUR_S)),
-    Fault("chain's clock an hour ahead", False, chains_clock_jumps, allows=frozenset({Allowed.REFUSED})),
+    Fault("supervisor's clock an hour ahead", partial(supervisors_clock_jumps, [HOUR_S])),
+    Fault("supervisor's clock an hour behind", partial(supervisors_clock_jumps, [-HOUR_S])),
+    Fault("supervisor's clock to and fro", partial(supervisors_clock_jumps, [HOUR_S, -HOUR_S, 0, HOUR_S, -HOUR_S])),
+    Fault("supervisor starts an hour ahead", partial(supervisor_starts_with_a_wrong_clock, HOUR_S)),
+    Fault("supervisor starts an hour behind", partial(supervisor_starts_with_a_wrong_clock, -HOUR_S)),
+    Fault("chain's clock an hour ahead", chains_clock_jumps, allows=frozenset({Allowed.REFUSED})),
 ]

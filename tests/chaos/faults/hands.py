@@ -89,13 +89,13 @@ REQUEUED = frozenset({Allowed.REQUEUED})
 REFUSED = frozenset({Allowed.REFUSED})
 NODE = frozenset({Allowed.FAULT, Allowed.REFUSED})
 FAULTS = [
-    Fault("partition down", False, outage(partial(partition, "DOWN"), 2, 8)),
-    Fault("partition drained", False, outage(partial(partition, "DRAIN"), 2, 8), allows=REFUSED),
-    Fault("partition inactive", False, outage(partial(partition, "INACTIVE"), 2, 8), allows=REFUSED),
-    Fault("nodes drained", False, outage(partial(nodes, "DRAIN"), 2, 6)),
-    Fault("nodes set down", False, outage(partial(nodes, "DOWN"), 2, 6), allows=NODE),
-    Fault("jobs cancelled by the administrator", False, cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
-    Fault("jobs held by the administrator", False, held),
-    Fault("jobs requeued by the administrator", False, requeued, allows=REQUEUED),
-    Fault("jobs suspended by the administrator", False, suspended),
+    Fault("partition down", outage(partial(partition, "DOWN"), 2, 8)),
+    Fault("partition drained", outage(partial(partition, "DRAIN"), 2, 8), allows=REFUSED),
+    Fault("partition inactive", outage(partial(partition, "INACTIVE"), 2, 8), allows=REFUSED),
+    Fault("nodes drained", outage(partial(nodes, "DRAIN"), 2, 6)),
+    Fault("nodes set down", outage(partial(nodes, "DOWN"), 2, 6), allows=NODE),
+    Fault("jobs cancelled by the administrator", cancelled, allows=frozenset({Allowed.ENDED, Allowed.REFUSED})),
+    Fault("jobs held by the administrator", held),
+    Fault("jobs requeued by the administrator", requeued, allows=REQUEUED),
+    Fault("jobs suspended by the administrator", suspended),
 ]

@@ -119,9 +119,9 @@ def _fill(folder: Path) -> None:
 
 
 FAULTS = [
-    Fault("completion hook slow", False, outage(partial(hook_begins, _slowly), 4, 10)),
-    Fault("completion hook failing", True, outage(partial(hook_begins, _failing), 2, 5)),
-    Fault("completion hook removed", False, outage(removed, 3, 8)),
-    Fault("spool's disk full", True, outage(spool_full, 2, 5)),
-    Fault("spool away", False, outage(spool_away, 3, 8)),
+    Fault("completion hook slow", outage(partial(hook_begins, _slowly), 4, 10)),
+    Fault("completion hook failing", outage(partial(hook_begins, _failing), 2, 5)),
+    Fault("completion hook removed", outage(removed, 3, 8)),
+    Fault("spool's disk full", outage(spool_full, 2, 5)),
+    Fault("spool away", outage(spool_away, 3, 8)),
 ]

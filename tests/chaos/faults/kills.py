@@ -24,11 +24,6 @@ ONCE = (  # a batch
 )  # fmt: skip
 AT_START = ("adoption", "tidying")
 AT_START_WITHIN_S = 30.0
-QUICK = (
-    "before claim", "after claim", "before fetch", "after fetch", "before sbatch", "answer of sbatch", "after sbatch",
-    "before RUNNING report", "after RUNNING report", "before settlement", "settlement sent", "after settlement",
-    "before acknowledge", "after acknowledge", "before adoption",
-)  # fmt: skip
 
 
 @asynccontextmanager
@@ -70,7 +65,7 @@ def _fault(place: str) -> Fault:
     name = re.sub("^(before|after|intent of|answer of) | sent$", "", place)
     at_start = name in AT_START
     inject = partial(killed_at_start if at_start else killed, place)
-    return Fault(f"killed {place}", place in QUICK, inject, NEEDS.get(name, ()), awaited=not at_start)
+    return Fault(f"killed {place}", inject, NEEDS.get(name, ()), awaited=not at_start)
 
 
 FAULTS = [_fault(place) for place in PLACES]

@@ -102,12 +102,12 @@ STOPPED = partial(runs_changed, ("SCHEDULED", "PENDING", "RUNNING"), CANCELLING)
 RETRIED = partial(runs_changed, ENDED, RETRYING)
 
 FAULTS = [
-    Fault("Prefect killed", False, partial(server_down, SHORTLY_S)),
-    Fault("Prefect down", False, partial(server_down, LONG_S)),
-    Fault("PostgreSQL restarted", True, partial(database_restarted, 0)),
-    Fault("PostgreSQL down", False, partial(database_restarted, LONG_S)),
-    Fault("Prefect down at the supervisor's start", False, partial(server_down_at_start, LONG_S)),
-    Fault("runs cancelled by hand", True, partial(STOPPED, SHORTLY_S)),
-    Fault("runs cancelled by hand again and again", False, partial(STOPPED, LONG_S)),
-    Fault("runs retried by hand", True, partial(RETRIED, SHORTLY_S)),
+    Fault("Prefect killed", partial(server_down, SHORTLY_S)),
+    Fault("Prefect down", partial(server_down, LONG_S)),
+    Fault("PostgreSQL restarted", partial(database_restarted, 0)),
+    Fault("PostgreSQL down", partial(database_restarted, LONG_S)),
+    Fault("Prefect down at the supervisor's start", partial(server_down_at_start, LONG_S)),
+    Fault("runs cancelled by hand", partial(STOPPED, SHORTLY_S)),
+    Fault("runs cancelled by hand again and again", partial(STOPPED, LONG_S)),
+    Fault("runs retried by hand", partial(RETRIED, SHORTLY_S)),
 ]

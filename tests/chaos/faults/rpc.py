@@ -100,26 +100,24 @@ def _cut(rng: random.Random) -> Mode:
     return Cut(rng.randint(1, 4000))
 
 
-def _fault(
-    name: str, choose: Choose, *, quick: bool = False, seconds: tuple[float, float] = SHORT, times: int = 1
-) -> Fault:
-    return Fault(name, quick, partial(badly_connected, choose, seconds, times))
+def _fault(name: str, choose: Choose, *, seconds: tuple[float, float] = SHORT, times: int = 1) -> Fault:
+    return Fault(name, partial(badly_connected, choose, seconds, times))
 
 
 FAULTS = [
-    _fault("node down", always(Down()), quick=True, seconds=BRIEF),
+    _fault("node down", always(Down()), seconds=BRIEF),
     _fault("node down for long", always(Down()), seconds=LONG),
     _fault("node down time and again", always(Down()), seconds=(0.2, 2.0), times=5),
     _fault("node hangs", always(Hang())),
     _fault("node hangs for long", always(Hang()), seconds=LONG),
     _fault("node is slow", always(Slow()), seconds=(5.0, 15.0)),
-    _fault("node answers 429", one_of(REFUSALS), quick=True, seconds=BRIEF),
+    _fault("node answers 429", one_of(REFUSALS), seconds=BRIEF),
     _fault("node fails", one_of(FAILURES)),
     _fault("node shows the door", one_of(CLOSED)),
-    _fault("node answers garbage", one_of(GARBAGE), quick=True, seconds=BRIEF),
+    _fault("node answers garbage", one_of(GARBAGE), seconds=BRIEF),
     _fault("node answers JSON of another shape", one_of(SHAPES)),
     _fault("node answers half", one_of(HALVES)),
     _fault("connection to the node cut in answers", _cut, seconds=(0.5, 3.0), times=4),
-    Fault("node is three blocks behind", False, partial(lagging, 3)),
-    Fault("node is ten blocks behind", False, partial(lagging, 10)),
+    Fault("node is three blocks behind", partial(lagging, 3)),
+    Fault("node is ten blocks behind", partial(lagging, 10)),
 ]

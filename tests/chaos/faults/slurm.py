@@ -178,7 +178,7 @@ BOTH = ["slurmdbd", "slurmctld"]
 
 
 def _forgetful(name: str, inject: Inject) -> Fault:
-    return Fault(name, False, inject, allows=FORGETS, cold_within_s=FORGETFUL_S)
+    return Fault(name, inject, allows=FORGETS, cold_within_s=FORGETFUL_S)
 
 
 FAULTS = [
@@ -188,13 +188,13 @@ FAULTS = [
     _forgetful("slurmctld forgot ids and gives them to others", ids_used_again),
     _forgetful("slurmctld with an old state", old_state),
     _forgetful("slurmctld with no state", no_state),
-    Fault("slurmctld down", True, outage(partial(stopped, ["slurmctld"]), 1, 6), allows=AWAY),
-    Fault("slurmctld hangs", False, controller_hangs, allows=AWAY),
-    Fault("slurmd killed", False, node_killed, allows=NODE),
-    Fault("slurmd given up", False, node_given_up, allows=NODE),
-    Fault("all slurmds restarted", False, nodes_restarted, allows=NODE),
-    Fault("slurmdbd down", True, outage(partial(killed, ["slurmdbd"]), 1, 4)),
-    Fault("MariaDB down", False, outage(partial(killed, ["mariadbd"]), 2, 8)),
+    Fault("slurmctld down", outage(partial(stopped, ["slurmctld"]), 1, 6), allows=AWAY),
+    Fault("slurmctld hangs", controller_hangs, allows=AWAY),
+    Fault("slurmd killed", node_killed, allows=NODE),
+    Fault("slurmd given up", node_given_up, allows=NODE),
+    Fault("all slurmds restarted", nodes_restarted, allows=NODE),
+    Fault("slurmdbd down", outage(partial(killed, ["slurmdbd"]), 1, 4)),
+    Fault("MariaDB down", outage(partial(killed, ["mariadbd"]), 2, 8)),
     _forgetful("slurmdbd and slurmctld down", outage(partial(killed, BOTH), 2, 8)),
-    Fault("munged down", True, outage(partial(killed, ["munged"]), 1, 4), allows=AWAY),
+    Fault("munged down", outage(partial(killed, ["munged"]), 1, 4), allows=AWAY),
 ]

@@ -178,14 +178,14 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 FAULTS = [
-    Fault("sshd down", True, outage(partial(stopped, ["sshd"]), 1, 6)),
-    Fault("sshd sessions killed", True, sessions_killed),
-    Fault("ssh cut in the middle of answers", False, cut),
-    Fault("ssh answers lost", False, outage(partial(way, _unheard), 2, 6)),
-    Fault("login node hangs", False, outage(partial(way, _hang), 5, 20)),
-    Fault("login node hangs, then drops all", False, hanging_then_cut),
-    Fault("login node slow", False, outage(partial(way, _slow), 5, 15)),
-    Fault("login shell talks", False, outage(chatter, 3, 8)),
-    Fault("host key changed", False, another_host_key),
-    Fault("login node's disk full", False, outage(disk_full, 2, 8)),
+    Fault("sshd down", outage(partial(stopped, ["sshd"]), 1, 6)),
+    Fault("sshd sessions killed", sessions_killed),
+    Fault("ssh cut in the middle of answers", cut),
+    Fault("ssh answers lost", outage(partial(way, _unheard), 2, 6)),
+    Fault("login node hangs", outage(partial(way, _hang), 5, 20)),
+    Fault("login node hangs, then drops all", hanging_then_cut),
+    Fault("login node slow", outage(partial(way, _slow), 5, 15)),
+    Fault("login shell talks", outage(chatter, 3, 8)),
+    Fault("host key changed", another_host_key),
+    Fault("login node's disk full", outage(disk_full, 2, 8)),
 ]

@@ -61,7 +61,7 @@ async def frozen(world: World, rng: random.Random) -> AsyncIterator[None]:
 
 
 FAULTS = [
-    Fault("two supervisors at once", True, beside),
-    Fault("a second supervisor takes over", False, taking_over),
-    Fault("a supervisor sleeps while a second takes over", False, frozen),
+    Fault("two supervisors at once", beside),
+    Fault("a second supervisor takes over", taking_over),
+    Fault("a supervisor sleeps while a second takes over", frozen),
 ]
