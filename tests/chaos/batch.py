@@ -19,7 +19,7 @@ LOCKED_WEI = 20 * CREDIT_WEI
 TOP_UP_WEI = 10 * CREDIT_WEI
 LOOK_S = 0.3
 LOST_BLOCKS = 32  # the most that a fault may drop from the chain
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Overdue(AssertionError):

@@ -27,7 +27,7 @@ from tests.tui.terminal import Terminal
 pytestmark = pytest.mark.long
 
 FIRST_SCREEN_S, FIRST_SCREEN_BYTES, IDLE_BYTES_PER_S, KEY_S = 2.0, 50_000, 200, 0.2
-SLOWER_PROCESSOR, SHARED_MACHINE = 1.5, 5
+SLOWER_PROCESSOR, SHARED_MACHINE = 5, 5
 LINES_PER_S, KEYS, IDLE_S = 5000, 20, 20.0
 CTRL_T = "\x14"
 
