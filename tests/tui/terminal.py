@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 WITHIN_S = 120.0
+SIZES = ("COLUMNS", "LINES")  # programs believe these more than their terminal
 SEQUENCE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_].*?(?:\x07|\x1b\\)|[ -/]*[0-~])"  # CSI, OSC and other strings, short ones
 )
@@ -35,6 +36,7 @@ class Terminal:
         self.bytes = b""
         self._master, slave = pty.openpty()
         self.resize(*size)
+        environment = {name: value for name, value in environment.items() if name not in SIZES}
         self.process = subprocess.Popen(
             argv, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=cwd, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no other way to its terminal
