@@ -22,11 +22,16 @@ OVERTAKEN = frozenset(
 
 
 async def plan_slices(session: OperatorSession, ahead_minutes: int) -> list[Slice | Unpaid]:
-    """Plan a slice for each job that ends within `ahead_minutes`, while its customer's credits last."""
+    """Plan a slice for each job that ends within `ahead_minutes`, while its customer's credits last.
+
+    The jobs are read again after the purses. Otherwise a job could miss a slice that its purse has paid for.
+    """
     jobs, constants, now = await asyncio.gather(session.hot(), session.chain.constants(), session.chain.now())
-    due = near_end(jobs, constants.top_up_slice_minutes, ahead_minutes, now)
+    slice_minutes = constants.top_up_slice_minutes
+    due = near_end(jobs, slice_minutes, ahead_minutes, now)
     purses = await _purses(session, sorted({job.customer for job in due}))
-    return plan(due, purses, constants.top_up_slice_minutes)
+    due = near_end(await session.chain.jobs([job.id for job in due]), slice_minutes, ahead_minutes, now)
+    return plan(due, purses, slice_minutes)
 
 
 async def buy_slice(session: OperatorSession, wanted: Slice) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -56,6 +57,18 @@ async def test_slices_are_bought_until_the_allowance_ends(office: Office, near_e
     ((job_id, kind, text),) = office.notices  # once
     assert (job_id, kind) == (near_end, "top-up")
     assert f"the allowance is used up: the job ends at its limit of {BOUGHT_MINUTES + 60} min" in text
+
+
+async def test_a_slice_that_the_follower_did_not_report_yet_counts(
+    office: Office, near_end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await office.people.customer.approve(SLICE_WEI)
+    await office.catch_up()
+    reported = await office.session.hot()
+    assert await carry_out(office) == ([near_end], [])
+    monkeypatch.setattr(office.session, "hot", AsyncMock(return_value=reported))
+    assert await carry_out(office) == ([], [])
+    assert not office.notices
 
 
 async def test_a_job_that_ends_later_or_has_no_authority_gets_nothing(office: Office, near_end: int) -> None:
