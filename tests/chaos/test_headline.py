@@ -18,7 +18,7 @@ from tests.chaos.batch import PATIENCE_S, Batch
 from tests.chaos.judge import judge, said_by
 from tests.chaos.world import World
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="package")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="package")]
 
 JOBS = 100
 OLD_RETRIES_S = 3 * 15 + 2 * 3
