@@ -28,7 +28,7 @@ from deployments.onemachine.slurm import ClusterSpec, SlurmSite, running_site
 
 SMALL = SubmitRequest(ntasks=1, cpus_per_task=1, mem_per_cpu_mb=100, gpus=0, time_limit_minutes=5)
 CONTRACT = "0x" + "c0ffee00" * 5
-WAIT_S = 60.0
+WAIT_S = 240.0
 
 _serial = count(1)
 
