@@ -2,8 +2,8 @@
 # Installs the parts that a command needs and this machine lacks. It is silent and quick when nothing is missing.
 #
 # Debian packages are installed on the machine (tools/install-packages prevents their services from starting).
-# Python packages are in .venv; uv, the provers and the log in .grid. npm packages are in contracts/node_modules, and for
-# tests in tests/clients/typescript/node_modules.
+# Python packages are in .venv; uv, the provers and the log in .grid. npm packages are in contracts/node_modules and
+# web/node_modules, and for tests in tests/clients/typescript/node_modules.
 # `run` sources this file in the root of the checkout.
 
 grid_packages=(
@@ -163,6 +163,7 @@ adopt_pip_index() {
 # node_folders COMMAND: the folders with npm packages that ./run COMMAND needs.
 node_folders() {
   echo contracts
+  echo web
   case "$1" in setup | test | lint) echo tests/clients/typescript ;; esac
 }
 

@@ -1,0 +1,30 @@
+/** The grid that serves this page: its contracts, limits, and whether the process behind the page can sign. */
+
+export interface GridInfo {
+  chain_id: number;
+  credit: `0x${string}`;
+  meta_scheduler: `0x${string}`;
+  provider_manager: `0x${string}`;
+  local: boolean;
+  modules: boolean;
+  node_url?: string;
+  prefect_url?: string;
+  limits: Record<string, number>;
+}
+
+let known: Promise<GridInfo> | undefined;
+
+/** Read once per page. A failed read is tried again by the next call. */
+export function gridInfo(): Promise<GridInfo> {
+  known ??= read().catch((error: unknown) => {
+    known = undefined;
+    throw error;
+  });
+  return known;
+}
+
+async function read(): Promise<GridInfo> {
+  const answer = await fetch("v1/grid", { signal: AbortSignal.timeout(20_000) });
+  if (!answer.ok) throw new Error(`The grid's services answered with status ${answer.status}.`);
+  return (await answer.json()) as GridInfo;
+}

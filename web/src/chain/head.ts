@@ -1,0 +1,81 @@
+/** The newest block. One loop per tab asks for it: every 2 s, in a hidden tab every 30 s, after faults up to every 15 s. */
+import { readable } from "svelte/store";
+import { call, RelayFault } from "./relay";
+
+export interface Head {
+  /** Number of the newest block; 0 before the first one was read. */
+  number: number;
+  /** Its time in unix seconds. */
+  timestamp: number;
+  /** When this page read it, in milliseconds. */
+  readAt: number;
+  /** Why it cannot be read at the moment; null if all is well. */
+  trouble: string | null;
+}
+
+const VISIBLE_MS = 2_000;
+const HIDDEN_MS = 30_000;
+const LONGEST_MS = 15_000;
+
+const listeners = new Set<(head: Head) => void>();
+let current: Head = { number: 0, timestamp: 0, readAt: 0, trouble: null };
+let faults = 0;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+export const head = readable<Head>(current, (set) => {
+  set(current);
+  return listen(set);
+});
+
+/** Call `fn` for each new block, and once now if a block is known. Returns a function that ends it. */
+export function onBlock(fn: (head: Head) => void): () => void {
+  let last = 0;
+  const changed = (next: Head) => {
+    if (next.number === 0 || next.number === last || next.trouble) return;
+    last = next.number;
+    fn(next);
+  };
+  changed(current);
+  return listen(changed);
+}
+
+/** Read the newest block now, for example after a transaction. */
+export async function refresh(): Promise<Head> {
+  try {
+    const block = (await call("eth_getBlockByNumber", ["latest", false])) as { number: string; timestamp: string };
+    faults = 0;
+    const number = Math.max(current.number, parseInt(block.number, 16));
+    const timestamp = Math.max(current.timestamp, parseInt(block.timestamp, 16));
+    tell({ number, timestamp, readAt: Date.now(), trouble: null });
+  } catch (error) {
+    faults += 1;
+    const sentence = error instanceof RelayFault ? error.sentence : "The grid's services do not answer.";
+    tell({ ...current, trouble: sentence });
+  }
+  return current;
+}
+
+function tell(next: Head): void {
+  current = next;
+  for (const listener of listeners) listener(current);
+}
+
+function listen(listener: (head: Head) => void): () => void {
+  listeners.add(listener);
+  if (listeners.size === 1) void loop();
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) clearTimeout(timer);
+  };
+}
+
+async function loop(): Promise<void> {
+  clearTimeout(timer);
+  await refresh();
+  const pause = document.hidden ? HIDDEN_MS : Math.min(VISIBLE_MS * 2 ** faults, LONGEST_MS);
+  if (listeners.size > 0) timer = setTimeout(() => void loop(), pause);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && listeners.size > 0) void loop();
+});
