@@ -19,7 +19,7 @@ export function short(wei: bigint, places = 3): string {
 
 /** Wei of a text such as `12.5`; null if it is not an amount. */
 export function parse(text: string): bigint | null {
-  const found = /^\s*(\d{1,30})(?:\.(\d{1,18}))?\s*$/.exec(text);
+  const found = /^\s*(\d{1,60})(?:\.(\d{1,18}))?\s*$/.exec(text);
   if (!found) return null;
   return BigInt(found[1]!) * CREDIT + BigInt((found[2] ?? "").padEnd(18, "0"));
 }
