@@ -1,0 +1,40 @@
+/** The text of the editor. It lives in the tab; on request it is kept on the device, without secrets. */
+import { emptySecrets } from "./secrets";
+
+const DRAFT = "draft";
+
+export interface Draft {
+  text: string;
+  name: string;
+}
+
+function read(store: Storage): Draft | null {
+  try {
+    return JSON.parse(store.getItem(DRAFT) ?? "null") as Draft | null;
+  } catch {
+    return null;
+  }
+}
+
+/** The draft of this tab, else the one on this device. */
+export function readDraft(): Draft | null {
+  return read(sessionStorage) ?? read(localStorage);
+}
+
+export function keepInTab(draft: Draft): void {
+  try {
+    sessionStorage.setItem(DRAFT, JSON.stringify(draft));
+  } catch {
+    // the store is full: the text stays in the page
+  }
+}
+
+/** Keep the draft on the device, with empty secret fields. Returns a sentence. */
+export function keepOnDevice(draft: Draft): string {
+  try {
+    localStorage.setItem(DRAFT, JSON.stringify({ ...draft, text: emptySecrets(draft.text) }));
+    return "Kept on this device, with empty secret fields.";
+  } catch {
+    return "This browser refuses to keep it.";
+  }
+}
