@@ -29,7 +29,9 @@ export interface Interrupted {
 
 export class Submission extends Flow {
   /** The new job, once it is seen in a block. */
-  jobId: bigint | null = $state(null);
+  jobId = $state<bigint | null>(null);
+  /** Hash of the stored definition; empty before it is stored. */
+  hash = $state("");
 }
 
 interface Progress {
@@ -67,6 +69,7 @@ export async function submission(order: JobOrder): Promise<Submission> {
           progress.salt = [...salt].map((byte) => byte.toString(16).padStart(2, "0")).join("");
           progress.hash = await definitionHash(salt, order.definition);
           await storeDefinition(session, progress.hash, progress.salt, order.definition);
+          flow.hash = progress.hash;
         },
       },
       {

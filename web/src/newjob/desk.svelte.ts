@@ -1,0 +1,144 @@
+/** What the New job page knows: the file, its faults, the quote, the deposit; and whether it may be submitted. */
+import { readClusters, type Cluster } from "../chain/clusters";
+import { gridInfo, type GridInfo } from "../chain/grid";
+import { readTerms, type Terms } from "../chain/ledger";
+import { conditionsOf } from "../pure/conditions";
+import { CREDIT } from "../pure/money";
+import { type Offered, quote } from "../pure/quote";
+import type { Affinity, JobOrder, Label, Quoted } from "../wallet/order";
+import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
+import { example, FIRST } from "./gallery";
+import { keepInTab, readDraft } from "./draft";
+import { usesModules } from "./secrets";
+
+const PAUSE_MS = 600;
+export const QUOTE_AGE_S = 60;
+const LARGEST_FILE = 256 * 1024;
+
+export interface Market {
+  clusters: Cluster[];
+  terms: Terms;
+  info: GridInfo;
+}
+
+/** What quotes rest on, as of one block. */
+export async function readMarket(block: number): Promise<Market> {
+  const [clusters, terms, info] = await Promise.all([readClusters(block), readTerms(block), gridInfo()]);
+  return { clusters, terms, info };
+}
+
+export class Desk {
+  text = $state("");
+  name = $state("");
+  uses = $state("");
+  affinities = $state("");
+  depositWei = $state(100n * CREDIT);
+  delegate = $state(false);
+  permit = $state(true);
+  checked = $state.raw<Checked | null>(null);
+  checking = $state(false);
+  trouble = $state("");
+  info = $state.raw<GridInfo | null>(null);
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #running: AbortController | undefined;
+
+  readonly syntax = $derived.by(() => syntaxFaults(this.text));
+  readonly isCurrent = $derived(this.checked?.file === this.text);
+  readonly shape = $derived.by(() => (this.isCurrent && this.checked?.shape) || shapeOf(this.text));
+  readonly labels = $derived.by(() => {
+    const [uses, affinities] = [conditionsOf(this.uses), conditionsOf(this.affinities)];
+    const odd = uses.conditions.filter(({ op }) => op !== "=" && op !== "==").map(({ key, op, value }) => key + op + value);
+    return { conditions: [...uses.conditions, ...affinities.conditions], faults: [...uses.faults, ...odd, ...affinities.faults] };
+  });
+
+  constructor() {
+    const draft = readDraft();
+    const first = example(FIRST);
+    this.text = draft?.text ?? first?.text ?? "";
+    this.name = draft?.name ?? FIRST;
+    void gridInfo().then((info) => {
+      this.info = info;
+      if (info.local) this.#soon();
+    }, () => undefined);
+  }
+
+  /** Faults to show: of YAML syntax at once, else those of the newest check. */
+  get faults(): Fault[] {
+    if (this.syntax.length) return this.syntax;
+    if (this.info && !this.info.modules && usesModules(this.text)) {
+      return [{ line: 1, column: 1, text: "Modules (use) are resolved on your machine only: run `dps web` there, or `dps submit`." }];
+    }
+    return this.isCurrent ? (this.checked?.faults ?? []) : [];
+  }
+
+  edit(text: string, name = this.name): void {
+    if (text === this.text && name === this.name) return;
+    this.text = text;
+    this.name = name;
+    keepInTab({ text, name });
+    if (this.info?.local) this.#soon();
+  }
+
+  /** Check the file now. Returns whether it has no fault. */
+  async check(): Promise<boolean> {
+    clearTimeout(this.#timer);
+    this.#running?.abort();
+    const run = (this.#running = new AbortController());
+    this.trouble = "";
+    if (this.text.length > LARGEST_FILE) {
+      this.trouble = "The file is larger than 256 KiB.";
+      return false;
+    }
+    this.checking = true;
+    try {
+      this.checked = await check(this.text, !this.info?.local, run.signal);
+    } catch (error) {
+      if (!run.signal.aborted) this.trouble = (error as Error).message;
+      return false;
+    } finally {
+      if (this.#running === run) this.checking = false;
+    }
+    return this.isCurrent && this.checked.faults.length === 0 && this.checked.definition !== "";
+  }
+
+  /** The clusters for this job, by price. */
+  offers(market: Market | undefined): Offered[] {
+    if (!market || !this.shape || this.labels.faults.length) return [];
+    return quote(this.shape, this.labels.conditions, market.clusters);
+  }
+
+  /** The order, as the user sees it now. Call it after a check without faults. */
+  order(market: Market): JobOrder {
+    const fitting = (one: Market): Quoted[] =>
+      this.offers(one)
+        .filter((offer) => !offer.obstacle)
+        .map(({ cluster, rateWei }) => ({ address: cluster.address, name: cluster.name || cluster.address, rateWei }));
+    const affinities = conditionsOf(this.affinities).conditions.map(({ key, op, value }): Affinity => ({ key, value, op: OPERATORS[op] ?? op }));
+    return {
+      definition: this.checked!.definition,
+      resources: this.checked!.shape!,
+      name: this.name.trim() || "job",
+      lockedWei: this.depositWei,
+      uses: conditionsOf(this.uses).conditions.map(({ key, value }): Label => ({ key, value })),
+      affinities,
+      delegate: this.delegate,
+      quoted: fitting(market),
+      quoteNow: async () => fitting(await readMarketNow()),
+      permit: this.permit,
+    };
+  }
+
+  #soon(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.check(), PAUSE_MS);
+  }
+}
+
+const OPERATORS: Record<string, string> = { "=": "==", ":in:": "in" };
+
+async function readMarketNow(): Promise<Market> {
+  const { refresh } = await import("../chain/head");
+  const head = await refresh();
+  if (head.trouble) throw new Error(head.trouble);
+  return readMarket(head.number);
+}
