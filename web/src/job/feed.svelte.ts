@@ -47,7 +47,7 @@ export class JobFeed {
     if (this.busy || this.ended) return;
     this.busy = true;
     try {
-      if (this.ids === null) for (const job of await keptJobs(this.customer)) this.known.set(job.id, job);
+      if (this.ids === null) await this.recall();
       const fresh = await idsOf(this.customer, this.ids?.length ?? 0, block);
       const ids = [...fresh.reverse(), ...(this.ids ?? [])];
       const hot = [...this.known.values()].filter((job) => !isOver(job)).map((job) => job.id);
@@ -65,6 +65,12 @@ export class JobFeed {
       this.busy = false;
       this.tell(true);
     }
+  }
+
+  private async recall(): Promise<void> {
+    const kept = await keptJobs(this.customer);
+    for (const job of kept) this.known.set(job.id, job);
+    for (const address of new Set(kept.map((job) => job.provider))) void this.name(address);
   }
 
   private async pages(ids: number[], block: number): Promise<void> {
@@ -94,6 +100,5 @@ export class JobFeed {
     if (!now && Date.now() - this.told < TELL_MS) return;
     this.told = Date.now();
     this.jobs = new Map(this.known);
-    for (const job of this.known.values()) if (!this.clusters.has(job.provider)) void this.name(job.provider);
   }
 }
