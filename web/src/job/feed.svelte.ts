@@ -1,4 +1,6 @@
 /** All jobs of one address: newest first at once, then the others in pages. Hot jobs are read again at each block. */
+// Maps are replaced as a whole when they change: a reactive entry for each of 10,000 jobs would be slow.
+/* eslint-disable svelte/prefer-svelte-reactivity */
 import { onBlock, refresh } from "../chain/head";
 import { RelayFault } from "../chain/relay";
 import { keepJobs, keptJobs } from "./cache";

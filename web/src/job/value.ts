@@ -34,6 +34,7 @@ export interface Job extends Billed {
   lastError: string;
   exitStatus: number;
   maxRateWei: bigint;
+  minMinutes: number;
   giveUpAt: number;
 }
 
@@ -51,7 +52,7 @@ interface RawJob {
 interface RawTerms {
   ratePerMinute: bigint; limitMinutes: bigint; assignedAt: bigint; claimedAt: bigint; startedAt: bigint; cutPercent: number;
 }
-interface RawWishes { maxRatePerMinute: bigint; giveUpAt: number }
+interface RawWishes { maxRatePerMinute: bigint; minMinutes: number; giveUpAt: number }
 export type RawMany = readonly [readonly RawJob[], readonly RawTerms[], readonly RawWishes[]];
 
 /** Jobs from the structs that `getMany` returns. */
@@ -77,7 +78,7 @@ function jobOf(raw: RawJob, terms: RawTerms, wishes: RawWishes): Job {
     lastError: raw.lastError, exitStatus: Number(raw.exitCode),
     rateWei: terms.ratePerMinute, cutPercent: terms.cutPercent, grantedMinutes: Number(terms.limitMinutes),
     assignedAt: Number(terms.assignedAt), claimedAt: Number(terms.claimedAt), startedAt: Number(terms.startedAt),
-    maxRateWei: wishes.maxRatePerMinute, giveUpAt: Number(wishes.giveUpAt),
+    maxRateWei: wishes.maxRatePerMinute, minMinutes: Math.max(1, wishes.minMinutes), giveUpAt: Number(wishes.giveUpAt),
   };
 }
 

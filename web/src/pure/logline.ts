@@ -2,11 +2,8 @@
 import { marked } from "./clean";
 
 // As in deepgrid/client/display/text.py.
-// eslint-disable-next-line no-control-regex
 const ESCAPE = /(\x1b\[[0-9;:]*m)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
-// eslint-disable-next-line no-control-regex
 const COLOUR = /\x1b\[([0-9;:]*)m/;
-// eslint-disable-next-line no-control-regex
 const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/;
 
 /** Text of one look. `look` holds names of classes such as `fg1 bold`. */
