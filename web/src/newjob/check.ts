@@ -23,7 +23,7 @@ export interface Checked {
 
 interface Answer {
   definition: string | null;
-  resources: Shape | null;
+  resources: { gpus: number; mem_per_cpu_mb: number; cpus_per_task: number; ntasks: number } | null;
   faults: Fault[];
   warnings: string[];
   error?: string;
@@ -66,6 +66,7 @@ export async function check(file: string, hideSecrets: boolean, signal?: AbortSi
   }
   const said = (await answer.json().catch(() => ({}))) as Partial<Answer>;
   if (!answer.ok) throw new Error(`The file was not checked: ${said.error ?? `status ${answer.status}`}`);
-  const { definition, resources, faults = [], warnings = [] } = said;
-  return { file, definition: withSecrets(definition ?? "", hidden.values), shape: resources ?? null, faults, warnings };
+  const { definition, resources: has, faults = [], warnings = [] } = said;
+  const shape = has ? { tasks: has.ntasks, cpusPerTask: has.cpus_per_task, memPerCpu: has.mem_per_cpu_mb, gpus: has.gpus } : null;
+  return { file, definition: withSecrets(definition ?? "", hidden.values), shape, faults, warnings };
 }
