@@ -1,0 +1,1 @@
+"""The web app's backend: pages, relay, checks, and the local signer of `dps web`."""
