@@ -74,7 +74,7 @@ class Signer:
         except (ContractError, InputError) as error:  # nothing has moved
             for charge in reversed(charges):
                 charge.undo()
-            logger.info("the contract refused %s: %s", call.function, error.message)
+            logger.info("the signer sent nothing, the contract refused %s: %s", call.function, error.message)
             raise
         _log_call(call, receipt.tx_hash)
         return receipt.tx_hash
@@ -112,15 +112,15 @@ class Signer:
 
 def _log_signature(kind: str, message: dict[str, Any]) -> None:
     if kind == "Session":
-        logger.info("signed a session key: rights=%s not_after=%d", message["rights"], message["notAfter"])
+        logger.info("the signer signed a session key: rights=%s not_after=%d", message["rights"], message["notAfter"])
     elif kind == "Permit":
         credits = format_credits(message["value"])
-        logger.info("signed a permit: credits=%s deadline=%d", credits, message["deadline"])
+        logger.info("the signer signed a permit: credits=%s deadline=%d", credits, message["deadline"])
     else:
-        logger.info("signed the end of a session key: issued_at=%d", message["issuedAt"])
+        logger.info("the signer signed the end of a session key: issued_at=%d", message["issuedAt"])
 
 
 def _log_call(call: PageCall, tx_hash: str) -> None:
     costs = call.costs
     wei = costs.locks or costs.transfers or costs.allows or 0
-    logger.info("sent %s: credits=%s transaction=%s", call.function, format_credits(wei), tx_hash)
+    logger.info("the signer sent %s: credits=%s transaction=%s", call.function, format_credits(wei), tx_hash)
