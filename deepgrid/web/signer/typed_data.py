@@ -127,7 +127,7 @@ def _same_domain(found: dict[str, Any], own: dict[str, Any]) -> bool:
     if found.keys() != own.keys() or (found["name"], found["version"]) != (own["name"], own["version"]):
         return False
     contract = str(found["verifyingContract"]).lower()
-    return _number(found["chainId"]) == own["chainId"] and contract == own["verifyingContract"].lower()
+    return _number(found["chainId"]) == own["chainId"] and contract == str(own["verifyingContract"]).lower()
 
 
 def _number(value: Any) -> int:
