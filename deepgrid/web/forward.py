@@ -5,6 +5,7 @@ Cookies stay here: the services get nothing of the local signer's session.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
@@ -28,6 +29,10 @@ DROPPED = frozenset((
 logger = logging.getLogger(__name__)
 
 
+class _Stopped(Exception):
+    """The web app stops."""
+
+
 class Forward:
     """Hands requests on to the services at `base_url`. Close it with `close`."""
 
@@ -39,8 +44,10 @@ class Forward:
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_WITHIN_S)
         self._http = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=not at_home, verify=verify)
         self._silent = False
+        self._asked: set[asyncio.Task[httpx.Response]] = set()
+        self._stopped = False
 
-    async def __call__(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         """The answer of the services to this request."""
         try:
             body = await _body(request)
@@ -54,18 +61,41 @@ class Forward:
         headers = [(name, value) for name, value in request.headers.items() if name not in DROPPED]
         try:
             asked = self._http.build_request(request.method, url, headers=headers, content=body)
-            answer = await self._http.send(asked, stream=True)
+            theirs = await self._sent(asked)
+        except _Stopped:
+            return JSONResponse({"error": "the web app stops"}, 503)
         except (httpx.HTTPError, httpx.InvalidURL):
             self._note(silent=True)
             return JSONResponse({"error": "the grid's services do not answer"}, 502)
         self._note(silent=False)
-        kept = {name: value for name, value in answer.headers.items() if name not in DROPPED}
+        kept = {name: value for name, value in theirs.headers.items() if name not in DROPPED}
         return StreamingResponse(
-            _parts(answer), answer.status_code, headers=kept, background=BackgroundTask(answer.aclose)
+            _parts(theirs), theirs.status_code, headers=kept, background=BackgroundTask(theirs.aclose)
         )
+
+    def stop(self) -> None:
+        """Answer the open polls of logs now, and every later request, with 503."""
+        self._stopped = True
+        for one in self._asked:
+            one.cancel()
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    async def _sent(self, asked: httpx.Request) -> httpx.Response:
+        """The answer, without its body yet. Raises _Stopped."""
+        if self._stopped:
+            raise _Stopped
+        task = asyncio.create_task(self._http.send(asked, stream=True))
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._stopped:
+                raise _Stopped from None
+            task.cancel()
+            raise
 
     def _note(self, *, silent: bool) -> None:
         """Log the begin and the end of an outage, once each."""

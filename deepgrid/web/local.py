@@ -70,6 +70,7 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
 
     async with local_app(book, wallet, settings, listener.getsockname()[1], renewed) as app, _serving(app, listener):
         await stop.wait()
+        app.state.services.stop()
 
 
 @contextlib.asynccontextmanager
@@ -88,9 +89,11 @@ async def local_app(
         stack.push_async_callback(services.close)
         routes: Sequence[BaseRoute] = [
             *signer_routes(signer, access),
-            Route("/v1/{rest:path}", services, methods=["GET", "POST", "PUT", "DELETE"]),
+            Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"]),
         ]
-        yield Starlette(routes=routes, middleware=[Middleware(LoopbackHosts)])
+        app = Starlette(routes=routes, middleware=[Middleware(LoopbackHosts)])
+        app.state.services = services
+        yield app
 
 
 def write_private(file: Path, text: str) -> None:

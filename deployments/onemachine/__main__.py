@@ -52,9 +52,9 @@ def up(grid: LocalGrid) -> int:
     bring_up(grid)
     measure(grid, lambda line: print(line, flush=True))
     show(table(grid.rows()), timetable(grid.prefect))
-    print(
-        f"\n{login_words(grid.prefect)}\n\n{web_words(grid.web_address())}\nAs the grid's customer in a terminal:\n  source {grid.state}/customer.env"
-    )
+    print()
+    show(login_words(grid.prefect), web_words(grid.web_address()))
+    print(f"As the grid's customer in a terminal:\n  source {grid.state}/customer.env")
     print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
     return 0
 
