@@ -132,7 +132,8 @@ class _Server(uvicorn.Server):
 async def _serving(app: Starlette, listener: socket.socket) -> AsyncIterator[None]:
     """Serve `app` while the context lasts."""
     config = uvicorn.Config(
-        app, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none", proxy_headers=False, log_level="warning",
+        app, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none",
+        proxy_headers=False, log_level="warning",
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
     server = _Server(config)

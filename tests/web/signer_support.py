@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -23,10 +25,11 @@ from deepgrid.chain.writer import Writer
 from deepgrid.services.request_signing import Domain
 from deepgrid.web.signer import Access, LoopbackHosts, Signer, SpendingLimit, signer_routes
 from deepgrid.web.signer.typed_data import KINDS
-from tests.chain.grid import CREDIT, DEFINITION, Grid
+from tests.chain.grid import CREDIT, DEFINITION, Grid, running_grid
 
 HOST = "127.0.0.1:8090"
 ORIGIN = f"http://{HOST}"
+STRANGER = "0x" + "5" * 40
 PAGE = {"Origin": ORIGIN, "X-Grid-Signer": "1"}
 
 
@@ -119,3 +122,29 @@ async def signing_page(grid: Grid, name: str, limit: int = 1000, credits: int = 
             yield Page(http, chain, wallet, tokens)
         await sender.close()
         await operator.close()
+
+
+_names = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    with running_grid(tmp_path_factory.mktemp("signer")) as grid:
+        yield grid
+
+
+@pytest.fixture
+async def closed_page(grid: Grid) -> AsyncIterator[Page]:
+    """A page that has not exchanged its token."""
+    async with signing_page(grid, f"customer{next(_names)}") as page:
+        yield page
+
+
+@pytest.fixture
+async def page(closed_page: Page) -> Page:
+    return await closed_page.open()
+
+
+def transactions(page: Page, grid: Grid) -> int:
+    """How many transactions the account has sent."""
+    return int(grid.anvil.call("eth_getTransactionCount", page.wallet.address, "pending"), 16)

@@ -8,8 +8,8 @@ Promises:
 """
 
 from deepgrid.web.signer.access import Access, LoopbackHosts
+from deepgrid.web.signer.http_endpoint import signer_routes
 from deepgrid.web.signer.limit import SpendingLimit
-from deepgrid.web.signer.routes import signer_routes
 from deepgrid.web.signer.signer import Signer
 
 __all__ = ["Access", "LoopbackHosts", "Signer", "SpendingLimit", "signer_routes"]

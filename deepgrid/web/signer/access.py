@@ -1,4 +1,4 @@
-"""Who may call the signer: the page of its own address, whose user has opened the printed address.
+"""Admits callers of the signer: only the page of its own address, whose user has opened the printed address.
 
 The address holds a one-time token in its fragment, which browsers do not send. The page exchanges it once for a
 cookie that scripts cannot read and that other sites' requests do not carry. Host, Origin and a custom header are
