@@ -1,6 +1,6 @@
 """Hands requests of the page on to the grid's services, unchanged, so that their signatures hold.
 
-Cookies stay here: the services get nothing of the local signer's session.
+Cookies stay here: the services get nothing of the local signer's session. Origin goes on, because sessions name theirs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LARGEST_BODY = 8 * 1024 * 1024
 # Of one connection, of this host, or set anew.
 DROPPED = frozenset((
     "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "upgrade",
-    "transfer-encoding", "content-length", "cookie", "set-cookie", "origin", "referer", "date", "server",
+    "transfer-encoding", "content-length", "cookie", "set-cookie", "referer", "date", "server",
 ))  # fmt: skip
 
 logger = logging.getLogger(__name__)
