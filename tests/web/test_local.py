@@ -125,6 +125,7 @@ async def test_a_name_that_was_rebound_reaches_nothing(web: asyncio.subprocess.P
     async with httpx.AsyncClient(base_url=url, trust_env=False) as page:
         for path in ("/", "/signer", "/v1/health"):
             assert (await page.get(path, headers={"Host": "grid.example"})).status_code == 421
+            assert (await page.post(path, headers={"Origin": "http://grid.example"})).status_code == 403
     assert services.seen == []
 
 

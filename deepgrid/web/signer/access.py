@@ -94,19 +94,28 @@ def is_own_host(host: str) -> bool:
 
 
 class LoopbackHosts:
-    """Middleware: refuses requests with another Host header, such as a name that was rebound to this machine."""
+    """Middleware: refuses other Host headers, such as a name that was rebound to this machine, and foreign pages."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            hosts = [value for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) != 1 or not is_own_host(hosts[0].decode("latin-1")):
-                answer = JSONResponse({"error": "This address serves this machine only."}, 421)
-                await answer(scope, receive, send)
+            hosts, origins = (
+                [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+                for wanted in (b"host", b"origin")
+            )
+            if len(hosts) != 1 or not is_own_host(hosts[0]):
+                await _refuse(421, "This address serves this machine only.")(scope, receive, send)
+                return
+            if origins not in ([], [f"http://{hosts[0]}"]):
+                await _refuse(403, "This address serves its own page only.")(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def _refuse(status: int, sentence: str) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status)
 
 
 def _digest(value: str) -> bytes:
