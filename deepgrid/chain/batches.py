@@ -101,7 +101,9 @@ class BatchWriter:
             receipt = await self._send("MetaScheduler", "requestNewJobsWithWishes", items, wishes)
         else:
             receipt = await self._send("MetaScheduler", "requestNewJobs", items)
-        return [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
+        job_ids = [_job(event) for event in self._events(receipt, "NewJobRequestEvent")]
+        self.chain.seen_jobs.add(job_ids)
+        return job_ids
 
     async def meta_schedule_jobs(self, assignments: Sequence[tuple[int, str]]) -> list[Skipped]:
         """Assign pending jobs (id, provider) and fix their prices; returns the skipped ones."""

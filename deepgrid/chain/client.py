@@ -1,7 +1,6 @@
 """Reads the grid: jobs, providers and credits, as of the newest block.
 
-Raises ChainError (transient) if the node does not answer, NotFound for a missing job or provider, ContractError for a
-revert.
+Raises ChainError (transient) if the node does not answer, NotFound for what is missing, ContractError for a revert.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node, read_chain_id
 from deepgrid.chain.node.node_errors import Asked, Request, making_sense
 from deepgrid.chain.node.rpc import REQUEST_TIMEOUT_S, Rpc
+from deepgrid.chain.node.seen_jobs import NO_SUCH_JOB, SeenJobs
 from deepgrid.chain.node.values import ZERO_ADDRESS, coded_id, job_of, provider_of
 from deepgrid.chain.transactions.contract_errors import refusal, role_hash, too_large
 from deepgrid.errors import ChainError, ConfigurationError, ContractError, NotFound
@@ -36,6 +36,7 @@ class Chain(Node):
     def __init__(self, book: AddressBook, rpc: Rpc) -> None:
         super().__init__(rpc, book.chain_id)
         self.book = book
+        self.seen_jobs = SeenJobs()
 
     @classmethod
     async def connect(cls, book: AddressBook, asked: Asked = lambda *_: None) -> Self:
@@ -85,9 +86,10 @@ class Chain(Node):
         pages = [job_ids[at : at + JOBS_PER_CALL] for at in range(0, len(job_ids), JOBS_PER_CALL)]
         requests = [("MetaScheduler", "getMany", [coded_id(job_id) for job_id in page]) for page in pages]
         try:
-            answers = await self._read_many(requests, block)
+            seen = job_ids if block is None else []
+            answers = await self.seen_jobs.read(seen, lambda: self._read_many(requests, block))
         except ContractError as error:
-            if error.name == "InvalidJob":
+            if error.name == NO_SUCH_JOB:
                 what = f"Job {job_ids[0]} does" if len(job_ids) == 1 else "One of the jobs does"
                 raise NotFound(f"{what} not exist.") from None
             if not too_large(error) or len(job_ids) == 1:
@@ -111,6 +113,7 @@ class Chain(Node):
             page = await self._read("MetaScheduler", "getByCustomerPaged", customer, first + len(ids), IDS_PER_CALL)
             ids += [int.from_bytes(coded, "big") for coded in page]
             if len(page) < IDS_PER_CALL:
+                self.seen_jobs.add(ids)
                 return ids
 
     async def has_jobs(self, customer: str) -> bool:
@@ -268,12 +271,12 @@ class Chain(Node):
 
     async def _raw_job(self, job_id: int) -> dict[str, Any]:
         try:
-            raw: dict[str, Any] = await self._read("MetaScheduler", "get", coded_id(job_id))
+            raw = await self.seen_jobs.read([job_id], lambda: self._read("MetaScheduler", "get", coded_id(job_id)))
         except ContractError as error:
-            if error.name == "InvalidJob":
+            if error.name == NO_SUCH_JOB:
                 raise NotFound(f"Job {job_id} does not exist.") from None
             raise
-        return raw
+        return dict(raw)
 
     async def _read(self, contract: str, function: str, *args: Any) -> Any:
         return (await self._read_many([(contract, function, *args)]))[0]

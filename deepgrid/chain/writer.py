@@ -62,7 +62,9 @@ class Writer(BatchWriter):
                 self._send("Credit", "approve", spender, approve_first, gas=APPROVE_GAS),
                 self._send("MetaScheduler", function, *args, gas=_request_gas(definition)),
             )
-        return int.from_bytes(self._event(receipt, "NewJobRequestEvent").args["jobId"], "big")
+        job_id = int.from_bytes(self._event(receipt, "NewJobRequestEvent").args["jobId"], "big")
+        self.chain.seen_jobs.add([job_id])
+        return job_id
 
     async def cancel_job(self, job_id: int) -> Receipt:
         """Cancel an own job: at once before its claim, from then on by request to its provider."""

@@ -22,6 +22,9 @@ class JobStatus(IntEnum):
     OUT_OF_CREDITS = 7
     PANICKED = 8
 
+    def __str__(self) -> str:
+        return self.words
+
     @property
     def hot(self) -> bool:
         """Whether the job may still change."""

@@ -38,6 +38,7 @@ class GridApp(App[None], inherit_bindings=False):
         in_flight: What transactions that are being sent do, in words.
         shape: The shape of job that prices of clusters are shown for.
         files: Workflow files of the jobs that were submitted in this run, by job id.
+        submitted: A job that was just submitted; the table of jobs moves its cursor there once.
     """
 
     CSS_PATH = Path(__file__).with_name("style.tcss")
@@ -61,6 +62,7 @@ class GridApp(App[None], inherit_bindings=False):
         self.failure: BaseException | None = None
         self.in_flight: dict[object, str] = {}
         self.files: dict[int, Path] = {}
+        self.submitted: int | None = None
         self.shape = Shape()
         self.problem = ""
         self.read_only = bool(customer)

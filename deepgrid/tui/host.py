@@ -22,6 +22,7 @@ class Host(Protocol):
     feed: Feed | None
     in_flight: dict[object, str]
     files: dict[int, Path]
+    submitted: int | None
     shape: Shape
     problem: str
     read_only: bool

@@ -128,11 +128,11 @@ class Buckets:
         """Whether the bucket has a token."""
         return self._level(key) >= 1
 
-    def take(self, key: str) -> bool:
-        """Take a token. False if the bucket is empty."""
+    def take(self, key: str, amount: int = 1) -> bool:
+        """Take `amount` tokens. Returns False, and takes none, if the bucket holds fewer."""
         level = self._level(key)
-        taken = level >= 1
-        self._levels[key] = (level - 1 if taken else level, self._clock())
+        taken = level >= amount
+        self._levels[key] = (level - amount if taken else level, self._clock())
         self._levels.move_to_end(key)
         if len(self._levels) > MOST_KEYS:
             self._levels.popitem(last=False)

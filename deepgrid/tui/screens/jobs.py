@@ -85,6 +85,8 @@ class JobsScreen(JobActions):
             return
         chosen = self.job_id
         self._shown = self._filtered(feed.ids)
+        if self.grid_app.submitted in self._shown:
+            chosen, self.grid_app.submitted = self.grid_app.submitted, None
         self.instead("" if self._shown else self._nothing())
         table = self.query_one(Table)
         table.show(len(self._shown), self._shown.index(chosen) if chosen in self._shown else None, stale=self.stale)

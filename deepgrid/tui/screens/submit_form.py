@@ -180,11 +180,12 @@ class SubmitForm(MoneyForm):
         locked = self._locked(quote)
         left, name, path = self.left_after(locked), self.value("name") or None, self.path
         uses, affinities = labels_of(self.value("labels"))
-        grid, files = self.grid_app.grid, self.grid_app.files
+        app = self.grid_app
 
         async def send() -> str:
-            job = await grid.submit(workflow, locked, name=name, uses=uses, affinities=affinities, quote=quote)
-            files[job.id] = path
+            job = await app.grid.submit(workflow, locked, name=name, uses=uses, affinities=affinities, quote=quote)
+            app.files[job.id] = path
+            app.submitted = job.id
             return f"Job {job.id} ({plain(job.name)}) is submitted; {exact(locked)} credits are locked."
 
         question = (

@@ -1,0 +1,55 @@
+"""The web app in front of another application: pages, relay, grid description and checks. The rest is handed on.
+
+It has limits of its own. Open pages behind one address never meet those of the services' `Gate`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.web.answering import send_json
+from deepgrid.web.check import Checks
+from deepgrid.web.grid_info import grid_info
+from deepgrid.web.pages import Pages
+from deepgrid.web.relay import Relay
+from deepgrid.web.settings import WebSettings
+
+READING = ("GET", "HEAD")
+
+
+class WebApp:
+    """ASGI application of the web app before `inner`. `open_web` makes it."""
+
+    def __init__(
+        self, inner: ASGIApp, book: AddressBook, settings: WebSettings, relay: Relay, checks: Checks
+    ) -> None:
+        self._inner, self._book, self._settings = inner, book, settings
+        self.relay, self._checks = relay, checks
+        self._pages = Pages(settings.static)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path == "/rpc":
+            await self.relay.answer(scope, receive, send)
+        elif path == "/v1/check":
+            await self._checks.answer(scope, receive, send)
+        elif path == "/v1/grid" and scope["method"] in READING:
+            await send_json(send, 200, grid_info(self._book, self._settings, self._pages.build))
+        elif scope["type"] == "http" and scope["method"] in READING and self._pages.has(path):
+            await self._pages.answer(scope, send)
+        else:
+            await self._inner(scope, receive, send)
+
+
+@contextlib.asynccontextmanager
+async def open_web(inner: ASGIApp, book: AddressBook, settings: WebSettings) -> AsyncIterator[WebApp]:
+    """The web app of the grid of `book` before `inner`, with its connection to the node."""
+    async with contextlib.AsyncExitStack() as stack:
+        relay, checks = Relay(book, settings), Checks(settings)
+        stack.push_async_callback(relay.close)
+        stack.push_async_callback(checks.close)
+        yield WebApp(inner, book, settings, relay, checks)

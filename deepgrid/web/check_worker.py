@@ -1,0 +1,98 @@
+"""A process that checks workflows for `POST /v1/check`. It is killed when a check takes too long.
+
+Messages are JSON, each after its length in four bytes. The first one, an empty object, says that the process is ready.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import struct
+import sys
+from typing import Any, BinaryIO
+
+from deepgrid import modules
+from deepgrid.errors import InputError, ServiceError
+from deepgrid.sbatch import StoragePaths, render
+from deepgrid.services.script_check import CheckLimits, check_grammar
+from deepgrid.workflow import LoadedWorkflow, canonical, parse
+from deepgrid.workflow.walk import steps_in
+
+NAME = "workflow"
+MEMORY_BYTES = 1024**3
+GRAMMAR = CheckLimits(processor_s=1, within_s=1.5)
+HOSTED_MODULE = (
+    "modules are fetched on the customer's machine, not here; submit this workflow with `dps web` or `dps submit`"
+)
+_LOCATED = re.compile(rf"{NAME}:(\d+):(\d+): (.*)", re.DOTALL)
+
+
+def check(file: str, *, with_modules: bool) -> dict[str, Any]:
+    """Check the text of a workflow file, and describe the job."""
+    try:
+        loaded = parse(file, NAME)
+        if not with_modules and (faults := _uses(loaded)):
+            return _report(faults=faults)
+        if with_modules:
+            loaded = modules.resolve(loaded)
+        check_grammar(render(loaded.model, StoragePaths()), limits=GRAMMAR)
+    except InputError as error:
+        return _report(faults=[_fault(line) for line in error.message.splitlines()])
+    except ServiceError:  # the grammar could not be checked in time; the services check it at the upload
+        pass
+    resources = loaded.model.resources
+    return _report(
+        definition=canonical(loaded.model).decode(),
+        resources={
+            "gpus": resources.gpus, "mem_per_cpu_mb": resources.mem_per_cpu, "cpus_per_task": resources.cpus_per_task,
+            "ntasks": resources.tasks,
+        },
+        warnings=[_fault(line) for line in loaded.warnings],
+    )  # fmt: skip
+
+
+def _uses(loaded: LoadedWorkflow) -> list[dict[str, Any]]:
+    """A fault for each step that uses a module."""
+    places = [path for path, step in steps_in(loaded.model.steps, ("steps",)) if step.use is not None]
+    return [_place(*loaded.document.place((*path, "use"), of_key=True), HOSTED_MODULE) for path in places]
+
+
+def _fault(line: str) -> dict[str, Any]:
+    found = _LOCATED.fullmatch(line)
+    return _place(int(found[1]), int(found[2]), found[3]) if found else _place(1, 1, line.removeprefix(f"{NAME}: "))
+
+
+def _place(line: int, column: int, text: str) -> dict[str, Any]:
+    return {"line": line, "column": column, "text": text.removeprefix("warning: ")}
+
+
+def _report(
+    definition: str | None = None,
+    resources: dict[str, int] | None = None,
+    faults: list[dict[str, Any]] | None = None,
+    warnings: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    return {"definition": definition, "resources": resources, "faults": faults or [], "warnings": warnings or []}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    check("resources: {tasks: 1, cpusPerTask: 1, memPerCpu: 1, gpus: 0}\nsteps: []\n", with_modules=False)  # warms up
+    _write(sink, {})
+    while head := source.read(4):
+        asked = json.loads(source.read(struct.unpack(">I", head)[0]))
+        _write(sink, check(asked["file"], with_modules=asked["modules"]))
+
+
+def _write(sink: BinaryIO, message: dict[str, Any]) -> None:
+    content = json.dumps(message).encode()
+    sink.write(struct.pack(">I", len(content)) + content)
+    sink.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Results and errors of JSON-RPC, coded once for all pages that ask for them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+PARSE, INVALID, NO_METHOD, PARAMS = -32700, -32600, -32601, -32602
+LIMIT = -32005
+FAILED = -32000
+REVERTED = 3
+LONGEST_REVERT = 20_000
+
+# What a customer or a wallet can act on. Other texts of a node are not shown: they may name it, or hold its key.
+_KNOWN = (
+    "nonce too low", "nonce too high", "already known", "replacement transaction underpriced", "transaction underpriced",
+    "insufficient funds", "max fee per gas less than block base fee", "intrinsic gas too low", "gas limit", "out of gas",
+    "gas required exceeds allowance", "invalid chain id", "insufficient allowance",
+)  # fmt: skip
+_HEX = re.compile(r"0x([0-9a-fA-F]{2})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The coded member `result` or `error` of an answer, and whether it holds for good at its block."""
+
+    member: bytes
+    is_final: bool = True
+
+
+def result(value: Any) -> Answer:
+    return Answer(b'"result":' + json.dumps(value, separators=(",", ":")).encode())
+
+
+def error(code: int, sentence: str, data: str | None = None, *, is_final: bool = False) -> Answer:
+    content: dict[str, Any] = {"code": code, "message": sentence}
+    if data is not None:
+        content["data"] = data
+    return Answer(b'"error":' + json.dumps(content).encode(), is_final)
+
+
+class Fault(Exception):
+    """A call that is not passed on. `answer` says why."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.answer = error(code, sentence)
+
+
+def silent() -> Answer:
+    return error(FAILED, "the chain's node does not answer at the moment")
+
+
+def of_node(method: str, item: dict[str, Any], most: int) -> Answer:
+    """What one answer of the node means for a page."""
+    fault = item.get("error")
+    if fault is None:
+        value = item.get("result")
+        found = result(value) if value is not None else replace(result(None), is_final=False)  # it may come yet
+        if len(found.member) > most:
+            return error(LIMIT, f"the answer is larger than {most} bytes; read less at once", is_final=True)
+        return found
+    if not isinstance(fault, dict):
+        return silent()
+    text = str(fault.get("message", ""))[:1000].lower()
+    if fault.get("code") == REVERTED or "revert" in text:
+        return error(REVERTED, "execution reverted", _revert_data(fault.get("data")), is_final=True)
+    known = next((words for words in _KNOWN if words in text), None)
+    return error(FAILED, known or f"the chain's node refused {method}")
+
+
+def _revert_data(data: object) -> str:
+    if isinstance(data, dict):
+        data = data.get("data")
+    text = data.removeprefix("Reverted ") if isinstance(data, str) else ""
+    return text if len(text) <= LONGEST_REVERT and _HEX.fullmatch(text) else "0x"
+
+
+def whole(coded_id: bytes, answer: Answer) -> bytes:
+    """The complete answer to a call with this id."""
+    return b'{"jsonrpc":"2.0","id":' + coded_id + b"," + answer.member + b"}"

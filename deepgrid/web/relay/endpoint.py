@@ -1,0 +1,129 @@
+"""`POST /rpc`: JSON-RPC for pages, single calls and batches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.services.admission.limits import Buckets, Shares, source_of
+from deepgrid.services.refusal import Refusal
+from deepgrid.web.answering import read_json, send_answer
+from deepgrid.web.relay.answers import INVALID, LIMIT, PARSE, Answer, Fault, error, result, silent, whole
+from deepgrid.web.relay.methods import SENT, Rules
+from deepgrid.web.relay.shared_reads import Head, SharedReads
+from deepgrid.web.relay.upstream import Upstream
+from deepgrid.web.settings import WebSettings
+
+LONGEST_ID = 100
+Pending = Answer | asyncio.Future[Answer]
+
+
+class Relay:
+    """Reads of the grid of `book` for web pages. Made inside a running event loop; `close` ends it."""
+
+    def __init__(
+        self, book: AddressBook, settings: WebSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        limits = settings.limits
+        contracts = (book.meta_scheduler, book.credit, book.provider_manager)
+        self._limits = limits
+        self._rules = Rules(
+            book.chain_id, frozenset(map(str.lower, contracts)), limits, transactions=settings.transactions
+        )
+        self.upstream = Upstream(book.rpc_url, limits)
+        self._shared = SharedReads(self.upstream, limits, clock)
+        self._chain_id = result(hex(book.chain_id))
+        self._network = result(str(book.chain_id))
+        self._running = Shares(limits.running_per_address, limits.running)
+        self._calls = Buckets(limits.calls_per_address, clock)
+        self._reads = Buckets(limits.reads_per_address, clock)
+
+    async def close(self) -> None:
+        await self._shared.close()
+        await self.upstream.close()
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Every refusal is an error of JSON-RPC without an id."""
+        client = scope.get("client")
+        source = source_of(client[0] if client else None)
+        try:
+            with self._running.hold(source) as held:
+                if not held:
+                    raise Refusal(429, "too many requests at once", retry_after_s=1)
+                body = await read_json(scope, receive, self._limits.body_bytes, self._limits.body_within_s)
+                content = await self._content(body, source)
+            await send_answer(send, 200, content)
+        except Refusal as refusal:
+            code = LIMIT if refusal.status in (413, 429) else INVALID
+            content = whole(b"null", error(code, refusal.sentence))
+            await send_answer(send, refusal.status, content, headers=refusal.headers())
+
+    async def _content(self, body: bytes, source: str) -> bytes:
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError):
+            return whole(b"null", error(PARSE, "the body is not JSON"))
+        calls = asked if isinstance(asked, list) else [asked]
+        if not calls or len(calls) > self._limits.calls_per_batch:
+            return whole(b"null", error(INVALID, f"a batch holds 1 to {self._limits.calls_per_batch} calls"))
+        if not self._calls.take(source, len(calls)):
+            raise Refusal(429, "too many calls", retry_after_s=self._calls.wait_s(source))
+        head = await self._shared.head()
+        pending = [self._asked(call, head, source) for call in calls]  # all at once, so that they share a batch
+        parts, size = [], 0
+        for call, one in zip(calls, pending, strict=True):
+            found = one if isinstance(one, Answer) else await asyncio.shield(one)
+            if size + len(found.member) > self._limits.batch_bytes:
+                found = error(LIMIT, "the answers of this batch are too large; ask for fewer at once")
+            size += len(found.member)
+            parts.append(whole(_id_of(call), found))
+        return b"[" + b",".join(parts) + b"]" if isinstance(asked, list) else parts[0]
+
+    def _asked(self, call: object, head: Head | None, source: str) -> Pending:
+        """The answer to a call, or the wait for it."""
+        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+            return error(INVALID, "a call is an object with a method")
+        params = call.get("params", [])
+        if not isinstance(params, list):
+            return error(INVALID, "the params of a call are a list")
+        try:
+            return self._found(call["method"], params, head, source)
+        except Fault as fault:
+            return fault.answer
+        except RecursionError:
+            return error(INVALID, "the call is nested too deeply")
+
+    def _found(self, method: str, params: list[Any], head: Head | None, source: str) -> Pending:
+        if method == "eth_chainId":
+            return self._chain_id
+        if method == "net_version":
+            return self._network
+        if head is None:
+            return silent()
+        if method == "eth_blockNumber":
+            return head.number_answer
+        if method == "eth_getBlockByNumber" and params[:1] == ["latest"] and params[1:] in ([], [False]):
+            return head.block
+        read = self._rules.read(method, params, head.number)
+        known = None if method == SENT else self._shared.known(read.key)
+        if known is not None:
+            return known
+        if not self._reads.take(source):
+            raise Fault(LIMIT, "too many reads of the chain; try again in a few seconds")
+        return self._shared.ask(read)
+
+
+def _id_of(call: object) -> bytes:
+    """The id of a call as JSON; null if it has none that is allowed."""
+    given = call.get("id") if isinstance(call, dict) else None
+    if type(given) is int or (isinstance(given, str) and len(given) <= LONGEST_ID):
+        coded = json.dumps(given).encode()
+        return coded if len(coded) <= 6 * LONGEST_ID else b"null"
+    return b"null"
+

@@ -1,0 +1,113 @@
+"""Reads shared by all pages: each is asked once per block, and pages that ask meanwhile wait for the same answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from deepgrid.web.relay.answers import Answer, Fault, result, silent
+from deepgrid.web.relay.methods import SENT, Read
+from deepgrid.web.relay.upstream import Upstream
+from deepgrid.web.settings import WebLimits
+
+NEWEST = Read("eth_getBlockByNumber", ["latest", False])
+OVERHEAD_BYTES = 500  # of one entry of the cache, besides its key and answer
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest block, with its coded answers."""
+
+    number: int
+    hash: str
+    parent: str
+    block: Answer
+    number_answer: Answer
+
+    @classmethod
+    def of(cls, answer: Answer) -> Head | None:
+        """The head in an answer of the node; None if it has none."""
+        try:
+            raw: Any = json.loads(b"{" + answer.member + b"}")["result"]
+            number = int(raw["number"], 16)
+            return cls(number, str(raw["hash"]), str(raw["parentHash"]), answer, result(hex(number)))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+class SharedReads:
+    """The reads of all pages. `clock` gives seconds."""
+
+    def __init__(self, upstream: Upstream, limits: WebLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._upstream, self._limits, self._clock = upstream, limits, clock
+        self._head: Head | None = None
+        self._head_until = 0.0
+        self._polling: asyncio.Task[Head | None] | None = None
+        self._kept: OrderedDict[tuple[int, str], Answer] = OrderedDict()
+        self._kept_bytes = 0
+        self._asked: dict[tuple[int, str], asyncio.Future[Answer]] = {}
+
+    async def head(self) -> Head | None:
+        """The newest block, read at most once per `head_every_s`. None while the node does not answer."""
+        if self._clock() < self._head_until:
+            return self._head
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
+        return await asyncio.shield(self._polling)
+
+    def known(self, key: tuple[int, str]) -> Answer | asyncio.Future[Answer] | None:
+        """The answer, or the wait for it, if another page asked already."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+            return found
+        return self._asked.get(key)
+
+    def ask(self, read: Read) -> asyncio.Future[Answer]:
+        """Ask the node. Raises Fault if too many reads wait."""
+        future = self._upstream.ask(read)
+        key = read.key
+        if read.method != SENT:
+            self._asked[key] = future
+            future.add_done_callback(lambda done: self._keep(key, done))
+        return future
+
+    async def close(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+
+    async def _poll(self) -> Head | None:
+        try:
+            answer = await self._upstream.ask(NEWEST)
+        except Fault:
+            answer = silent()
+        found, before = Head.of(answer), self._head
+        if found and before and found.hash != before.hash:
+            follows = found.number == before.number + 1 and found.parent == before.hash
+            if not follows and found.number <= before.number + 1:  # the chain was reorganised, or began anew
+                self._kept.clear()
+                self._asked.clear()
+                self._kept_bytes = 0
+        self._head, self._head_until = found, self._clock() + self._limits.head_every_s
+        return found
+
+    def _keep(self, key: tuple[int, str], done: asyncio.Future[Answer]) -> None:
+        if self._asked.get(key) is not done:
+            return  # of a chain that began anew
+        del self._asked[key]
+        if done.cancelled() or not done.result().is_final:
+            return
+        self._kept[key] = done.result()
+        self._kept_bytes += _size(key, done.result())
+        while self._kept_bytes > self._limits.cache_bytes:
+            self._kept_bytes -= _size(*self._kept.popitem(last=False))
+
+
+def _size(key: tuple[int, str], answer: Answer) -> int:
+    return len(key[1]) + len(answer.member) + OVERHEAD_BYTES
