@@ -14,16 +14,18 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
+from deepgrid.web.backend import open_web
 from deepgrid.web.forward import Forward
-from deepgrid.web.signer import Access, LoopbackHosts, Signer, SpendingLimit, signer_routes
+from deepgrid.web.settings import WebSettings
+from deepgrid.web.signer import Access, GuardedChecks, LoopbackHosts, Signer, SpendingLimit, signer_routes
 
 HOST = "127.0.0.1"
 STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again
@@ -48,6 +50,14 @@ class LocalSettings:
 Told = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class LocalApp:
+    """The ASGI application. `end_polls` answers the open polls of logs, before the server stops."""
+
+    serve: ASGIApp
+    end_polls: Callable[[], None]
+
+
 async def serve_local(settings: LocalSettings, told: Told) -> None:
     """Serve until SIGTERM or SIGINT. Each address with a fresh one-time token goes to the file, else to `told`.
 
@@ -70,13 +80,13 @@ async def serve_local(settings: LocalSettings, told: Told) -> None:
 
     async with local_app(book, wallet, settings, listener.getsockname()[1], renewed) as app, _serving(app, listener):
         await stop.wait()
-        app.state.services.stop()
+        app.end_polls()
 
 
 @contextlib.asynccontextmanager
 async def local_app(
     book: AddressBook, wallet: Wallet, settings: LocalSettings, port: int, renewed: Told
-) -> AsyncIterator[Starlette]:
+) -> AsyncIterator[LocalApp]:
     """The app for the customer of `wallet`, with its connections open. `renewed` gets each one-time token."""
     async with contextlib.AsyncExitStack() as stack:
         chain = await stack.enter_async_context(await Chain.connect(book))
@@ -91,9 +101,9 @@ async def local_app(
             *signer_routes(signer, access),
             Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"]),
         ]
-        app = Starlette(routes=routes, middleware=[Middleware(LoopbackHosts)])
-        app.state.services = services
-        yield app
+        inner = Starlette(routes=routes)
+        web = await stack.enter_async_context(open_web(inner, book, WebSettings(local=True)))
+        yield LocalApp(LoopbackHosts(GuardedChecks(web, access)), services.stop)
 
 
 def write_private(file: Path, text: str) -> None:
@@ -129,10 +139,10 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def _serving(app: Starlette, listener: socket.socket) -> AsyncIterator[None]:
+async def _serving(app: LocalApp, listener: socket.socket) -> AsyncIterator[None]:
     """Serve `app` while the context lasts."""
     config = uvicorn.Config(
-        app, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none",
+        app.serve, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none",
         proxy_headers=False, log_level="warning",
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 
 from tests.chain.grid import Grid, running_grid
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 DPS = Path(sys.executable).with_name("dps")
 TOKEN = re.compile(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)")
 STOPS_WITHIN_S = 20  # it takes about a second
@@ -118,6 +119,31 @@ async def test_signed_requests_reach_the_services_unchanged(
     assert body == b'{ "a":1 }'
     assert b"secret" not in head
     assert f"origin: {url}".encode() in head.lower()  # which the session of the page names
+
+
+async def test_the_page_checks_files_with_modules_for_its_user_only(
+    web: asyncio.subprocess.Process,
+) -> None:
+    url, token = await address(web)
+    body = {"file": (EXAMPLES / "module.yaml").read_text().replace("./modules", str(EXAMPLES / "modules"))}
+    headers = {"Origin": url, "X-Grid-Signer": "1"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=120) as page:
+        assert (await page.post("/v1/check", json=body)).status_code == 401
+        assert (await page.post("/signer/session", json={"token": token})).status_code == 204
+        answer = await page.post("/v1/check", json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["faults"] == []
+        assert "Ada Lovelace" in answer.json()["definition"]
+
+
+async def test_pages_and_grid_need_no_session(web: asyncio.subprocess.Process, grid: Grid) -> None:
+    url, _ = await address(web)
+    async with httpx.AsyncClient(base_url=url, trust_env=False) as page:
+        assert (await page.get("/")).status_code in (200, 503)  # 503: there is no build
+        told = (await page.get("/v1/grid")).json()
+        assert (told["local"], told["modules"], told["chain_id"]) == (True, True, grid.book.chain_id)
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}
+        assert int((await page.post("/rpc", json=asked)).json()["result"], 16) > 0
 
 
 async def test_a_name_that_was_rebound_reaches_nothing(web: asyncio.subprocess.Process, services: Services) -> None:

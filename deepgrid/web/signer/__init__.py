@@ -7,9 +7,9 @@ Promises:
 * Each signature is a log line.
 """
 
-from deepgrid.web.signer.access import Access, LoopbackHosts
+from deepgrid.web.signer.access import Access, GuardedChecks, LoopbackHosts
 from deepgrid.web.signer.http_endpoint import signer_routes
 from deepgrid.web.signer.limit import SpendingLimit
 from deepgrid.web.signer.signer import Signer
 
-__all__ = ["Access", "LoopbackHosts", "Signer", "SpendingLimit", "signer_routes"]
+__all__ = ["Access", "GuardedChecks", "LoopbackHosts", "Signer", "SpendingLimit", "signer_routes"]

@@ -22,6 +22,7 @@ from deepgrid.secure_url import is_loopback
 
 HEADER = "X-Grid-Signer"
 MOST_SESSIONS = 16
+NO_SESSION = "This page has no session. Open the newest address that `dps web` has printed."
 
 logger = logging.getLogger(__name__)
 
@@ -42,27 +43,41 @@ class Access:
         self._renewed = renewed
         self._token = ""
         self._sessions: dict[bytes, None] = {}
+        self._visitors: dict[bytes, None] = {}
         self._renew()
 
-    def exchange(self, request: Request, token: str) -> str:
-        """The value of the cookie for a one-time token, which is worth nothing from now on. Raises Denied."""
+    def exchange(self, request: Request, token: str) -> tuple[str, str]:
+        """The values of two cookies for a one-time token, which is worth nothing from now on. Raises Denied.
+
+        The first one admits to the signer, the second one to checks of files, at every path.
+        """
         self._require_page(request)
         if not hmac.compare_digest(token.encode(), self._token.encode()):
             logger.warning("the signer refused a token: it was used before, or is wrong")
             raise Denied(403, "This address was used before. Take the newest one that `dps web` has printed.")
-        value = secrets.token_urlsafe(32)
-        self._sessions[_digest(value)] = None
-        while len(self._sessions) > MOST_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
+        values = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        for value, known in zip(values, (self._sessions, self._visitors), strict=True):
+            known[_digest(value)] = None
+            while len(known) > MOST_SESSIONS:
+                del known[next(iter(known))]
         logger.info("the signer opened a session for a page: sessions=%d", len(self._sessions))
         self._renew()
-        return value
+        return values
 
     def require(self, request: Request) -> None:
         """Raise Denied unless the request is of our page, with a session."""
         self._require_page(request)
         if _digest(request.cookies.get(self.cookie, "")) not in self._sessions:
-            raise Denied(401, "This page has no session. Open the newest address that `dps web` has printed.")
+            raise Denied(401, NO_SESSION)
+
+    @property
+    def visitor_cookie(self) -> str:
+        """Name of the cookie that admits to checks."""
+        return f"{self.cookie}-visitor"
+
+    def knows(self, request: Request) -> bool:
+        """Whether a session of this process sends the request, to any path."""
+        return _digest(request.cookies.get(self.visitor_cookie, "")) in self._visitors
 
     def _require_page(self, request: Request) -> None:
         if not is_own_host(request.headers.get("host", "")):
@@ -111,6 +126,20 @@ class LoopbackHosts:
             if origins not in ([], [f"http://{hosts[0]}"]):
                 await _refuse(403, "This address serves its own page only.")(scope, receive, send)
                 return
+        await self._app(scope, receive, send)
+
+
+class GuardedChecks:
+    """Middleware: checks only files of sessions, because a check reads modules with the customer's credentials."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/v1/check" and not self._access.knows(Request(scope)):
+            await _refuse(401, NO_SESSION)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
 

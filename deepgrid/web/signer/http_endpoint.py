@@ -29,12 +29,13 @@ def signer_routes(signer: Signer, access: Access) -> list[Route]:
     async def exchange(request: Request) -> Response:
         try:
             body = await _body(request)
-            value = access.exchange(request, str(body.get("token", "")))
+            value, visitor = access.exchange(request, str(body.get("token", "")))
         except Denied as denied:
             return _denied(denied)
         answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
         # Without a path the browser limits it to the folder of this address, also behind a proxy with a prefix.
         answer.set_cookie(access.cookie, value, path=None, httponly=True, samesite="strict")
+        answer.set_cookie(access.visitor_cookie, visitor, path="/", httponly=True, samesite="strict")
         return answer
 
     async def call(request: Request) -> Response:
