@@ -27,6 +27,7 @@ COMMANDS = (
     _verbs("offers", JOBS, "Show what each cluster would be for a job, before any money moves.", "offer_table"),
     _verbs("job", JOBS, "Show jobs, read their output, cancel them, buy them more time."),
     _verbs("tui", JOBS, "Open the terminal app: jobs, logs, clusters, and forms to submit and pay."),
+    _verbs("web", JOBS, "Open the web app on this machine, which signs with your key file."),
     _verbs("init", JOBS, "Write a commented workflow file to start from.", "workflow"),
     _verbs("validate", JOBS, "Check a workflow file: prints `valid` and its cost, or one line per fault.", "workflow"),
     _verbs("render", JOBS, "Print the batch script that a provider runs for a workflow file.", "workflow"),

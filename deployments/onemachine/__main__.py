@@ -13,7 +13,7 @@ from deployments.onemachine.demo import demo
 from deployments.onemachine.grid import LocalGrid
 from deployments.onemachine.ports import RANGE
 from deployments.onemachine.timetable import timetable
-from deployments.onemachine.view import login_words, table
+from deployments.onemachine.view import login_words, table, web_words
 
 STATE_VARIABLE = "DEEPGRID_STATE"
 FOREIGN = ("PREFECT_", "SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "PG", "DEEPGRID_", "MYSQL_")
@@ -52,7 +52,9 @@ def up(grid: LocalGrid) -> int:
     bring_up(grid)
     measure(grid, lambda line: print(line, flush=True))
     show(table(grid.rows()), timetable(grid.prefect))
-    print(f"\n{login_words(grid.prefect)}\nAs the grid's customer:\n  source {grid.state}/customer.env")
+    print()
+    show(login_words(grid.prefect), web_words(grid.web_address()))
+    print(f"As the grid's customer in a terminal:\n  source {grid.state}/customer.env")
     print("  dps submit examples/hello-world.yaml --credits 100 --job-name hello --watch --exit-on-job-exit")
     return 0
 
@@ -83,7 +85,7 @@ def status(grid: LocalGrid) -> int:
     """Show the processes. Returns 1 when the grid is not up, or when a process died."""
     rows = grid.rows()
     if rows:
-        show(table(rows), timetable(grid.prefect), login_words(grid.prefect))
+        show(table(rows), timetable(grid.prefect), login_words(grid.prefect), web_words(grid.web_address()))
     is_up = grid.is_up()
     print("The grid is up." if is_up else "The grid is not up." if not rows else "The grid is not complete.")
     return 0 if is_up else 1

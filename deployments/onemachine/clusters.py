@@ -10,7 +10,7 @@ from deployments.onemachine.slurm import ClusterSpec
 
 @dataclass(frozen=True)
 class Offer:
-    """A cluster, its prices (wei of credits) and its own labels."""
+    """A cluster, its prices (wei of credits) and its own labels. `mem` is the memory of a node in MB."""
 
     spec: ClusterSpec
     prices: Prices
@@ -45,7 +45,7 @@ OFFERS = (
         Prices(
             gpu_wei_per_minute=0, cpu_wei_per_minute=950 * MILLICREDIT_WEI, mem_wei_per_mb_minute=80 * MICROCREDIT_WEI
         ),
-        {"region": "ch", "network": "ethernet"},
+        {"region": "ch", "network": "ethernet", "mem": "8000"},
     ),
     Offer(
         ClusterSpec("beta", nodes=2, cpus_per_node=8, mem_per_node_mb=16000, gpus_per_node=2, own_accounts=True),
@@ -54,6 +54,6 @@ OFFERS = (
             cpu_wei_per_minute=1900 * MILLICREDIT_WEI,
             mem_wei_per_mb_minute=160 * MICROCREDIT_WEI,
         ),
-        {"region": "fr", "network": "infiniband"},
+        {"region": "fr", "network": "infiniband", "mem": "16000"},
     ),
 )

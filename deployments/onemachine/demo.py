@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deployments.onemachine.grid import LocalGrid
-from deployments.onemachine.view import login_words
+from deployments.onemachine.view import login_words, web_words
 
 JOB_FILE = Path(__file__).resolve().parents[2] / "examples" / "hello-world.yaml"
 CREDITS = 100
@@ -41,7 +41,7 @@ def _show_job(grid: LocalGrid) -> int:
     env = {**os.environ, **grid.roles.customer_environment()}
     status = subprocess.run([*argv, "--watch", "--exit-on-job-exit"], env=env, check=False).returncode
     print(f"\nThe same life as a flow run with its tasks: {grid.prefect.ui_url}/runs", flush=True)
-    print(login_words(grid.prefect), flush=True)
+    print(f"{login_words(grid.prefect)}\n{web_words(grid.web_address())}", flush=True)
     return status
 
 

@@ -20,6 +20,7 @@ from deployments.onemachine.keys import CUSTOMER, KeyRing
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer
+from deployments.onemachine.private_files import make_private_folder
 from deployments.onemachine.probes import HOST
 from deployments.onemachine.processes import Daemon, ProcessTable
 from deployments.onemachine.roles import SERVICES_GRPC, Roles
@@ -91,6 +92,7 @@ class LocalGrid:
             Step("prefect", self._start_prefect, ("postgres",)),
             Step("slurm", self._start_slurm),
             Step("services", lambda: self._serve(self.roles.services()), ("contracts", "postgres")),
+            Step("web app", self._serve_web, ("services",)),
             Step("deployments", self._tell_prefect, ("contracts", "prefect", "slurm")),
             Step("operator", lambda: self._serve(self.roles.operator()), ("deployments",)),
             Step("worker processes", lambda: self._serve(self.roles.processes()), ("deployments",)),
@@ -157,6 +159,15 @@ class LocalGrid:
     def customer_accounts(self, address: str) -> list[str]:
         """The Unix accounts of one more customer, by wallet address, created if missing. The clusters must be up."""
         return self.roles.make_accounts(address)
+
+    def _serve_web(self) -> None:
+        make_private_folder(self.roles.web_address.parent)
+        self._serve(self.roles.web())
+
+    def web_address(self) -> str:
+        """The newest address of the web app with its one-time token; empty while it does not run."""
+        file = self.roles.web_address
+        return file.read_text().strip() if self.table.alive("web") and file.exists() else ""
 
     def _tell_prefect(self) -> None:
         from deepgrid.chain.transactions.wallet import Wallet  # slow to import

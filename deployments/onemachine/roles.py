@@ -53,6 +53,18 @@ class Roles:
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
 
+    def web(self) -> Daemon:
+        """The customer's web app. Each of its addresses with a fresh one-time token is in `web_address`."""
+        port = self.ports.port("web")
+        argv = [str(self.dps), "web", "--no-browser", "--port", str(port), "--address-file", str(self.web_address)]
+        env = self.customer_environment()
+        return Daemon("web", argv, lambda: answers(port, "/signer"), SERVED_WITHIN_S, env, stop_within_s=10.0)
+
+    @property
+    def web_address(self) -> Path:
+        """File with the newest address of the web app, which works once."""
+        return self.state / "web" / "address"
+
     def operator(self) -> Daemon:
         """The meta-scheduler's process."""
         return self._flow_runner(

@@ -33,6 +33,13 @@ def login_words(prefect: PrefectServer) -> str:
     )
 
 
+def web_words(address: str) -> str:
+    """How to open the web app; empty if there is no address."""
+    if not address:
+        return ""
+    return f"Web app of the grid's customer: {address}\nThis address works once; `./run status` prints the next one."
+
+
 def aligned(lines: Sequence[Sequence[str]]) -> str:
     """Rows as lines with aligned columns. The last column is not padded."""
     widths = [max(len(cell) for cell in column) for column in list(zip(*lines, strict=True))[:-1]]

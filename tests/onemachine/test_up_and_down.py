@@ -9,12 +9,15 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from deployments.onemachine.processes import ProcessTable
 from tests.onemachine.support import REPOSITORY, eventually, run
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+WEB_ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/#token=([\w-]+)")
 
 
 @pytest.fixture
@@ -46,7 +49,11 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     done = command(state, "up")
     assert done.returncode == 0, done.stderr
     assert f"source {state}/customer.env" in done.stdout
-    assert command(state, "status").returncode == 0
+    _open_web_app(done.stdout)
+    status = command(state, "status")
+    assert status.returncode == 0
+    assert re.search(r"^web +\d+ +127\.0\.0\.1:\d+ ", status.stdout, re.M)
+    _open_web_app(status.stdout)  # by the next token
 
     again = command(state, "up")
     assert again.returncode == 0
@@ -62,7 +69,7 @@ def test_up_and_down_put_right_whatever_was_killed(state: Path) -> None:
     assert command(state, "up").returncode == 0
     assert command(state, "status").stdout.endswith("The grid is up.\n")
 
-    for name in ("prefect-server", "alpha-n1", "munged", "operator"):
+    for name in ("prefect-server", "alpha-n1", "munged", "operator", "web"):
         table.stop(name, signal.SIGKILL)
     assert command(state, "down").returncode == 0
     assert eventually(lambda: processes_of(state) == []), processes_of(state)
@@ -78,7 +85,19 @@ def test_the_demo_shows_a_job_to_its_bill_and_leaves_nothing_running(state: Path
     assert positions == sorted(positions)
     assert "Hello world" in done.stdout
     assert re.search(r"flow run with its tasks: http://127\.0\.0\.1:\d+/runs", done.stdout)
+    assert WEB_ADDRESS.search(done.stdout)
     assert eventually(lambda: processes_of(state) == []), processes_of(state)
+
+
+def _open_web_app(printed: str) -> None:
+    """Open the web app by the printed address: the page may use the customer's account."""
+    found = WEB_ADDRESS.search(printed)
+    assert found is not None, printed
+    with httpx.Client(base_url=found[1], headers={"Origin": found[1], "X-Grid-Signer": "1"}, trust_env=False) as page:
+        assert page.post("/signer/session", json={"token": found[2]}).status_code == 204
+        accounts = page.post("/signer", json={"method": "eth_accounts", "params": []}).json()["result"]
+        assert len(accounts) == 1
+        assert page.get("/v1/health").json()["status"] == "ok"
 
 
 def _interrupt_an_up(state: Path) -> None:

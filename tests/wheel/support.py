@@ -80,10 +80,10 @@ def build_wheel(folder: Path) -> Path:
     return folder / done.stdout.split()[-1]
 
 
-def install(wheel: Path, folder: Path) -> Installation:
-    """Create a virtual environment in `folder` with the wheel and its base dependencies."""
+def install(wheel: Path, folder: Path, extra: str = "") -> Installation:
+    """Create a virtual environment in `folder` with the wheel, its base dependencies and those of one extra."""
     venv.create(folder, symlinks=True, with_pip=False)
-    installed = Installation(folder, tuple(sorted(dependencies("deepgrid"))))
+    installed = Installation(folder, tuple(sorted(dependencies("deepgrid", extra))))
     for name in installed.dependencies:
         _copy(distribution(name), installed.site)
     uv = REPOSITORY / ".grid" / "uv" / "bin" / "uv"
@@ -94,10 +94,10 @@ def install(wheel: Path, folder: Path) -> Installation:
     return installed
 
 
-def dependencies(name: str) -> set[str]:
-    """The direct and indirect dependencies of a distribution without extras."""
+def dependencies(name: str, extra: str = "") -> set[str]:
+    """The direct and indirect dependencies of a distribution, with those of one extra."""
     found: set[str] = set()
-    wanted = list(_requirements(distribution(name), ""))
+    wanted = list(_requirements(distribution(name), extra))
     while wanted:
         one = wanted.pop()
         key = canonicalize_name(one.name)

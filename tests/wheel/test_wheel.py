@@ -65,6 +65,7 @@ def test_help_is_quick(installation: Installation) -> None:
             ("services", "serve", "--database", "sqlite:///x", "--secret-file", "y"),
             "is not installed. Install it: pip install 'deepgrid[services]'.",
         ),
+        (("web",), "is not installed. Install it: pip install 'deepgrid[web]'."),
     ],
 )
 def test_a_missing_part_is_named_in_one_line(installation: Installation, argv: tuple[str, ...], said: str) -> None:

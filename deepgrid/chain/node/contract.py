@@ -51,6 +51,15 @@ class Interface:
         values = decode_fields(self._functions[function]["outputs"], data)
         return values[0] if len(values) == 1 else tuple(values)
 
+    def arguments(self, data: bytes) -> tuple[str, dict[str, Any]]:
+        """The function and the arguments by name of call data. Raises ChainError if it is no call of this contract."""
+        for function, known in self._selectors.items():
+            if known == f"0x{data[:4].hex()}":
+                fields = self._functions[function]["inputs"]
+                values = decode_fields(fields, data[4:])
+                return function, {field["name"]: value for field, value in zip(fields, values, strict=True)}
+        raise foreign()
+
     def topic(self, event: str) -> str:
         """First topic of the logs of `event`."""
         return next(topic for topic, known in self._events.items() if known["name"] == event)

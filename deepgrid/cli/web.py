@@ -1,0 +1,81 @@
+"""`dps web`: the web app on this machine, which signs with the key file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepgrid.billing.credits import parse_credits
+from deepgrid.cli.address_book import found_book
+from deepgrid.cli.key_file import present
+from deepgrid.cli.logs import start_logging
+from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
+from deepgrid.errors import InputError
+from deepgrid.extras import needs
+
+USUAL_PORT = 8484
+USUAL_LIMIT = "1000"
+
+
+def web(
+    port: Annotated[
+        int, typer.Option(envvar="DEEPGRID_WEB_PORT", help="Port to listen at; 0 for a free one.", min=0, max=65535)
+    ] = USUAL_PORT,
+    limit: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="Most credits per hour that the page may lock, allow or transfer.")
+    ] = USUAL_LIMIT,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    address_file: Annotated[
+        Path | None,
+        typer.Option(help="File for the newest address with its one-time token, instead of printing it."),
+    ] = None,
+    key: KeyFile = DEFAULT_KEY,
+    book: BookFile = None,
+) -> None:
+    """Serve the web app for your key, to this machine only, until Ctrl-C."""
+    with needs("web"):
+        from deepgrid.web.local import LocalSettings, serve_local
+    limit_wei = parse_credits(limit)
+    if limit_wei < 0:
+        raise InputError("The limit is negative.")
+    key, book = present(key), asyncio.run(found_book(book))
+    start_logging()
+    settings = LocalSettings(key, limit_wei, book, port, address_file)
+    with _browser(wanted=not no_browser) as browser:
+        asyncio.run(serve_local(settings, browser.told))
+
+
+class _Browser:
+    """Shows addresses: prints each, and opens the first one in the browser through a private file.
+
+    The file keeps the token out of the list of processes, which other users can read.
+    """
+
+    def __init__(self, page: Path | None) -> None:
+        self._page = page
+
+    def told(self, address: str) -> None:
+        typer.echo(f"The web app, for one browser: {address}")
+        page, self._page = self._page, None
+        if page is not None:
+            page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">')
+            webbrowser.open(page.as_uri())
+
+
+@contextmanager
+def _browser(*, wanted: bool) -> Iterator[_Browser]:
+    shown = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if not (wanted and shown and sys.stdout.isatty()):
+        yield _Browser(None)
+        return
+    with tempfile.TemporaryDirectory(prefix="dps-web-") as folder:
+        yield _Browser(Path(folder) / "open.html")

@@ -1,0 +1,155 @@
+"""Serves the web app on this machine, for one customer, with the local signer (`dps web`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.sender import Sender
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ConfigurationError
+from deepgrid.web.backend import open_web
+from deepgrid.web.forward import Forward
+from deepgrid.web.settings import WebSettings
+from deepgrid.web.signer import Access, GuardedChecks, LoopbackHosts, Signer, SpendingLimit, signer_routes
+
+HOST = "127.0.0.1"
+STOP_WITHIN_S = 1  # open polls of logs are cut off then; pages ask again
+BACKLOG = 128
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """Settings of `dps web`.
+
+    `port` 0 takes a free port. `limit_wei` is the most that the page may lock, allow or transfer per hour.
+    `address_file` gets the newest address with its one-time token; only its owner can read it.
+    """
+
+    key_file: Path
+    limit_wei: int
+    book: Path | None = None
+    port: int = 0
+    address_file: Path | None = None
+
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class LocalApp:
+    """The ASGI application. `end_polls` answers the open polls of logs, before the server stops."""
+
+    serve: ASGIApp
+    end_polls: Callable[[], None]
+
+
+async def serve_local(settings: LocalSettings, told: Told) -> None:
+    """Serve until SIGTERM or SIGINT. Each address with a fresh one-time token goes to the file, else to `told`.
+
+    Raises ConfigurationError (key, address book, port) and ChainError.
+    """
+    wallet = Wallet.load(settings.key_file)
+    book = AddressBook.load(settings.book)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    listener = _bound(settings.port)
+    url = f"http://{HOST}:{listener.getsockname()[1]}/"
+
+    def renewed(token: str) -> None:
+        address = f"{url}#token={token}"
+        if settings.address_file is not None:
+            write_private(settings.address_file, f"{address}\n")
+        else:
+            told(address)
+
+    async with local_app(book, wallet, settings, listener.getsockname()[1], renewed) as app, _serving(app, listener):
+        await stop.wait()
+        app.end_polls()
+
+
+@contextlib.asynccontextmanager
+async def local_app(
+    book: AddressBook, wallet: Wallet, settings: LocalSettings, port: int, renewed: Told
+) -> AsyncIterator[LocalApp]:
+    """The app for the customer of `wallet`, with its connections open. `renewed` gets each one-time token."""
+    async with contextlib.AsyncExitStack() as stack:
+        chain = await stack.enter_async_context(await Chain.connect(book))
+        sender = Sender(chain, wallet)
+        stack.push_async_callback(sender.close)
+        # Cookies are the same for all ports of a machine, so each port has its own name.
+        access = Access(f"deepgrid-signer-{port}", renewed)
+        signer = Signer(chain, sender, SpendingLimit(settings.limit_wei))
+        services = Forward(book.definitions_url)
+        stack.push_async_callback(services.close)
+        routes: Sequence[BaseRoute] = [
+            *signer_routes(signer, access),
+            Route("/v1/{rest:path}", services.answer, methods=["GET", "POST", "PUT", "DELETE"]),
+        ]
+        inner = Starlette(routes=routes)
+        web = await stack.enter_async_context(open_web(inner, book, WebSettings(local=True)))
+        yield LocalApp(LoopbackHosts(GuardedChecks(web, access)), services.stop)
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner can read, atomically. Raises ConfigurationError."""
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(text)
+        draft.rename(file)
+    except OSError as error:
+        raise ConfigurationError(f"The address cannot be written to {file}: {error.strerror}.") from None
+
+
+def _bound(port: int) -> socket.socket:
+    try:
+        listener = socket.create_server((HOST, port), backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The web app cannot listen at {HOST}:{port}: {error.strerror}.",
+            next_step="Choose another port with --port, or 0 for a free one.",
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without signal handlers, which would end the process before its connections are closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _serving(app: LocalApp, listener: socket.socket) -> AsyncIterator[None]:
+    """Serve `app` while the context lasts."""
+    config = uvicorn.Config(
+        app.serve, lifespan="off", log_config=None, access_log=False, server_header=False, ws="none",
+        proxy_headers=False, log_level="warning",
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )  # fmt: skip
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving

@@ -1,0 +1,178 @@
+"""W11: the local signer refuses what is not its page's, not this grid's, or above the limit, and never shows a key."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+from eth_account.messages import encode_typed_data
+
+from deepgrid.web.signer.typed_data import KINDS
+from tests.chain.grid import CREDIT, Grid
+from tests.web.signer_support import HOST, ORIGIN, PAGE, STRANGER, Page, transactions
+from tests.web.signer_support import closed_page as closed_page
+from tests.web.signer_support import grid as grid
+from tests.web.signer_support import page as page
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "eth_accounts", "params": []}
+
+
+# -- who may call ----------------------------------------------------------------------------
+
+
+async def test_the_page_learns_that_there_is_a_signer(closed_page: Page) -> None:
+    assert (await closed_page.http.get("/signer")).status_code == 204
+
+
+async def test_without_the_token_nothing_answers(closed_page: Page) -> None:
+    assert (await closed_page.post("/signer", CALL)).status_code == 401
+    assert (await closed_page.post("/signer/session", {"token": ""})).status_code == 403
+    assert (await closed_page.post("/signer/session", {"token": "é"})).status_code == 403
+    assert (await closed_page.post("/signer", CALL)).status_code == 401
+
+
+async def test_a_token_opens_one_session_only(closed_page: Page) -> None:
+    first = closed_page.tokens[-1]
+    answer = await closed_page.post("/signer/session", {"token": first})
+    cookie, visitor = (one.lower() for one in answer.headers.get_list("set-cookie"))
+    assert all("httponly" in one and "samesite=strict" in one for one in (cookie, visitor))
+    assert "path=" not in cookie  # so that the browser limits it to the signer's folder, behind any prefix
+    closed_page.http.cookies.clear()
+    assert (await closed_page.post("/signer/session", {"token": first})).status_code == 403
+    assert (await closed_page.post("/signer", CALL)).status_code == 401
+    assert closed_page.tokens[-1] != first
+    await closed_page.open()
+    assert (await closed_page.post("/signer", CALL)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"Host": "grid.example"},
+        {"Host": "127.0.0.1.nip.example:8090"},
+        {"Host": "evil@127.0.0.1"},
+        {"Host": "grid.example", "Origin": "http://grid.example"},
+        {"Origin": "http://grid.example"},
+        {"Origin": "https://127.0.0.1:8090"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "http://localhost:8090"},
+        {"Origin": "null"},
+        {"Origin": None},
+        {"X-Grid-Signer": None},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Content-Type": "text/plain"},
+    ],
+    ids=str,
+)
+async def test_another_site_is_refused_even_with_the_cookie(page: Page, changed: dict[str, str | None]) -> None:
+    headers = {"Host": HOST, "Content-Type": "application/json", **PAGE, **changed}
+    kept = {name: value for name, value in headers.items() if value is not None}
+    for path, body in (("/signer", CALL), ("/signer/session", {"token": page.tokens[-1]})):
+        answer = await page.post(path, body, kept)
+        assert answer.status_code in (403, 415, 421), answer.text
+        assert "set-cookie" not in answer.headers
+
+
+async def test_the_page_may_be_opened_by_any_name_of_this_machine(page: Page) -> None:
+    for host in ("localhost:8090", "[::1]:8090", "localhost"):
+        headers = {**PAGE, "Host": host, "Origin": f"http://{host}"}
+        cookie = "; ".join(f"{name}={value}" for name, value in page.http.cookies.items())
+        assert (await page.post("/signer", CALL, {**headers, "Cookie": cookie})).status_code == 200
+
+
+# -- what is signed --------------------------------------------------------------------------
+
+
+async def test_account_and_chain(page: Page) -> None:
+    assert (await page.call("eth_accounts"))["result"] == [page.wallet.address]
+    assert int((await page.call("eth_chainId"))["result"], 16) == page.chain.book.chain_id
+
+
+async def test_a_session_of_this_page_is_signed(page: Page, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    message = await page.session_message()
+    signature = (await page.sign("Session", message, page.domain))["result"]
+    values = {**message, "publicKey": bytes.fromhex(message["publicKey"][2:])}
+    signable = encode_typed_data(page.domain, {"Session": KINDS["Session"]}, values)
+    assert Account.recover_message(signable, signature=signature) == page.wallet.address
+    assert "the signer signed a session key: rights=read,store" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"origin": "http://grid.example"},
+        {"origin": ""},
+        {"rights": "read,store,spend"},
+        {"notAfter": 2**40},
+        {"notAfter": 1},
+        {"publicKey": "0x00"},
+        {"more": "fields"},
+    ],
+    ids=str,
+)
+async def test_another_session_is_refused(page: Page, changes: dict[str, Any]) -> None:
+    assert "error" in await page.sign("Session", await page.session_message(**changes), page.domain)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"chainId": 1}, {"verifyingContract": STRANGER}, {"name": "another"}, {"version": "2"}, {"salt": "0x00"},
+        {"chainId": "one"}, {"chainId": None},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_another_domain_is_refused(page: Page, changes: dict[str, Any]) -> None:
+    message = await page.session_message()
+    assert "error" in await page.sign("Session", message, {**page.domain, **changes})
+
+
+async def test_only_requests_that_end_sessions_are_signed(page: Page) -> None:
+    message = {"method": "POST", "path": "/v1/sessions/revoke", "bodyHash": "0x" + "1" * 64, "issuedAt": 1,
+               "nonce": "0x" + "2" * 64}  # fmt: skip
+    assert "result" in await page.sign("Request", message, page.domain)
+    assert "error" in await page.sign("Request", {**message, "path": "/v1/definitions/x"}, page.domain)
+    assert "error" in await page.sign("Request", {**message, "method": "PUT"}, page.domain)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"spender": STRANGER}, {"owner": STRANGER}, {"deadline": 2**64}, {"value": str(2**256 - 1)}], ids=str
+)
+async def test_another_permit_is_refused(page: Page, changes: dict[str, Any]) -> None:
+    assert "error" in await page.permit(100, **changes)
+
+
+async def test_unknown_types_and_methods_are_refused(page: Page, grid: Grid) -> None:
+    data: dict[str, Any] = {"primaryType": "Order", "types": {"Order": []}, "domain": page.domain, "message": {}}
+    assert "error" in await page.call("eth_signTypedData_v4", page.wallet.address, data)
+    renamed = {"Permit": [{"name": "owner", "type": "bytes"}]}
+    assert "error" in await page.call("eth_signTypedData_v4", page.wallet.address, {**data, "types": renamed})
+    for junk in ("", "[]", "null", 7, None, {"types": 3}):
+        assert "error" in await page.call("eth_signTypedData_v4", page.wallet.address, junk)
+    for method in ("eth_sign", "personal_sign", "eth_signTransaction", "eth_getBalance", "wallet_exportKey", ""):
+        assert "error" in await page.call(method, page.wallet.address, "0x00")
+    assert transactions(page, grid) == 0
+
+
+# -- keys ------------------------------------------------------------------------------------
+
+
+async def test_no_answer_and_no_log_line_holds_the_key(page: Page, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    key = Path(str(page.wallet.key_file)).read_text().strip().removeprefix("0x").lower()
+    await page.permit(100)
+    await page.sign("Session", await page.session_message(), page.domain)
+    await page.send("Credit", "transfer", STRANGER, CREDIT)
+    await page.call("eth_accounts")
+    await page.call("eth_private")
+    await page.call("eth_signTypedData_v4", page.wallet.address, {"x": 1})
+    assert key not in "".join(page.seen).lower()
+    assert key not in caplog.text.lower()
+    for token in page.tokens:
+        assert token not in caplog.text
+    assert ORIGIN not in "".join(page.seen)
