@@ -31,6 +31,7 @@ export function routeOf(fragment: string): Route {
 
 export const route = readable<Route>(routeOf(location.hash), (set) => {
   const changed = () => set(routeOf(location.hash));
+  changed(); // the address may have changed since this module was loaded
   addEventListener("hashchange", changed);
   return () => removeEventListener("hashchange", changed);
 });

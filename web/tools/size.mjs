@@ -3,11 +3,13 @@ import { readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 
 const LIMITS = { shell: 60, chain: 130, editor: 200, all: 450 };
+// Files of the first page are the shell; those of a page are loaded when it is opened, and count in all.
+const KINDS = { index: "shell", chain: "chain", editor: "editor", code: "editor" };
 const folder = process.argv[2];
-const sizes = { shell: 0, chain: 0, editor: 0, all: 0 };
+const sizes = { shell: 0, chain: 0, editor: 0, pages: 0, all: 0 };
 for (const name of readdirSync(folder, { recursive: true })) {
   if (!name.endsWith(".gz")) continue;
-  const kind = basename(name).match(/^(chain|editor)-/)?.[1] ?? "shell";
+  const kind = KINDS[basename(name).match(/^[a-z]+(?=[-.])/)?.[0]] ?? "pages";
   const kilobytes = statSync(join(folder, name)).size / 1000;
   sizes[kind] += kilobytes;
   sizes.all += kilobytes;
