@@ -3,9 +3,8 @@ import { Finder, type Wanted } from "./find";
 
 const blocks: Uint8Array[] = [];
 
-self.onmessage = (event: MessageEvent<{ block?: Uint8Array; wanted?: Wanted; id?: number; clear?: boolean }>) => {
-  const { block, wanted, id, clear } = event.data;
-  if (clear) blocks.length = 0;
+self.onmessage = (event: MessageEvent<{ block?: Uint8Array; wanted?: Wanted; id?: number }>) => {
+  const { block, wanted, id } = event.data;
   if (block) blocks.push(block);
   if (!wanted) return;
   try {
