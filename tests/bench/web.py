@@ -125,7 +125,9 @@ class Page:
             await asyncio.sleep(max(0.0, started + HEAD_EVERY_S - time.monotonic()))
 
     async def _ask(self, calls: list[tuple[str, list[object]]]) -> list[str] | None:
-        body = [{"jsonrpc": "2.0", "id": self._id + n, "method": name, "params": p} for n, (name, p) in enumerate(calls)]
+        body = [
+            {"jsonrpc": "2.0", "id": self._id + n, "method": name, "params": p} for n, (name, p) in enumerate(calls)
+        ]
         self._id += len(calls)
         started = time.monotonic()
         try:

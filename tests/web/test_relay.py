@@ -153,7 +153,8 @@ async def test_blocks_of_events_are_bounded(grid: Grid, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["eth_accounts", "eth_sign", "eth_sendTransaction", "debug_traceCall", "anvil_setBalance", "eth_newFilter"]
+    "method",
+    ["eth_accounts", "eth_sign", "eth_sendTransaction", "debug_traceCall", "anvil_setBalance", "eth_newFilter"],
 )
 async def test_other_methods_are_not_offered(web: Backend, method: str) -> None:
     assert await web.code(method) == NO_METHOD
@@ -188,27 +189,28 @@ async def test_a_wallet_sends_to_contracts_of_the_grid_only(grid: Grid, tmp_path
 
 async def test_the_node_is_never_named(grid: Grid, tmp_path: Path) -> None:
     """A hosted node's URL holds an access key."""
-    async with odd_node() as node:
-        async with running(moved(grid.book, node.url + SECRET_PATH), tmp_path) as web:
-            for reply in ("error with url", "not json", "status 500", "status 413", "a dict", "a number", "hang up"):
-                node.reply = reply
-                answers = [await web.rpc("eth_blockNumber"), await web.rpc("eth_gasPrice")]
-                assert {one["error"]["code"] for one in answers} == {FAILED}, reply
-                await asyncio.sleep(QUICK.head_every_s)
-                text = str(answers) + (await web.http.get("/v1/grid")).text
-                assert "access-key" not in text
-                assert "127.0.0.1" not in text
-            node.reply = "a block"
-            async with asyncio.timeout(30):
-                while "result" not in await web.rpc("eth_blockNumber"):
-                    await asyncio.sleep(0.02)
+    async with odd_node() as node, running(moved(grid.book, node.url + SECRET_PATH), tmp_path) as web:
+        for reply in ("error with url", "not json", "status 500", "status 413", "a dict", "a number", "hang up"):
+            node.reply = reply
+            answers = [await web.rpc("eth_blockNumber"), await web.rpc("eth_gasPrice")]
+            assert {one["error"]["code"] for one in answers} == {FAILED}, reply
+            await asyncio.sleep(QUICK.head_every_s)
+            text = str(answers) + (await web.http.get("/v1/grid")).text
+            assert "access-key" not in text
+            assert "127.0.0.1" not in text
+        node.reply = "a block"
+        async with asyncio.timeout(30):
+            while "result" not in await web.rpc("eth_blockNumber"):
+                await asyncio.sleep(0.02)
 
 
 async def test_one_large_answer_does_not_fail_the_others_of_its_batch(grid: Grid, tmp_path: Path) -> None:
     limits = replace(QUICK, gather_s=0.05, answer_bytes=5000, node_answer_bytes=20_000)
     async with odd_node() as node, running(moved(grid.book, node.url), tmp_path, limits) as web:
         node.reply = "a block"
-        calls = [("eth_call", [{"to": grid.book.credit, "data": f"0x{size:08x}"}, "latest"]) for size in (9, 9_000, 50_000)]
+        calls = [
+            ("eth_call", [{"to": grid.book.credit, "data": f"0x{size:08x}"}, "latest"]) for size in (9, 9_000, 50_000)
+        ]
         small, large, huge = await web.batch(*calls)
         assert len(small["result"]) == 2 + 2 * 9
         assert large["error"]["code"] == LIMIT
