@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from pydantic_core import from_json
 from starlette.types import Receive, Scope, Send
 
 from deepgrid.chain.book import AddressBook
@@ -64,8 +65,8 @@ class Relay:
 
     async def _content(self, body: bytes, source: str) -> bytes:
         try:
-            asked = json.loads(body)
-        except (ValueError, RecursionError):
+            asked = from_json(body)  # unlike json.loads, it bounds the depth itself
+        except ValueError:
             return whole(b"null", error(PARSE, "the body is not JSON"))
         calls = asked if isinstance(asked, list) else [asked]
         if not calls or len(calls) > self._limits.calls_per_batch:

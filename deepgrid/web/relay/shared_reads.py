@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic_core import from_json
 
 from deepgrid.web.relay.answers import Answer, Fault, result, silent
 from deepgrid.web.relay.methods import SENT, Read
@@ -33,7 +34,7 @@ class Head:
     def of(cls, answer: Answer) -> Head | None:
         """The head in an answer of the node; None if it has none."""
         try:
-            raw: Any = json.loads(b"{" + answer.member + b"}")["result"]
+            raw: Any = from_json(b"{" + answer.member + b"}")["result"]
             number = int(raw["number"], 16)
             return cls(number, str(raw["hash"]), str(raw["parentHash"]), answer, result(hex(number)))
         except (KeyError, TypeError, ValueError):

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
+from pydantic_core import from_json
 
 from deepgrid.secure_url import is_loopback
 from deepgrid.web.relay.answers import FAILED, LIMIT, Answer, Fault, error, of_node, silent
@@ -142,12 +143,12 @@ class Upstream:
                     content += part
                     if len(content) > self._limits.node_answer_bytes:
                         raise _Unusable("its answer is too large", splits=True)
-            found = json.loads(content)
+            found = from_json(content)
         except TimeoutError:
             raise _Unusable("no answer in time") from None
         except (ClientError, OSError) as fault:
             raise _Unusable(type(fault).__name__) from None
-        except (ValueError, RecursionError):
+        except ValueError:
             raise _Unusable("its answer is not JSON") from None
         if isinstance(found, dict):
             raise _Unusable("it refused a batch", splits=True)
