@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import BookFile
+from deepgrid.errors import InputError
 from deepgrid.extras import needs
 
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
@@ -81,24 +84,67 @@ def serve_services(
     private_module_hosts: Annotated[
         bool, typer.Option(help="Fetch from these hosts at private addresses, too, such as those of a site.")
     ] = False,
+    web: Annotated[
+        bool, typer.Option(envvar="DEEPGRID_SERVICES_WEB", help="Serve the web app, and the relay that it reads by.")
+    ] = True,
+    web_node_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_WEB_NODE_URL",
+            help="URL of a public node, which pages show and offer to wallets. None by default.",
+        ),
+    ] = None,
+    web_prefect_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_WEB_PREFECT_URL",
+            help="URL of the Prefect UI, to which pages link. By default that of the address book.",
+        ),
+    ] = None,
+    web_transactions: Annotated[
+        bool,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_WEB_TRANSACTIONS",
+            help="Take signed transactions to the grid's contracts at the relay, so that wallets can use it as a node.",
+        ),
+    ] = False,
     book: BookFile = None,
 ) -> None:
     """Store definitions and logs, and release them to their parties, until stopped by a signal."""
     with needs("services"):
         import uvloop
 
-        from deepgrid.services.admission import AnonymousSettings
+        from deepgrid.services.admission import AnonymousSettings, Limits
         from deepgrid.services.app import ServicesSettings
+        from deepgrid.services.serve import nothing_in_front
         from deepgrid.services.serve import serve as serve_until_stopped
+        from deepgrid.web.backend import open_web
+        from deepgrid.web.settings import WebSettings, limits_with_pages
 
     start_logging()
     settings = ServicesSettings(
         database, secret_file, host=host, port=port, grpc_port=grpc_port, book=book, tls_cert=tls_cert, tls_key=tls_key,
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
-        debug_scripts=debug_scripts,
+        debug_scripts=debug_scripts, limits=limits_with_pages(Limits()) if web else Limits(),
         anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
     )  # fmt: skip
-    uvloop.run(serve_until_stopped(settings))
+    pages = WebSettings(
+        node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions
+    )
+    in_front = partial(open_web, settings=pages) if web else nothing_in_front
+    uvloop.run(serve_until_stopped(settings, in_front))
+
+
+def public_url(url: str | None) -> str | None:
+    """A URL that everybody will see. Raises InputError if it is none, or holds a password."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError("A public URL starts with https:// or http:// and names a host.")
+    if parts.username or parts.password:
+        raise InputError("A public URL must not hold a password: everybody sees it.")
+    return url.rstrip("/")
 
 
 def hosts_of(entries: list[str] | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
@@ -31,8 +32,18 @@ STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry
 logger = logging.getLogger(__name__)
 
 
-async def serve(settings: ServicesSettings) -> None:
+InFront = Callable[[FastAPI, AddressBook], contextlib.AbstractAsyncContextManager[ASGIApp]]
+
+
+def nothing_in_front(app: FastAPI, _book: AddressBook) -> contextlib.AbstractAsyncContextManager[ASGIApp]:
+    """The services alone."""
+    return contextlib.nullcontext(app)
+
+
+async def serve(settings: ServicesSettings, in_front: InFront = nothing_in_front) -> None:
     """Serve the grid of the address book until SIGTERM or SIGINT.
+
+    `in_front` makes an application that takes all requests, and hands on those of the services.
 
     Raises ConfigurationError (address book, database, secret file, port, certificate, clear text to other machines,
     missing shellcheck) and ChainError.
@@ -49,7 +60,8 @@ async def serve(settings: ServicesSettings) -> None:
         domain = Domain(book.chain_id, book.meta_scheduler)
         async with (
             open_services(settings, domain, chain) as app,
-            listening(app, settings) as url,
+            in_front(app, book) as served,
+            listening(served, settings) as url,
             listening_grpc(app, settings) as grpc_address,
         ):
             logger.info("the services listen at %s", url)

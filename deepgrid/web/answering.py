@@ -65,7 +65,7 @@ async def read_json(scope: Scope, receive: Receive, most: int, within_s: float) 
     too_large = Refusal(413, f"the body is larger than {most} bytes", hang_up=True)
     if headers.get("content-length", "0").isdecimal() and int(headers.get("content-length", "0")) > most:
         raise too_large
-    body = b""
+    body: bytes = b""
     try:
         async with asyncio.timeout(within_s):
             while True:

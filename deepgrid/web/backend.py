@@ -24,9 +24,7 @@ READING = ("GET", "HEAD")
 class WebApp:
     """ASGI application of the web app before `inner`. `open_web` makes it."""
 
-    def __init__(
-        self, inner: ASGIApp, book: AddressBook, settings: WebSettings, relay: Relay, checks: Checks
-    ) -> None:
+    def __init__(self, inner: ASGIApp, book: AddressBook, settings: WebSettings, relay: Relay, checks: Checks) -> None:
         self._inner, self._book, self._settings = inner, book, settings
         self.relay, self._checks = relay, checks
         self._pages = Pages(settings.static)

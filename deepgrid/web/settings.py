@@ -45,8 +45,8 @@ class WebLimits:
     calls_per_batch: int = 100
     running: int = 4096
     running_per_address: int = 2048
-    calls_per_address: Rate = Rate(20_000, 200_000)
-    reads_per_address: Rate = Rate(2000, 20_000)
+    calls_per_address: Rate = field(default=Rate(20_000, 200_000))
+    reads_per_address: Rate = field(default=Rate(2000, 20_000))
     answer_bytes: int = 1024 * 1024
     batch_bytes: int = 4 * 1024 * 1024
     head_every_s: float = 1.0
@@ -63,7 +63,7 @@ class WebLimits:
     check_bytes: int = 256 * 1024
     check_within_s: float = 2.0
     checks_at_once: int = 4
-    checks_per_address: Rate = Rate(10, 300)
+    checks_per_address: Rate = field(default=Rate(10, 300))
     checks_waiting_per_address: int = 64
     check_wait_s: float = 8.0
     module_within_s: float = 60.0

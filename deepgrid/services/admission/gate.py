@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -21,6 +22,9 @@ MOST_KNOWN = 20_000
 MOST_NONCES = 20_000
 BLAMED = frozenset({400, 401, 403, 404, 405, 408, 413, 422})  # statuses that count against the source address
 TOO_MANY = "too many requests"
+PUBLIC = re.compile(
+    r"/v1/(queue|jobs/[0-9]{1,19}/(queue|notices))\Z"
+)  # cheap reads, also for 1,000 pages of one address
 
 
 class Admission:
@@ -33,6 +37,8 @@ class Admission:
         self.strangers = Buckets(limits.strangers_per_address, clock)
         self.refusals = Buckets(limits.refusals_per_address, clock)
         self.running = Shares(limits.running_per_address, limits.running)
+        self.public_reads = Buckets(limits.public_reads_per_address, clock)
+        self.public_running = Shares(limits.public_running_per_address, 2 * limits.public_running_per_address)
         self.bodies = Shares(limits.body_bytes_per_address, limits.body_bytes)
         self.followers_by_address = Shares(limits.followers_per_address, limits.followers)
         self.followers_by_job = Shares(limits.followers_per_job, limits.followers)
@@ -51,6 +57,13 @@ class Admission:
                 raise too_many(self.strangers.wait_s(source))
         if not self.requests.take(source):
             raise too_many(self.requests.wait_s(source))
+
+    def admit_public(self, source: str) -> None:
+        """Count a read that is public and cheap. Refuses above its rate, and after too many refused requests."""
+        if not self.refusals.has(source):
+            raise too_many(self.refusals.wait_s(source))
+        if not self.public_reads.take(source):
+            raise too_many(self.public_reads.wait_s(source))
 
     def verified(self, verified: Verified) -> None:
         """Count a request with a valid signature.
@@ -99,12 +112,17 @@ class Gate:
         client = scope.get("client")
         source = source_of(client[0] if client else None)
         scope["state"] = {**scope.get("state", {}), "source": source}
+        is_public = scope["method"] == "GET" and PUBLIC.match(scope["path"]) is not None
         try:
-            self._admission.admit(source, _claimed_signer(scope))
+            if is_public:
+                self._admission.admit_public(source)
+            else:
+                self._admission.admit(source, _claimed_signer(scope))
         except Refusal as refusal:
             await _answer(refusal, send)
             return
-        with self._admission.running.hold(source) as held:
+        running = self._admission.public_running if is_public else self._admission.running
+        with running.hold(source) as held:
             if not held:
                 await _answer(Refusal(429, "too many requests at once", retry_after_s=1), send)
                 return

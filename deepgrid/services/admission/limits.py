@@ -44,6 +44,8 @@ class Limits:
         requests_per_address, requests_per_signer: all requests. A signer counts once the signature is verified.
         strangers_per_address: requests without a recently accepted signer, unsigned ones included.
         refusals_per_address: refused requests. Above it only requests with a recently accepted signer are read.
+        public_reads_per_address: reads of notices and of the queue, which any page may show. They count as no other
+            request, and `public_running_per_address` of them may run.
         lookups, lookups_per_address: chain calls for signers that were not accepted recently.
     Storage:
         definitions_per_customer: definitions of jobs that are not over.
@@ -82,6 +84,8 @@ class Limits:
     requests_per_signer: Rate = Rate(100, 1000)
     strangers_per_address: Rate = Rate(5, 100)
     refusals_per_address: Rate = Rate(2, 100)
+    public_reads_per_address: Rate = Rate(600, 5000)
+    public_running_per_address: int = 2048
     lookups: Rate = Rate(20, 300)
     lookups_per_address: Rate = Rate(2, 120)
     check_slots: int = max(2, os.cpu_count() or 1)

@@ -15,9 +15,10 @@ LONGEST_REVERT = 20_000
 
 # What a customer or a wallet can act on. Other texts of a node are not shown: they may name it, or hold its key.
 _KNOWN = (
-    "nonce too low", "nonce too high", "already known", "replacement transaction underpriced", "transaction underpriced",
-    "insufficient funds", "max fee per gas less than block base fee", "intrinsic gas too low", "gas limit", "out of gas",
-    "gas required exceeds allowance", "invalid chain id", "insufficient allowance",
+    "nonce too low", "nonce too high", "already known", "replacement transaction underpriced",
+    "transaction underpriced", "insufficient funds", "max fee per gas less than block base fee",
+    "intrinsic gas too low", "gas limit", "out of gas", "gas required exceeds allowance", "invalid chain id",
+    "insufficient allowance",
 )  # fmt: skip
 _HEX = re.compile(r"0x([0-9a-fA-F]{2})*")
 

@@ -27,9 +27,7 @@ Pending = Answer | asyncio.Future[Answer]
 class Relay:
     """Reads of the grid of `book` for web pages. Made inside a running event loop; `close` ends it."""
 
-    def __init__(
-        self, book: AddressBook, settings: WebSettings, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, book: AddressBook, settings: WebSettings, clock: Callable[[], float] = time.monotonic) -> None:
         limits = settings.limits
         contracts = (book.meta_scheduler, book.credit, book.provider_manager)
         self._limits = limits
@@ -126,4 +124,3 @@ def _id_of(call: object) -> bytes:
         coded = json.dumps(given).encode()
         return coded if len(coded) <= 6 * LONGEST_ID else b"null"
     return b"null"
-

@@ -71,7 +71,8 @@ class Upstream:
             await asyncio.sleep(self._limits.gather_s)
             await self._places.acquire()
             count = min(self._limits.node_batch, len(self._waiting))
-            task = asyncio.create_task(self._exchange([self._waiting.popleft() for _ in range(count)]))
+            batch = [self._waiting.popleft() for _ in range(count)]
+            task = asyncio.create_task(self._exchange(batch))
             self._exchanges.add(task)
             task.add_done_callback(self._ended)
 
