@@ -18,12 +18,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.chain.grid import Grid, running_grid
-from tests.wheel.support import Installation, build_wheel, install
+from tests.wheel.support import REPOSITORY, Installation, build_wheel, install
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 CHROMIUM = "/usr/bin/chromium"
 PREFIX = "/grid/of/us"
+EXAMPLE = REPOSITORY / "examples" / "hello-world.yaml"
 POLICY = "default-src 'none'"
 
 
@@ -107,6 +108,12 @@ async def opened(address: str) -> tuple[list[str], list[str]]:
                headers: {"Content-Type": "application/json", "X-Grid-Signer": "1"}})).json()"""
         )
         assert len(accounts["result"]) == 1, accounts
+        checked = await page.evaluate(
+            """async (file) => (await fetch("v1/check", {method: "POST", body: JSON.stringify({file}),
+               headers: {"Content-Type": "application/json"}})).json()""",
+            EXAMPLE.read_text(),
+        )
+        assert checked["resources"]["ntasks"] == 1, checked
         await browser.close()
     return failed, said
 
