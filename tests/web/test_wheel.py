@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.chain.grid import Grid, running_grid
-from tests.wheel.support import Installation, build_wheel, install
+from tests.wheel.support import REPOSITORY, Installation, build_wheel, install
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 CHROMIUM = "/usr/bin/chromium"
+PROGRAMS = ("bash", "env", "nice", "prlimit")  # of every Linux; neither node nor shellcheck
 PREFIX = "/grid/of/us"
+EXAMPLE = REPOSITORY / "examples" / "hello-world.yaml"
 POLICY = "default-src 'none'"
 
 
@@ -42,13 +45,17 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 
 @contextlib.asynccontextmanager
 async def served(installed: Installation, grid: Grid, folder: Path) -> AsyncIterator[str]:
-    """`dps web` of the wheel, with no other program on its path. Yields its address with the token."""
+    """`dps web` of the wheel, with few other programs on its path. Yields its address with the token."""
     book = grid.book.save(folder / "grid.json")
     file = folder / "address"
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).symlink_to(str(shutil.which(name)))
     process = await asyncio.create_subprocess_exec(
         installed.folder / "bin" / "dps", "web", "--port", "0", "--address-file", str(file), "--book", str(book),
         "--key", str(grid.new_key(folder.name).key_file), cwd=folder,
-        env={"PATH": str(installed.folder / "bin"), "HOME": str(folder)},
+        env={"PATH": str(programs), "HOME": str(folder)},
     )  # fmt: skip
     try:
         async with asyncio.timeout(120):
@@ -73,8 +80,11 @@ async def proxied(target: str) -> AsyncIterator[str]:
             headers = [(name, value) for name, value in request.headers.items() if name != "content-length"]
             answer = await http.request(request.method, path, content=await request.body(), headers=headers)
             dropped = ("content-encoding", "content-length", "transfer-encoding", "connection")
-            kept = {name: value for name, value in answer.headers.items() if name not in dropped}
-            return Response(answer.content, answer.status_code, kept)
+            handed = Response(answer.content, answer.status_code)
+            for name, value in answer.headers.multi_items():
+                if name not in dropped:
+                    handed.headers.append(name, value)
+            return handed
 
         app = Starlette(routes=[Route(PREFIX + "/{rest:path}", hand_on, methods=["GET", "POST", "HEAD"])])
         server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_config=None))
@@ -107,6 +117,12 @@ async def opened(address: str) -> tuple[list[str], list[str]]:
                headers: {"Content-Type": "application/json", "X-Grid-Signer": "1"}})).json()"""
         )
         assert len(accounts["result"]) == 1, accounts
+        checked = await page.evaluate(
+            """async (file) => (await fetch("v1/check", {method: "POST", body: JSON.stringify({file}),
+               headers: {"Content-Type": "application/json"}})).json()""",
+            EXAMPLE.read_text(),
+        )
+        assert checked["resources"]["ntasks"] == 1, checked
         await browser.close()
     return failed, said
 
