@@ -1,4 +1,6 @@
-/** The newest block. One loop per tab asks for it: every 2 s, in a hidden tab every 30 s, after faults up to every 15 s. */
+/** The newest block. One loop per tab asks for it: every 2 s, in a hidden tab every 30 s, after faults up to every 15 s.
+ *
+ * Tabs share what they read: a tab that just heard of a block from another one does not ask. */
 import { readable } from "svelte/store";
 import { call, RelayFault } from "./relay";
 
@@ -20,6 +22,8 @@ const LONGEST_MS = 15_000;
 const listeners = new Set<(head: Head) => void>();
 let current: Head = { number: 0, timestamp: 0, readAt: 0, trouble: null };
 let faults = 0;
+let heardAt = 0;
+const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel(`head ${location.pathname}`) : null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export const head = readable<Head>(current, (set) => {
@@ -47,6 +51,7 @@ export async function refresh(): Promise<Head> {
     const number = Math.max(current.number, parseInt(block.number, 16));
     const timestamp = Math.max(current.timestamp, parseInt(block.timestamp, 16));
     tell({ number, timestamp, readAt: Date.now(), trouble: null });
+    tabs?.postMessage({ number, timestamp });
   } catch (error) {
     faults += 1;
     const sentence = error instanceof RelayFault ? error.sentence : "The grid's services do not answer.";
@@ -71,11 +76,18 @@ function listen(listener: (head: Head) => void): () => void {
 
 async function loop(): Promise<void> {
   clearTimeout(timer);
-  await refresh();
+  if (Date.now() - heardAt >= VISIBLE_MS * 0.75) await refresh();
   const pause = document.hidden ? HIDDEN_MS : Math.min(VISIBLE_MS * 2 ** faults, LONGEST_MS);
   if (listeners.size > 0) timer = setTimeout(() => void loop(), pause);
 }
 
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && listeners.size > 0) void loop();
+});
+
+tabs?.addEventListener("message", ({ data }: MessageEvent<{ number: number; timestamp: number }>) => {
+  if (listeners.size === 0 || data.number < current.number) return;
+  heardAt = Date.now();
+  faults = 0;
+  tell({ ...data, readAt: heardAt, trouble: null });
 });

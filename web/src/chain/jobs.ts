@@ -109,9 +109,9 @@ export async function readIdsOf(customer: Hex, start: number, block: number): Pr
   }
 }
 
-/** The oldest pending jobs, at most `howMany`. */
-export async function readPending(howMany: number, block: number): Promise<Job[]> {
-  return jobsOf(await view<Found>("MetaScheduler", "pendingJobs", [0n, BigInt(howMany)], block));
+/** The pending ones of the `howMany` jobs from id `first` on, in the order of their ids. */
+export async function readPending(first: number, howMany: number, block: number): Promise<Job[]> {
+  return jobsOf(await view<Found>("MetaScheduler", "pendingJobs", [BigInt(first), BigInt(howMany)], block));
 }
 
 /** How many jobs were ever requested; the newest job has this id. */
