@@ -16,6 +16,7 @@ from deepgrid.services.request_signing import message_of
 from deepgrid.services.session_keys import TYPES as SESSION_TYPES
 from deepgrid.services.signatures import Domain, digest
 from deepgrid.workflow.canonical import hash_definition
+from tests.web.vector_newjob import newjob
 
 FOLDER = Path(__file__).parent / "vectors"
 CONTRACT = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
@@ -25,10 +26,18 @@ def signatures() -> dict[str, Any]:
     """Digests of requests and sessions in the domain of a grid."""
     domain = Domain(179188, CONTRACT)
     requests = []
-    for path, body, at in (("/v1/jobs/7/log?offset=-65536&wait=25", b"", 1), ("/v1/definitions/ab", "ü\0\u202e".encode(), 2**40)):
+    for path, body, at in (
+        ("/v1/jobs/7/log?offset=-65536&wait=25", b"", 1),
+        ("/v1/definitions/ab", "ü\0\u202e".encode(), 2**40),
+    ):
         message = message_of(domain, "PUT", path, body, at, bytes(range(32)))
         requests.append({"path": path, "body": body.hex(), "at": at, "digest": digest(message).hex()})
-    session = {"publicKey": b"\x04" + bytes(64), "notAfter": 1_800_000_000, "rights": "read,store", "origin": "http://127.0.0.1:8000"}
+    session = {
+        "publicKey": b"\x04" + bytes(64),
+        "notAfter": 1_800_000_000,
+        "rights": "read,store",
+        "origin": "http://127.0.0.1:8000",
+    }
     made = digest(domain.message(SESSION_TYPES, session)).hex()
     return {
         "contract": CONTRACT, "chain_id": 179188, "request_types": REQUEST_TYPES, "session_types": SESSION_TYPES,
@@ -50,7 +59,7 @@ def texts() -> dict[str, Any]:
     }
 
 
-ALL = {"signatures": signatures, "texts": texts}
+ALL = {"newjob": newjob, "signatures": signatures, "texts": texts}
 
 
 def content_of(name: str) -> str:

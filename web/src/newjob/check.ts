@@ -1,7 +1,9 @@
 /** Checks a workflow file: YAML syntax in the page, everything else by the project's own validator. */
 import { parseDocument } from "yaml";
+import schema from "../generated/schema.json";
+import { canonicalOf, type Schema } from "../pure/canonical";
 import type { Shape } from "../pure/market";
-import { withoutSecrets, withSecrets } from "./secrets";
+import { usesModules, withoutSecrets, withSecrets } from "./secrets";
 
 export interface Fault {
   /** From 1. */
@@ -67,6 +69,9 @@ export async function check(file: string, hideSecrets: boolean, signal?: AbortSi
   const said = (await answer.json().catch(() => ({}))) as Partial<Answer>;
   if (!answer.ok) throw new Error(`The file was not checked: ${said.error ?? `status ${answer.status}`}`);
   const { definition, resources: has, faults = [], warnings = [] } = said;
+  if (definition && !usesModules(file) && canonicalOf(hidden.text, schema as Schema) !== definition) {
+    throw new Error("The grid's services read the file differently from this page. Nothing is signed; tell the operator.");
+  }
   const shape = has ? { tasks: has.ntasks, cpusPerTask: has.cpus_per_task, memPerCpu: has.mem_per_cpu_mb, gpus: has.gpus } : null;
   return { file, definition: withSecrets(definition ?? "", hidden.values), shape, faults, warnings };
 }

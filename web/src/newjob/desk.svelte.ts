@@ -2,10 +2,10 @@
 import { readClusters, type Cluster } from "../chain/clusters";
 import { gridInfo, type GridInfo } from "../chain/grid";
 import { readTerms, type Terms } from "../chain/ledger";
-import { conditionsOf } from "../pure/conditions";
+import { type Condition, parseAffinity, parseUse } from "../pure/labels";
 import { CREDIT } from "../pure/money";
-import { type Offered, quote } from "../pure/quote";
-import type { Affinity, JobOrder, Label, Quoted } from "../wallet/order";
+import { quote, type QuoteRow } from "../pure/quote";
+import type { JobOrder, Quoted } from "../wallet/order";
 import { check, type Checked, type Fault, shapeOf, syntaxFaults } from "./check";
 import { example, FIRST } from "./gallery";
 import { keepInTab, readDraft } from "./draft";
@@ -46,9 +46,9 @@ export class Desk {
   readonly isCurrent = $derived(this.checked?.file === this.text);
   readonly shape = $derived.by(() => (this.isCurrent && this.checked?.shape) || shapeOf(this.text));
   readonly labels = $derived.by(() => {
-    const [uses, affinities] = [conditionsOf(this.uses), conditionsOf(this.affinities)];
-    const odd = uses.conditions.filter(({ op }) => op !== "=" && op !== "==").map(({ key, op, value }) => key + op + value);
-    return { conditions: [...uses.conditions, ...affinities.conditions], faults: [...uses.faults, ...odd, ...affinities.faults] };
+    const [uses, affinities] = [parts(this.uses), parts(this.affinities)];
+    const faults = [...uses.filter((one) => !parseUse(one)), ...affinities.filter((one) => !parseAffinity(one))];
+    return { uses: uses.flatMap((one) => parseUse(one) ?? []), affinities: affinities.flatMap((one) => parseAffinity(one) ?? []), faults };
   });
 
   constructor() {
@@ -102,9 +102,10 @@ export class Desk {
   }
 
   /** The clusters for this job, by price. */
-  offers(market: Market | undefined): Offered[] {
+  offers(market: Market | undefined): QuoteRow[] {
     if (!market || !this.shape || this.labels.faults.length) return [];
-    return quote(this.shape, this.labels.conditions, market.clusters);
+    const uses = this.labels.uses.map((use): Condition => ({ ...use, op: "==" }));
+    return quote(this.shape, [...uses, ...this.labels.affinities], this.depositWei, market.clusters);
   }
 
   /** The order, as the user sees it now. Call it after a check without faults. */
@@ -113,14 +114,13 @@ export class Desk {
       this.offers(one)
         .filter((offer) => !offer.obstacle)
         .map(({ cluster, rateWei }) => ({ address: cluster.address, name: cluster.name || cluster.address, rateWei }));
-    const affinities = conditionsOf(this.affinities).conditions.map(({ key, op, value }): Affinity => ({ key, value, op: OPERATORS[op] ?? op }));
     return {
       definition: this.checked!.definition,
       resources: this.checked!.shape!,
       name: this.name.trim() || "job",
       lockedWei: this.depositWei,
-      uses: conditionsOf(this.uses).conditions.map(({ key, value }): Label => ({ key, value })),
-      affinities,
+      uses: this.labels.uses,
+      affinities: this.labels.affinities,
       delegate: this.delegate,
       quoted: fitting(market),
       quoteNow: async () => fitting(await readMarketNow()),
@@ -134,7 +134,7 @@ export class Desk {
   }
 }
 
-const OPERATORS: Record<string, string> = { "=": "==", ":in:": "in" };
+const parts = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 async function readMarketNow(): Promise<Market> {
   const { refresh } = await import("../chain/head");

@@ -1,60 +1,96 @@
-/** Whether labels satisfy conditions, with the scheduler's own rule (`deepgrid.scheduling.fit`). */
-import type { Label } from "../chain/clusters";
-import type { Condition } from "./conditions";
+/** Conditions on labels, as customers write them, with the scheduler's rule. See deepgrid/scheduling/fit.py. */
+
+export interface LabelPair {
+  key: string;
+  value: string;
+}
+
+export interface Condition extends LabelPair {
+  /** One of `< <= == >= > != in`. */
+  op: string;
+}
+
+const AFFINITY = /^([^<>=!:]+)(==|<=|>=|<|>|!=|=|:in:)([^<>=!:]+)$/;
+const OPERATORS: Record<string, string> = { "=": "==", ":in:": "in" };
+
+/** The label in a text such as `os=linux`; null if it is none. */
+export function parseUse(text: string): LabelPair | null {
+  const at = text.indexOf("=");
+  const [key, value] = [text.slice(0, Math.max(at, 0)).trim(), text.slice(at + 1).trim()];
+  return at > 0 && key && value ? { key, value } : null;
+}
+
+/** The condition in a text such as `mem>=4000`; null if it is none. */
+export function parseAffinity(text: string): Condition | null {
+  const found = AFFINITY.exec(text);
+  const [key, value] = [found?.[1]!.trim(), found?.[3]!.trim()];
+  return found && key && value ? { key, op: OPERATORS[found[2]!] ?? found[2]!, value } : null;
+}
+
+/** A condition as a customer writes it. */
+export const written = ({ key, op, value }: Condition): string => `${key}${op}${value}`;
+
+/** The conditions that the labels do not satisfy. A missing label satisfies none; of equal keys any may match. */
+export function unmet(labels: LabelPair[], conditions: Condition[]): Condition[] {
+  return conditions.filter(
+    (one) => !labels.some((label) => label.key === one.key && compare(label.value, one.op, one.value)),
+  );
+}
+
+/** Whether `offered op wanted` holds: as numbers when both are, else as texts. */
+export function compare(offered: string, op: string, wanted: string): boolean {
+  if (op === "in" || op === ":in:") return offered.includes(wanted);
+  const [left, right] = [decimal(offered), decimal(wanted)];
+  const order = left && right ? numberOrder(left, right) : textOrder(offered, wanted);
+  switch (op) {
+    case "<":
+      return order < 0;
+    case "<=":
+      return order <= 0;
+    case ">":
+      return order > 0;
+    case ">=":
+      return order >= 0;
+    case "!=":
+      return order !== 0;
+    default:
+      return order === 0;
+  }
+}
 
 interface Decimal {
-  digits: bigint;
+  sign: number;
+  /** Digits without leading zeros; empty for zero. */
+  digits: string;
+  /** Power of ten of the last digit. */
   exponent: number;
 }
 
-const DECIMAL = /^([+-]?)(\d+)?(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?$/;
+const DECIMAL = /^([-+]?)(\d+\.?\d*|\.\d+)(?:e([-+]?\d{1,15}))?$/i;
 
-function decimalOf(text: string): Decimal | null {
-  const found = DECIMAL.exec(text.trim());
-  if (!found || (!found[2] && !found[3])) return null;
-  const [, sign, whole = "", part = "", exponent = "0"] = found;
-  const digits = BigInt(whole + part) * (sign === "-" ? -1n : 1n);
-  return { digits, exponent: Number(exponent) - part.length };
+/** An exact decimal number; null for other text. */
+function decimal(text: string): Decimal | null {
+  const found = DECIMAL.exec(text.trim().replaceAll("_", ""));
+  if (!found) return null;
+  const [whole = "", part = ""] = found[2]!.split(".");
+  const digits = (whole + part).replace(/^0+/, "");
+  return { sign: digits ? (found[1] === "-" ? -1 : 1) : 0, digits, exponent: Number(found[3] ?? 0) - part.length };
 }
 
-function order(a: bigint | number, b: bigint | number): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+function numberOrder(a: Decimal, b: Decimal): number {
+  if (a.sign !== b.sign) return a.sign - b.sign;
+  const size = a.digits.length + a.exponent - (b.digits.length + b.exponent);
+  if (size !== 0) return a.sign * size;
+  const width = Math.max(a.digits.length, b.digits.length);
+  return a.sign * textOrder(a.digits.padEnd(width, "0"), b.digits.padEnd(width, "0"));
 }
 
-function compareNumbers(a: Decimal, b: Decimal): number {
-  const least = Math.min(a.exponent, b.exponent);
-  const scaled = ({ digits, exponent }: Decimal) => digits * 10n ** BigInt(exponent - least);
-  return order(scaled(a), scaled(b));
-}
-
-/** By code points, as Python compares texts. */
-function compareTexts(a: string, b: string): number {
+/** The order of code points, as Python compares texts. */
+function textOrder(a: string, b: string): number {
   const [left, right] = [[...a], [...b]];
   for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
-    const found = order(left[at]!.codePointAt(0)!, right[at]!.codePointAt(0)!);
-    if (found) return found;
+    const order = left[at]!.codePointAt(0)! - right[at]!.codePointAt(0)!;
+    if (order !== 0) return order;
   }
-  return order(left.length, right.length);
-}
-
-const HOLDS: Record<string, (found: number) => boolean> = {
-  "<": (found) => found < 0,
-  "<=": (found) => found <= 0,
-  "==": (found) => found === 0,
-  ">=": (found) => found >= 0,
-  ">": (found) => found > 0,
-  "!=": (found) => found !== 0,
-};
-
-/** Whether `offered op wanted` holds: as numbers when both are, else as texts. An unknown operator means equality. */
-export function compare(offered: string, op: string, wanted: string): boolean {
-  if (op === "in" || op === ":in:") return offered.includes(wanted);
-  const [left, right] = [decimalOf(offered), decimalOf(wanted)];
-  const found = left && right ? compareNumbers(left, right) : compareTexts(offered, wanted);
-  return (HOLDS[op] ?? HOLDS["=="]!)(found);
-}
-
-/** The conditions that these labels do not satisfy. A missing label satisfies none. */
-export function unmet(labels: Label[], conditions: Condition[]): Condition[] {
-  return conditions.filter(({ key, op, value }) => !labels.some((label) => label.key === key && compare(label.value, op, value)));
+  return left.length - right.length;
 }
