@@ -118,8 +118,11 @@ def quotes() -> list[dict[str, Any]]:
         rate = rate_wei_per_minute(job, prices)
         found.append({
             "shape": [tasks, cpus, mem, gpus], "cpus": per_cpu, "memory": per_mem, "gpus": per_gpu,
-            "prices": [str(prices.gpu_wei_per_minute), str(prices.cpu_wei_per_minute), str(prices.mem_wei_per_mb_minute)],
-            "labels": [[one.key, one.value] for one in labels], "affinities": [[a.key, a.op, a.value] for a in affinity],
+            "prices": [
+                str(prices.gpu_wei_per_minute), str(prices.cpu_wei_per_minute), str(prices.mem_wei_per_mb_minute),
+            ],
+            "labels": [[one.key, one.value] for one in labels],
+            "affinities": [[a.key, a.op, a.value] for a in affinity],
             "rate": str(rate), "minutes": str(affordable_minutes(100 * 10**18, rate)), "misfit": misfit(job, hardware),
             "unmet": unmet(provider.labels, (), affinity),
         })  # fmt: skip

@@ -1,12 +1,12 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import raw from "../../tests/web/vectors/newjob.json?raw";
 import schema from "../src/generated/schema.json";
 import { canonicalOf, type Schema, secretFields, withoutSecrets } from "../src/pure/canonical";
 import { compare, parseAffinity, parseUse } from "../src/pure/labels";
 import { CREDIT } from "../src/pure/money";
 import { depositAt, placeOf, quote, type Quotable } from "../src/pure/quote";
 
-const vectors = JSON.parse(readFileSync("../tests/web/vectors/newjob.json", "utf8"));
+const vectors = JSON.parse(raw);
 const SCHEMA = schema as unknown as Schema;
 
 describe("canonical form", () => {

@@ -65,7 +65,7 @@ export async function mined(hash: Hex): Promise<Receipt> {
   for (;;) {
     const receipt = await patiently(() => call("eth_getTransactionReceipt", [hash]) as Promise<Receipt | null>);
     if (receipt) {
-      void refresh();
+      await seenBlock(Number.parseInt(receipt.blockNumber, 16));
       if (Number.parseInt(receipt.status, 16) === 1) return receipt;
       throw new Stopped("The contract refused the transaction. Only its gas is spent.");
     }
@@ -74,6 +74,11 @@ export async function mined(hash: Hex): Promise<Receipt> {
     if (lost > LOST_AFTER_MS) throw new Stopped("The transaction was dropped or replaced in the wallet.");
     await pause(POLL_MS);
   }
+}
+
+/** Wait until reads of the newest block see this one: the relay reads the head once per second for all pages. */
+async function seenBlock(number: number): Promise<void> {
+  while ((await refresh()).number < number) await pause(POLL_MS / 4);
 }
 
 /** A read that goes on through outages of the relay. */
@@ -98,7 +103,7 @@ export function contractReason(data: unknown): string {
     try {
       const { errorName, args, abiItem } = decodeErrorResult({ abi, data: hex as Hex });
       const texts = (sentences as Record<string, string[]>)[errorName];
-      if (!texts) return `The contract refused: ${errorName}.`;
+      if (!texts) return `The contract refused: ${errorName === "Error" ? String((args as unknown[])[0]) : errorName}.`;
       const inputs = "inputs" in abiItem ? (abiItem.inputs ?? []) : [];
       const values = Object.fromEntries(inputs.map((input, at) => [input.name ?? "", (args as unknown[])[at]]));
       return texts.map((text) => filled(text, values)).join(" ").trim();

@@ -1,0 +1,106 @@
+"""One live grid for all tests of this folder: a chain, the services with their web app, one cluster, a browser."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.wallet import Wallet
+from tests.chain.grid import Grid, approve_waiting, running_grid
+from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES, Party, party, services_of
+from tests.web.live.wallet import ANNOUNCE, TestWallet
+
+CHROMIUM = "/usr/bin/chromium"
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE_MS = 60_000
+_label = itertools.count()
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """The grid with the URL of its web app."""
+
+    grid: Grid
+    url: str
+
+
+@dataclass
+class Stage:
+    """A grid with its parties, as one test uses it."""
+
+    hosted: Hosted
+    chain: Chain
+    operator: Party
+    provider: Party
+    wallet: TestWallet
+
+    @property
+    def address(self) -> str:
+        return self.wallet.wallet.address
+
+    async def jobs(self) -> list[int]:
+        """Ids of the customer's jobs."""
+        return await self.chain.jobs_by_customer(self.address)
+
+
+@pytest.fixture(scope="session")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    folder = tmp_path_factory.mktemp("web")
+    with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
+        yield Hosted(replace(grid, book=grid.book.model_copy(update={"definitions_url": url})), url)
+
+
+@pytest.fixture
+async def stage(hosted: Hosted, tmp_path: Path) -> AsyncIterator[Stage]:
+    """A new customer with 1,000 credits and a new cluster for one test."""
+    grid = hosted.grid
+    async with await Chain.connect(grid.book) as chain:
+        label = f"w{next(_label)}"
+        customer, provider = grid.new_key(f"{label}-customer"), party(chain, grid.new_key(f"{label}-provider"))
+        operator = party(chain, Wallet.load(grid.operator_key))
+        await operator.writer.mint(customer.address, 1000 * CREDIT)
+        await provider.writer.register(HARDWARE, PRICES, LABELS)
+        await approve_waiting(operator.writer, provider.address)
+        yield Stage(hosted, chain, operator, provider, TestWallet(chain, customer))
+        await operator.writer.remove_provider(provider.address)
+        await provider.close()
+        await operator.close()
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def opened(stage: Stage, browser: Browser) -> AsyncIterator[Page]:
+    """A page with the customer's wallet, connected by a click. Errors of the page fail the test."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
+    page, errors = await context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
+    await page.expose_function("askWallet", stage.wallet.ask)
+    await page.add_init_script(ANNOUNCE)
+    await page.goto(f"{stage.hosted.url}/#/wallet")
+    await page.get_by_role("button", name="Test wallet").click()
+    await page.get_by_text("Allowance of the grid").wait_for()
+    yield page
+    await context.close()
+    assert errors == []

@@ -1,0 +1,114 @@
+"""W8: a job is submitted with few prompts, a refusal at any of them locks nothing, and a reload makes no second job."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from deepgrid.lifecycle.states import JobStatus
+from tests.cli.live import CREDIT
+from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+SESSION, PERMIT, SEND = "Session", "Permit", "eth_sendTransaction"
+JOB_PAGE = re.compile(r"#/jobs/\d+$")
+
+
+async def start(page: Page, *, approve: bool = False) -> None:
+    """Go to New job and open the panel."""
+    await page.goto(re.sub(r"#.*", "#/new", page.url))
+    if approve:
+        await page.get_by_label("Approve by a transaction").check()
+    submit = page.get_by_role("button", name="Submit", exact=True)
+    await expect(submit).to_be_enabled(timeout=PATIENCE_MS)
+    await submit.click()
+    await page.get_by_role("dialog").get_by_text("Contract").wait_for()
+
+
+async def go_on(page: Page, name: str = "Continue") -> None:
+    await page.get_by_role("dialog").get_by_role("button", name=name).click()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def submitted(page: Page, stage: Stage) -> int:
+    """The id of the one job, when the page shows it."""
+    await page.wait_for_url(JOB_PAGE, timeout=PATIENCE_MS)
+    (job_id,) = await stage.jobs()
+    assert page.url.endswith(f"/jobs/{job_id}")
+    return job_id
+
+
+@pytest.mark.parametrize("approve", [False, True], ids=["permit", "approve"])
+async def test_a_job_is_submitted_and_its_bill_adds_up(stage: Stage, browser: Browser, approve: bool) -> None:
+    async with opened(stage, browser) as page:
+        await start(page, approve=approve)
+        panel = page.get_by_role("dialog")
+        await expect(panel).to_contain_text(stage.chain.book.meta_scheduler)
+        await expect(panel).to_contain_text("100 credits at most")
+        assert stage.wallet.prompts == ["eth_requestAccounts"]
+        await go_on(page)
+        job_id = await submitted(page, stage)
+        second = SEND if approve else "eth_signTypedData_v4"
+        assert stage.wallet.prompts == ["eth_requestAccounts", "eth_signTypedData_v4", second, SEND]
+        assert [typed["primaryType"] for typed in stage.wallet.signed] == [SESSION, *([] if approve else [PERMIT])]
+        job = await stage.chain.job(job_id)
+        assert (job.locked_wei, job.name, job.wishes.max_rate_wei) == (100 * CREDIT, "hello-world", PRICE_WEI)
+        assert await stage.chain.allowance(stage.address) == 0
+        await run_on_cluster(stage, job_id)
+        await expect(page.get_by_text("finished").first).to_be_visible(timeout=PATIENCE_MS)
+        await page.get_by_role("tab", name="Log").click()
+        await expect(page.get_by_text("Hello from the cluster")).to_be_visible(timeout=PATIENCE_MS)
+
+
+PRICE_WEI = CREDIT // 2 + 128 * CREDIT // 1000
+
+
+async def run_on_cluster(stage: Stage, job_id: int) -> None:
+    """Run the job as a provider does."""
+    await stage.operator.writer.meta_schedule(job_id, stage.provider.address)
+    await stage.provider.writer.claim_next_jobs(1)
+    await stage.provider.writer.set_running(job_id, 0)
+    await stage.provider.services.push_log(job_id, 0, b"Hello from the cluster\n", final=True)
+    await stage.provider.writer.settle(job_id, JobStatus.FINISHED, 1)
+
+
+@pytest.mark.parametrize("refused", [SESSION, PERMIT, SEND])
+async def test_a_refusal_locks_nothing_and_can_be_repeated(stage: Stage, browser: Browser, refused: str) -> None:
+    async with opened(stage, browser) as page:
+        stage.wallet.refuses = {refused}
+        await start(page)
+        await go_on(page)
+        await page.get_by_text("You refused this in your wallet.").wait_for()
+        assert await stage.jobs() == []
+        assert await stage.chain.balance(stage.address) == 1000 * CREDIT
+        assert await stage.chain.allowance(stage.address) == 0
+        stage.wallet.refuses = set()
+        await go_on(page, "Try again")
+        await submitted(page, stage)
+
+
+async def test_a_reload_after_the_request_makes_no_second_job(stage: Stage, browser: Browser) -> None:
+    async with opened(stage, browser) as page:
+        await start(page)
+        stage.hosted.grid.anvil.call("evm_setAutomine", False)
+        try:
+            await go_on(page)
+            await until(lambda: SEND in stage.wallet.prompts)
+            await page.wait_for_function("localStorage.getItem('submission')?.includes('transaction')")
+            await page.reload()
+            await page.get_by_text("was interrupted").wait_for()
+        finally:
+            stage.hosted.grid.anvil.call("evm_setAutomine", True)
+            stage.hosted.grid.anvil.mine()
+        await submitted(page, stage)
+        assert stage.wallet.prompts.count(SEND) == 1
