@@ -12,6 +12,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    chunkSizeWarningLimit: 800, // kB before packing; `./run web size` has the limits of packed files
     rollupOptions: {
       output: {
         // Pages that are read together share a file; the editor is loaded when it is opened.

@@ -1,4 +1,4 @@
-"""The relay on a real chain: what passes, what is shared, what is refused."""
+"""The relay on a real chain: allowed and refused requests, shared reads, and the contents of each answer."""
 
 from __future__ import annotations
 
