@@ -15,7 +15,7 @@ JSON = "application/json"
 
 # Features that chromium knows. `clipboard-write` stays allowed, because the page copies addresses.
 NO_POWERS = (
-    "accelerometer", "autoplay", "bluetooth", "camera", "clipboard-read", "display-capture", "encrypted-media",
+    "accelerometer", "autoplay", "camera", "clipboard-read", "display-capture", "encrypted-media",
     "geolocation", "gyroscope", "hid", "idle-detection", "local-fonts", "magnetometer", "microphone", "midi", "payment",
     "picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "serial", "usb", "window-management",
     "xr-spatial-tracking",

@@ -1,4 +1,4 @@
-"""The relay on a real chain: what passes, what is shared, what is refused."""
+"""The relay on a real chain: allowed and refused calls, and reads that pages share."""
 
 from __future__ import annotations
 
