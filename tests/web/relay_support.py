@@ -24,6 +24,10 @@ BUILD = {
     "assets/app-a1b2.js": b"console.log('hello');\n" * 50,
     "build.json": b'{"inputs": "abc"}',
 }
+BOOK = AddressBook(
+    chain_id=5, rpc_url="http://127.0.0.1:1", meta_scheduler="0x" + "01" * 20, credit="0x" + "02" * 20,
+    provider_manager="0x" + "03" * 20, definitions_url="http://127.0.0.1:1", logs_url="http://127.0.0.1:1",
+)  # fmt: skip
 QUICK = WebLimits(gather_s=0.005, head_every_s=0.05)
 SECRET_PATH = "/v3/the-access-key"
 
@@ -97,4 +101,4 @@ def moved(book: AddressBook, url: str) -> AddressBook:
     return book.model_copy(update={"rpc_url": url})
 
 
-__all__ = ["QUICK", "SECRET_PATH", "Backend", "moved", "replace", "running", "write_build"]
+__all__ = ["BOOK", "QUICK", "SECRET_PATH", "Backend", "moved", "replace", "running", "write_build"]

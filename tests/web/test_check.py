@@ -10,16 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from deepgrid.chain.book import AddressBook
 from deepgrid.services.admission import Rate
 from deepgrid.web import check as check_module
 from deepgrid.workflow import canonical, parse
-from tests.web.relay_support import QUICK, Backend, running
+from tests.web.relay_support import BOOK, QUICK, Backend, running
 
-BOOK = AddressBook(
-    chain_id=5, rpc_url="http://127.0.0.1:1", meta_scheduler="0x" + "01" * 20, credit="0x" + "02" * 20,
-    provider_manager="0x" + "03" * 20, definitions_url="http://127.0.0.1:1", logs_url="http://127.0.0.1:1",
-)  # fmt: skip
 GOOD = """\
 resources: {tasks: 2, cpusPerTask: 3, memPerCpu: 128, gpus: 1}
 steps:

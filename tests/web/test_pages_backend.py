@@ -11,8 +11,7 @@ import pytest
 
 from deepgrid.web.answering import POLICY
 from deepgrid.web.pages import accepts_gzip
-from tests.web.relay_support import BUILD, Backend, running
-from tests.web.test_check import BOOK
+from tests.web.relay_support import BOOK, BUILD, Backend, running
 
 SCRIPT = "/assets/app-a1b2.js"
 

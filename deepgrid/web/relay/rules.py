@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from deepgrid.web.relay.answers import NO_METHOD, PARAMS, Fault
 from deepgrid.web.relay.raw_transactions import Destination, destination
+from deepgrid.web.relay.rpc_answers import NO_METHOD, PARAMS, Fault
 from deepgrid.web.settings import WebLimits
 
 MOST_TOPICS = 4
