@@ -15,8 +15,8 @@ from deepgrid.chain.book import AddressBook
 from deepgrid.services.admission.limits import Buckets, Shares, source_of
 from deepgrid.services.refusal import Refusal
 from deepgrid.web.answering import read_json, send_answer
+from deepgrid.web.relay.read_rules import SENT, Rules
 from deepgrid.web.relay.rpc_answers import INVALID, LIMIT, PARSE, Answer, Fault, error, result, silent, whole
-from deepgrid.web.relay.rules import SENT, Rules
 from deepgrid.web.relay.shared_reads import Head, SharedReads
 from deepgrid.web.relay.upstream import Upstream
 from deepgrid.web.settings import WebSettings

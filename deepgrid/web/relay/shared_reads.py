@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from deepgrid.web.relay.read_rules import SENT, Read
 from deepgrid.web.relay.rpc_answers import Answer, Fault, result, silent
-from deepgrid.web.relay.rules import SENT, Read
 from deepgrid.web.relay.upstream import Upstream
 from deepgrid.web.settings import WebLimits
 

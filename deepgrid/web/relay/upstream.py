@@ -13,8 +13,8 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 from pydantic_core import from_json
 
 from deepgrid.secure_url import is_loopback
+from deepgrid.web.relay.read_rules import SENT, Read
 from deepgrid.web.relay.rpc_answers import FAILED, LIMIT, Answer, Fault, error, of_node, silent
-from deepgrid.web.relay.rules import SENT, Read
 from deepgrid.web.settings import WebLimits
 
 logger = logging.getLogger(__name__)
