@@ -1,0 +1,1 @@
+"""The web app and its backend."""
