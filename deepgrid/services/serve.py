@@ -9,6 +9,7 @@ import signal
 import socket
 import ssl
 import stat
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import uvicorn
@@ -27,6 +28,7 @@ from deepgrid.services.logger_api import serving_grpc
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
 
+RECURSION_LIMIT = 1000  # a library of the chain raises it so far that nested JSON could crash the process
 STOP_WITHIN_S = 3  # waiting readers of logs are disconnected then, and retry
 
 logger = logging.getLogger(__name__)
@@ -56,6 +58,7 @@ async def serve(settings: ServicesSettings, in_front: InFront = nothing_in_front
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     chain = await Chain.connect(book)
+    sys.setrecursionlimit(RECURSION_LIMIT)
     try:
         domain = Domain(book.chain_id, book.meta_scheduler)
         async with (

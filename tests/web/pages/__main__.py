@@ -28,7 +28,12 @@ UNKNOWN_CLUSTER = "0x" + "12" * 20
 
 def pages_of(friend: str) -> dict[str, str]:
     """Name of each public page, and its fragment."""
-    return {"market": "/", "cluster": f"/clusters/{friend}", "stranger": f"/clusters/{UNKNOWN_CLUSTER}", "grid": "/grid"}
+    return {
+        "market": "/",
+        "cluster": f"/clusters/{friend}",
+        "stranger": f"/clusters/{UNKNOWN_CLUSTER}",
+        "grid": "/grid",
+    }
 
 
 async def record_day(sample: SampleGrid, name: str) -> None:

@@ -85,7 +85,9 @@ class PageServer:
     async def _grid(self, _: web.Request) -> web.Response:
         book = self.grid.recording["book"]
         names = ("chain_id", "credit", "meta_scheduler", "provider_manager")
-        return web.json_response({name: book[name] for name in names} | {"local": False, "modules": False, "limits": {}})
+        return web.json_response(
+            {name: book[name] for name in names} | {"local": False, "modules": False, "limits": {}}
+        )
 
     async def _page(self, request: web.Request) -> web.Response:
         file = STATIC / (request.match_info["path"] or "index.html")
