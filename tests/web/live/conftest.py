@@ -89,9 +89,12 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def opened(stage: Stage, browser: Browser) -> AsyncIterator[Page]:
-    """A page with the customer's wallet, connected by a click. Errors of the page fail the test."""
-    context = await browser.new_context(viewport={"width": 1280, "height": 900})
+async def opened(stage: Stage, browser: Browser, *, bypass_csp: bool = False) -> AsyncIterator[Page]:
+    """A page with the customer's wallet, connected by a click. Errors of the page fail the test.
+
+    Only checks that load a script of their own bypass the Content-Security-Policy.
+    """
+    context = await browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=bypass_csp)
     context.set_default_timeout(PATIENCE_MS)
     page, errors = await context.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -60,7 +60,7 @@ async def visiting(
     context.set_default_timeout(PATIENCE_MS)
     try:
         page = await context.new_page()
-        await page.clock.set_fixed_time(now * 1000)
+        await page.clock.set_fixed_time(now)
         visit = Visit(page, url)
         visit.watch()
         yield visit

@@ -12,6 +12,7 @@ export interface GridInfo {
   limits: Record<string, number>;
 }
 
+const RETRY_MS = 3_000;
 let known: Promise<GridInfo> | undefined;
 
 /** Read once per page. A failed read is tried again by the next call. */
@@ -21,6 +22,17 @@ export function gridInfo(): Promise<GridInfo> {
     throw error;
   });
   return known;
+}
+
+/** The same, tried again until the services answer. */
+export async function gridInfoInTime(): Promise<GridInfo> {
+  for (;;) {
+    try {
+      return await gridInfo();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
 }
 
 async function read(): Promise<GridInfo> {

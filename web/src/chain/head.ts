@@ -35,6 +35,7 @@ export const head = readable<Head>(current, (set) => {
 export function onBlock(fn: (head: Head) => void): () => void {
   let last = 0;
   const changed = (next: Head) => {
+    if (next.trouble) last = 0; // after an outage the same block is told again, as its reads may have failed
     if (next.number === 0 || next.number === last || next.trouble) return;
     last = next.number;
     fn(next);

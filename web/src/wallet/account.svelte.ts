@@ -1,6 +1,6 @@
 /** The account that the page acts for. A choice of wallet is kept per tab and is not connected without the user. */
 import { getAddress, numberToHex, type Hex } from "viem";
-import { gridInfo } from "../chain/grid";
+import { gridInfo, gridInfoInTime } from "../chain/grid";
 import { ask, type Eip1193, WalletFault } from "./eip1193";
 import { hasLocalSigner, localSigner, useToken } from "./local";
 import { dropSession } from "./session";
@@ -99,7 +99,7 @@ async function accountsChanged(addresses: Hex[]): Promise<void> {
 
 async function chainChanged(): Promise<void> {
   if (!current) return;
-  const [grid, chainId] = await Promise.all([gridInfo(), current.request({ method: "eth_chainId" }).catch(() => null)]);
+  const [grid, chainId] = await Promise.all([gridInfoInTime(), current.request({ method: "eth_chainId" }).catch(() => null)]);
   const isOk = typeof chainId === "string" && Number.parseInt(chainId, 16) === grid.chain_id;
   if (!isOk && account.chainOk) await dropSession();
   account.chainOk = isOk;

@@ -16,6 +16,9 @@ interface Purse {
 
 export const purse: Purse = $state({ of: null, balanceWei: null, allowanceWei: null, gasWei: null, block: 0, trouble: "" });
 
+const RETRY_MS = 3_000;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
 async function read(block: number): Promise<void> {
   const address = account.address;
   if (purse.of !== address) Object.assign(purse, { of: address, balanceWei: null, allowanceWei: null, gasWei: null });
@@ -32,20 +35,22 @@ async function read(block: number): Promise<void> {
     }
   } catch (error) {
     purse.trouble = error instanceof RelayFault ? error.sentence : "The balance cannot be read.";
+    clearTimeout(timer);
+    timer = setTimeout(() => void read(Math.max(block, newest)), RETRY_MS);
   }
 }
 
-let block = 0;
+let newest = 0;
 
 /** Keep the purse current while the page is open. */
 export function watchPurse(): () => void {
   const stop = onBlock((head) => {
-    block = head.number;
-    void read(block);
+    newest = head.number;
+    void read(newest);
   });
   const cleanup = $effect.root(() => {
     $effect(() => {
-      if (account.address !== purse.of && block) void read(block);
+      if (account.address !== purse.of && newest) void read(newest);
     });
   });
   return () => {

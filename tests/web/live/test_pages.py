@@ -1,0 +1,68 @@
+"""W3, W4, W14: each page is accessible in both palettes, fits a phone, and asks nothing of another host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.web.live.conftest import Stage, opened
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+AXE = Path(__file__).parents[3] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS = ("serious", "critical")
+PHONE, DESK = 375, 1280
+NARROWEST = 320
+
+
+def places(stage: Stage) -> list[str]:
+    """A fragment of each page, also of one that shows that nothing is there."""
+    return ["/", f"/clusters/{stage.provider.address}", "/new", "/jobs", "/jobs/999999", "/wallet", "/grid", "/nowhere"]
+
+
+async def show(page: Page, place: str) -> None:
+    await page.evaluate("place => { location.hash = place; }", place)
+    await page.locator("main h1").first.wait_for()
+    await page.locator("[aria-busy=true]").first.wait_for(state="detached")
+
+
+async def faults(page: Page) -> list[str]:
+    """Serious faults of accessibility, each with the element."""
+    found = await page.evaluate("axe.run(document)")
+    assert found["passes"], "axe has checked nothing"
+    return [
+        f"{one['id']}: {node['html'][:120]}"
+        for one in found["violations"]
+        if one["impact"] in SERIOUS
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_each_page_is_accessible_and_fits(stage: Stage, browser: Browser, theme: str) -> None:
+    async with opened(stage, browser, bypass_csp=True) as page:
+        await page.get_by_label("Theme").select_option(theme)
+        await page.add_script_tag(path=AXE)
+        wrong: dict[str, list[str]] = {}
+        for place in places(stage):
+            for width in (DESK, PHONE):
+                await page.set_viewport_size({"width": width, "height": 900})
+                await show(page, place)
+                wrong[f"{place} {width}"] = await faults(page)
+            await page.set_viewport_size({"width": NARROWEST, "height": 900})
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            wrong[f"{place} {NARROWEST}"] = [] if wide <= NARROWEST else [f"is {wide} pixels wide"]
+        assert {place: found for place, found in wrong.items() if found} == {}
+
+
+async def test_nothing_is_asked_of_another_host(stage: Stage, browser: Browser) -> None:
+    async with opened(stage, browser) as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        await page.reload()
+        for place in places(stage):
+            await show(page, place)
+        foreign = [url for url in asked if not url.startswith((stage.hosted.url, "data:"))]
+        assert (foreign, len(asked) > len(places(stage))) == ([], True)
