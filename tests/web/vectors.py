@@ -25,10 +25,18 @@ def signatures() -> dict[str, Any]:
     """Digests of requests and sessions in the domain of a grid."""
     domain = Domain(179188, CONTRACT)
     requests = []
-    for path, body, at in (("/v1/jobs/7/log?offset=-65536&wait=25", b"", 1), ("/v1/definitions/ab", "ü\0\u202e".encode(), 2**40)):
+    for path, body, at in (
+        ("/v1/jobs/7/log?offset=-65536&wait=25", b"", 1),
+        ("/v1/definitions/ab", "ü\0\u202e".encode(), 2**40),
+    ):
         message = message_of(domain, "PUT", path, body, at, bytes(range(32)))
         requests.append({"path": path, "body": body.hex(), "at": at, "digest": digest(message).hex()})
-    session = {"publicKey": b"\x04" + bytes(64), "notAfter": 1_800_000_000, "rights": "read,store", "origin": "http://127.0.0.1:8000"}
+    session = {
+        "publicKey": b"\x04" + bytes(64),
+        "notAfter": 1_800_000_000,
+        "rights": "read,store",
+        "origin": "http://127.0.0.1:8000",
+    }
     made = digest(domain.message(SESSION_TYPES, session)).hex()
     return {
         "contract": CONTRACT, "chain_id": 179188, "request_types": REQUEST_TYPES, "session_types": SESSION_TYPES,
