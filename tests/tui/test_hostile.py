@@ -17,16 +17,9 @@ from deepgrid.tui.widgets.log_view import colours_only
 from tests.chain.grid import approve_waiting
 from tests.cli.live import CREDIT, EXAMPLE, HARDWARE, PRICES, Live, Party, party
 from tests.client.conftest import Customer
+from tests.tui.hostile_texts import PAYLOADS
 from tests.tui.terminal import SEQUENCE, Terminal, dps
 
-ESC = "\x1b"
-PAYLOADS = {
-    "title": f"{ESC}]0;owned\x07", "clear": f"{ESC}[2J{ESC}[H", "clipboard": f"{ESC}]52;c;ZXZpbA==\x07",
-    "device": f"{ESC}P$qm{ESC}\\", "report": f"{ESC}[6n{ESC}[c", "c1": "\x9b2J\x9d0;x\x9c", "charset": f"{ESC}(0{ESC}c",
-    "direction": "\u202egnp.exe\u202c\u2066x\u2069", "lines": "a\r\nb\u2028c\x0b\x0c", "bell": "\x07\x08\x7f",
-    "markup": "[bold red]x[/] [link=http://e.example]y[/link] [@click=app.bell]z[/]", "odd markup": "[/] [[ $x \\[",
-    "link": f"{ESC}]8;;http://e.example{ESC}\\x{ESC}]8;;{ESC}\\", "html": "<script>alert(1)</script>",
-}  # fmt: skip
 HARMLESS = dict.fromkeys(PAYLOADS, "text")
 ROW = re.compile(r"0x\w{4}\.\.\w{4}")  # of the table of clusters, below its heading
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

@@ -1,0 +1,65 @@
+import { describe, expect, test } from "vitest";
+import bills from "../../tests/web/vectors/bills.json";
+import logLines from "../../tests/web/vectors/log_lines.json";
+import reasons from "../../tests/web/vectors/reasons.json";
+import { affordableMinutes, bill, leastBilled, minutesBegun, minutesGained, rateWeiPerMinute } from "../src/pure/bill";
+import { misfit, unmet } from "../src/pure/fit";
+import { cleaned, spansOf } from "../src/pure/logline";
+import { LogStore } from "../src/job/log/store";
+
+const decoder = new TextDecoder();
+
+describe("the same results as Python", () => {
+  test.each(bills.bills)("bill of $minutes minutes at $rate", (one) => {
+    const parts = bill(BigInt(one.minutes), BigInt(one.rate), BigInt(one.locked), one.cut_percent);
+    expect(affordableMinutes(BigInt(one.locked), BigInt(one.rate))).toBe(BigInt(one.affordable));
+    const texts = Object.fromEntries(Object.entries(parts).map(([name, wei]) => [name, String(wei)]));
+    expect(texts).toEqual({ cost: one.cost, paid: one.paid, cut: one.cut, refunded: one.refunded });
+    expect(parts.paid + parts.cut + parts.refunded).toBe(BigInt(one.locked));
+  });
+
+  test.each(bills.rates)("rate of $shape", ({ shape, rate }) => {
+    const [ntasks, cpusPerTask, memPerCpuMb, gpus] = shape.map(BigInt) as [bigint, bigint, bigint, bigint];
+    const [gpu, cpu, memPerMb] = bills.prices.map(BigInt) as [bigint, bigint, bigint];
+    expect(rateWeiPerMinute({ ntasks, cpusPerTask, memPerCpuMb, gpus }, { gpu, cpu, memPerMb })).toBe(BigInt(rate));
+  });
+
+  test.each(bills.begun)("%s seconds are %s minutes", (seconds, minutes) => expect(minutesBegun(seconds!)).toBe(minutes));
+
+  test.each(logLines.lines as [string, string[]][])("cleaned output %j", (text, lines) => {
+    const store = new LogStore();
+    store.append(0, new TextEncoder().encode(text));
+    const found = Array.from({ length: store.lines }, (_, at) => cleaned(decoder.decode(store.line(at))));
+    expect(found).toEqual(lines);
+  });
+
+  test.each(reasons.misfits as [number[], string][])("misfit of %j", (shape, why) => {
+    const [gpus, memPerCpuMb, cpusPerTask, ntasks] = shape.map(BigInt) as [bigint, bigint, bigint, bigint];
+    const [gpusPerNode, cpusPerNode, memoryPerNode] = reasons.hardware as [number[], number[], number[]];
+    expect(misfit({ ntasks, cpusPerTask, memPerCpuMb, gpus }, { gpusPerNode, cpusPerNode, memoryPerNode })).toBe(why);
+  });
+
+  test.each(reasons.unmet as [string[], string[]][])("condition %j", ([key, op, value], missing) => {
+    const labels = reasons.labels.map(([key, value]) => ({ key: key!, value: value! }));
+    expect(unmet(labels, [{ key: key!, op: op!, value: value! }])).toEqual(missing);
+  });
+});
+
+describe("cancel and top up", () => {
+  const job = { status: 3, lockedWei: 100n, finalCostWei: 0n, rateWei: 10n, cutPercent: 3, grantedMinutes: 10, startedAt: 1000 };
+  test("bills at least the fee", () => expect(leastBilled(job, 5, 1010)).toBe(50n));
+  test("bills what it ran if that is more", () => expect(leastBilled(job, 5, 1000 + 6 * 60 + 1)).toBe(70n));
+  test("never bills more than is locked", () => expect(leastBilled(job, 50, 1010)).toBe(100n));
+  test("bills nothing before it starts", () => expect(leastBilled({ ...job, startedAt: 0 }, 5, 1010)).toBe(0n));
+  test("counts whole minutes", () => expect(minutesGained({ ...job, lockedWei: 105n }, 14n)).toBe(1n));
+  test("an unknown rate gives no number", () => expect(minutesGained({ ...job, rateWei: 0n }, 14n)).toBeNull());
+});
+
+describe("colours", () => {
+  test("stay as classes only", () => {
+    expect(spansOf("a\x1b[1;31mb\x1b[0mc\x1b[5;8;7md")).toEqual([
+      { text: "a", look: "" }, { text: "b", look: "fg1 bold" }, { text: "c", look: "" }, { text: "d", look: "" },
+    ]);
+  });
+  test("do not let other marks hide", () => expect(spansOf("a\u200bb")[0]!.text).toBe("a[U+200B]b"));
+});
