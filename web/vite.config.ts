@@ -24,5 +24,6 @@ export default defineConfig({
       },
     },
   },
+  server: { fs: { allow: [".."] } }, // vectors are beside the Python tests
   test: { include: ["tests/**/*.test.ts"] },
 });

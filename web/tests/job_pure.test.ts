@@ -3,8 +3,9 @@ import bills from "../../tests/web/vectors/bills.json";
 import logLines from "../../tests/web/vectors/log_lines.json";
 import reasons from "../../tests/web/vectors/reasons.json";
 import { affordableMinutes, bill, leastBilled, minutesBegun, minutesGained, rateWeiPerMinute } from "../src/pure/bill";
-import { misfit, unmet } from "../src/pure/fit";
+import { unmet, written } from "../src/pure/labels";
 import { cleaned, spansOf } from "../src/pure/logline";
+import { misfit } from "../src/pure/market";
 import { LogStore } from "../src/job/log/store";
 
 const decoder = new TextDecoder();
@@ -34,14 +35,14 @@ describe("the same results as Python", () => {
   });
 
   test.each(reasons.misfits as [number[], string][])("misfit of %j", (shape, why) => {
-    const [gpus, memPerCpuMb, cpusPerTask, ntasks] = shape.map(BigInt) as [bigint, bigint, bigint, bigint];
+    const [gpus, memPerCpu, cpusPerTask, tasks] = shape as [number, number, number, number];
     const [gpusPerNode, cpusPerNode, memoryPerNode] = reasons.hardware as [number[], number[], number[]];
-    expect(misfit({ ntasks, cpusPerTask, memPerCpuMb, gpus }, { gpusPerNode, cpusPerNode, memoryPerNode })).toBe(why);
+    expect(misfit({ tasks, cpusPerTask, memPerCpu, gpus }, { gpusPerNode, cpusPerNode, memoryPerNode })).toBe(why);
   });
 
   test.each(reasons.unmet as [string[], string[]][])("condition %j", ([key, op, value], missing) => {
     const labels = reasons.labels.map(([key, value]) => ({ key: key!, value: value! }));
-    expect(unmet(labels, [{ key: key!, op: op!, value: value! }])).toEqual(missing);
+    expect(unmet(labels, [{ key: key!, op: op!, value: value! }]).map(written)).toEqual(missing);
   });
 });
 

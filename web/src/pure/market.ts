@@ -18,7 +18,7 @@ export function rateOf(shape: Shape, prices: Prices): bigint {
 }
 
 /** Why the job can never run on these nodes; empty when it can. */
-export function misfit(shape: Shape, offer: Offer): string {
+export function misfit(shape: Shape, offer: Pick<Offer, "gpusPerNode" | "cpusPerNode" | "memoryPerNode">): string {
   const { tasks, cpusPerTask, memPerCpu, gpus } = shape;
   if (tasks < 1 || cpusPerTask < 1) return "asks for no task or no CPU";
   const has = { cpus: sum(offer.cpusPerNode), gpus: sum(offer.gpusPerNode), memory: sum(offer.memoryPerNode) };
