@@ -57,7 +57,7 @@ async def test_every_answer_has_the_security_headers(web: Backend) -> None:
     assert POLICY == (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
-        "trusted-types svelte-trusted-html"
+        "trusted-types svelte-trusted-html log-search"
     )
     answers = [await web.http.get(path) for path in ("/", SCRIPT, "/v1/grid", "/rpc", "/v1/check")]
     answers.append(await web.http.post("/rpc", json={"method": "eth_chainId"}))

@@ -68,6 +68,9 @@ async def test_a_job_is_submitted_and_its_bill_adds_up(stage: Stage, browser: Br
         await expect(page.get_by_text("finished").first).to_be_visible(timeout=PATIENCE_MS)
         await page.get_by_role("tab", name="Log").click()
         await expect(page.get_by_text("Hello from the cluster")).to_be_visible(timeout=PATIENCE_MS)
+        await page.get_by_placeholder("Search the log").fill("the cluster")
+        await page.get_by_role("button", name="Find", exact=True).click()
+        await expect(page.get_by_text("1 of 1 lines")).to_be_visible(timeout=PATIENCE_MS)
 
 
 PRICE_WEI = CREDIT // 2 + 128 * CREDIT // 1000

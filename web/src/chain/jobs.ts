@@ -145,7 +145,6 @@ function factsOf(job: ChainJob) {
     pendingTopUpWei: job.cost.pendingTopUp,
     delegates: job.cost.delegateSpendingAuthority,
     submittedAt: Number(job.time.submit),
-    startedAt: Number(job.time.start),
     endedAt: Number(job.time.end),
     cancelRequestedAt: Number(job.time.cancelRequestTimestamp),
     hasCancelRequest: job.hasCancelRequest,
@@ -160,6 +159,7 @@ function termsOf(terms: ChainTerms) {
     grantedMinutes: Number(terms.limitMinutes),
     assignedAt: Number(terms.assignedAt),
     claimedAt: Number(terms.claimedAt),
+    startedAt: Number(terms.startedAt), // the job's `start` is its end if it never ran
     cutPercent: terms.cutPercent,
     lastRefuser: someone(terms.lastRefuser),
   };

@@ -9,6 +9,8 @@ import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, hoverTooltip, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { parseDocument } from "yaml";
+import schema from "../generated/schema.json";
+import { canonicalOf, type Schema } from "../pure/canonical";
 import type { Fault } from "./check";
 import { complete, meaning } from "./completion";
 
@@ -85,8 +87,14 @@ export function jumpTo(view: EditorView, { line, column }: Fault): void {
   view.focus();
 }
 
-/** The text with even indentation. Comments stay. Returns null if it is not YAML. */
+/** The text with even indentation. Comments stay. Returns null if it is not YAML, or if its meaning would change. */
 export function formatted(text: string): string | null {
-  const document = parseDocument(text);
-  return document.errors.length ? null : document.toString({ lineWidth: 0 });
+  const document = parseDocument(text, { schema: "failsafe", merge: false });
+  if (document.errors.length) return null;
+  const better = document.toString({ lineWidth: 0 });
+  try {
+    return canonicalOf(better, schema as Schema) === canonicalOf(text, schema as Schema) ? better : null;
+  } catch {
+    return null;
+  }
 }
