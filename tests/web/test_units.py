@@ -1,4 +1,4 @@
-"""The unit tests of the web app's sources, on the vectors that Python writes; and the packed sizes of the build (W1)."""
+"""Unit tests of the web app, on vectors that Python writes; and the packed sizes of the build (W1)."""
 
 from __future__ import annotations
 
