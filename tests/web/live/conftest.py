@@ -51,6 +51,10 @@ class Stage:
     def address(self) -> str:
         return self.wallet.wallet.address
 
+    def customer(self) -> Party:
+        """The customer at a terminal, with the same key as the wallet."""
+        return party(self.chain, self.wallet.wallet)
+
     async def jobs(self) -> list[int]:
         """Ids of the customer's jobs."""
         return await self.chain.jobs_by_customer(self.address)
