@@ -96,6 +96,7 @@ async def pieces_from(
         LogChunk.job_id == Log.job_id,
         LogChunk.claimed_at == Log.claimed_at,
         LogChunk.offset > offset - MAX_LOG_CHUNK_BYTES,  # lets the primary key find the first chunk
+        LogChunk.offset < offset + most_bytes,
         LogChunk.offset + LogChunk.length > offset,
     )
     facts = (Log.size, Log.final, Log.updated_at, Log.left_out, Log.pending)

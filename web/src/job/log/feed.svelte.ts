@@ -5,6 +5,7 @@ import { LogStore } from "./store";
 
 const TAIL = 64 * 1024;
 const BLOCK = 1024 * 1024;
+const BLOCKS_AT_ONCE = 4;
 const WAIT_S = 25;
 const LONGEST_PAUSE_MS = 15_000;
 
@@ -78,32 +79,48 @@ export class LogFeed {
 
   /** Read one block before the first bytes that are here. */
   loadEarlier(): Promise<void> {
-    return (this.earlier ??= this.loadBlock().finally(() => (this.earlier = null)));
+    return (this.earlier ??= this.loadBlocks(1).finally(() => (this.earlier = null)));
   }
 
   /** Read all that is stored. Raises ServiceFault. */
   async loadAll(): Promise<void> {
-    while (this.current && !this.current.store.whole) await this.loadEarlier();
+    await this.earlier?.catch(() => undefined);
+    while (this.current && !this.current.store.whole) {
+      const { store } = this.current;
+      const before = store.from;
+      await (this.earlier ??= this.loadBlocks(BLOCKS_AT_ONCE).finally(() => (this.earlier = null)));
+      if (this.current.store === store && store.from === before) {
+        throw new ServiceFault("The grid's services no longer have the start of the log.", 404, false);
+      }
+    }
   }
 
-  private async loadBlock(): Promise<void> {
+  private async loadBlocks(count: number): Promise<void> {
     const section = this.current;
-    if (!section || section.store.whole) return;
-    const end = section.store.from;
-    const first = Math.max(0, end - BLOCK);
-    const parts: Uint8Array[] = [];
-    for (let at = first; at < end; ) {
-      const piece = await this.read(at, 0);
-      if (piece.claimedAt !== section.claimedAt || piece.data.length === 0) return;
-      parts.push(piece.data.subarray(0, end - at));
-      at += parts.at(-1)!.length;
-    }
-    for (const part of parts.reverse()) {
-      const grown = section.store.prepend(section.store.from - part.length, part);
-      this.grownAbove += grown;
-      for (const arrival of section.arrivals) arrival[0] += grown;
+    if (!section) return;
+    const { from } = section.store;
+    const last = Math.ceil(from / BLOCK) - 1; // blocks begin at multiples of their size, as most stored chunks do
+    const starts = Array.from({ length: Math.min(count, last + 1) }, (_, at) => (last - at) * BLOCK);
+    for (const parts of await Promise.all(starts.map((at) => this.range(section, at, Math.min(from, at + BLOCK))))) {
+      if (!parts) break;
+      for (const part of parts.reverse()) {
+        const grown = section.store.prepend(section.store.from - part.length, part);
+        this.grownAbove += grown;
+        for (const arrival of section.arrivals) arrival[0] += grown;
+      }
     }
     this.version += 1;
+  }
+
+  /** The bytes between two offsets, or null if the services no longer have them. */
+  private async range(section: Section, first: number, end: number): Promise<Uint8Array[] | null> {
+    const parts: Uint8Array[] = [];
+    for (let at = first; at < end; at += parts.at(-1)!.length) {
+      const piece = await this.read(at, 0);
+      if (piece.claimedAt !== section.claimedAt || piece.data.length === 0) return null;
+      parts.push(piece.data.subarray(0, end - at));
+    }
+    return parts;
   }
 
   private take(piece: Piece): void {
