@@ -4,7 +4,7 @@ from deepgrid.workflow.agreement import verify_resources
 from deepgrid.workflow.canonical import canonical, from_canonical, hash_definition
 from deepgrid.workflow.loading import LoadedWorkflow, load, parse
 from deepgrid.workflow.models import Definition, EnvVar, JobResources, Step, StepRun, StepRunResources
-from deepgrid.workflow.parameters import pack, with_variables, without_values
+from deepgrid.workflow.parameters import pack, with_variables, without_texts
 
 __all__ = [
     "Definition",
@@ -22,5 +22,5 @@ __all__ = [
     "parse",
     "verify_resources",
     "with_variables",
-    "without_values",
+    "without_texts",
 ]

@@ -49,8 +49,13 @@ def pack(job: Definition, sets: Sequence[Mapping[str, str]]) -> Definition:
     return _checked(job, {"steps": (*steps, _last_step(count))})
 
 
-def without_values(job: Definition) -> Definition:
-    """A copy in which each value of an environment variable is the same text. Jobs of a sweep become equal."""
+def without_texts(job: Definition) -> Definition:
+    """A copy in which each value of a variable and each command is the same text.
+
+    Jobs of a sweep become equal, as do jobs that differ in their commands only. A batch script holds each of these
+    texts as one quoted word, and nothing else depends on it. Commands that become arguments of an entry point stay,
+    because their number of words matters.
+    """
     return Definition.model_validate(_blanked(job.model_dump(mode="json", by_alias=True, exclude_defaults=True)))
 
 
@@ -58,8 +63,15 @@ def _blanked(part: Any) -> Any:
     if isinstance(part, dict):
         if part.keys() == {"key", "value"}:
             return {"key": part["key"], "value": "value"}
-        return {name: _blanked(value) for name, value in part.items()}
+        return {name: _blanked_run(value) if name == "run" else _blanked(value) for name, value in part.items()}
     return [_blanked(one) for one in part] if isinstance(part, list) else part
+
+
+def _blanked_run(part: Any) -> Any:
+    blanked = _blanked(part)
+    if StepRun.model_validate(part).starts_entry_point:
+        return blanked
+    return blanked | {"command": "command"}
 
 
 def _step(job: Definition, variables: Mapping[str, str], number: int, count: int) -> Step:

@@ -28,8 +28,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 
 def expensive(steps: int, name: str = "x") -> Definition:
-    """A definition with `count` container steps."""
-    step = Step(run=StepRun(command=f"echo {name}", container=ContainerRun(image="a")))
+    """A definition with so many container steps. Another name makes another script, also without its commands."""
+    step = Step(run=StepRun(command=f"echo {name}", container=ContainerRun(image=name)))
     return a_job().model_copy(update={"steps": (step,) * steps})
 
 
@@ -75,7 +75,8 @@ async def test_expensive_uploads_delay_no_other_customer(start: Start) -> None:
     defence="the queue is bounded per uploader and in time",
 )  # fmt: skip
 async def test_waiting_uploads_are_bounded_and_the_others_retry(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "check_script", lambda _script, **_: time.sleep(0.3))
+    monkeypatch.setattr(checks, "check_script", lambda *_, **__: None)
+    monkeypatch.setattr(checks, "check_grammar", lambda _script, **_: time.sleep(0.3))
     grid = await start(limits=Limits(checks_waiting_per_uploader=2, check_wait_s=0.5))
     async with client_of(grid.url, ACCOUNTS["customer"]) as patient:
         impatient = client_of(grid.url, ACCOUNTS["customer"], upload_patience_s=0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from deepgrid.sbatch import StoragePaths, render
 from deepgrid.sbatch.quoting import only_quoted, quote
 from deepgrid.services.script_check import check_script
-from deepgrid.workflow import Definition, EnvVar, Step, StepRun
+from deepgrid.workflow import Definition, EnvVar, Step, StepRun, without_texts
 from tests.sbatch.hostile import CANARY, FIGURES, hostile
 from tests.sbatch.support import Bench
 
@@ -39,6 +39,21 @@ def test_hostile_text_passes_the_checkers(one: str, other: str) -> None:
     script = render(job, StoragePaths())
     check_script(script)
     assert "\r" not in script, "sbatch refuses scripts with carriage returns"
+
+
+@settings(max_examples=100, deadline=None)
+@given(hostile(), hostile())
+def test_scripts_differ_in_quoted_words_only(one: str, other: str) -> None:
+    """The services lint a script without its commands and values. So the rest must not depend on them."""
+    run = StepRun(command=one, env=(EnvVar(key="B", value=other),))
+    job = Definition(resources=FIGURES, env=(EnvVar(key="A", value=one),), steps=(Step(name="a", run=run),))
+    assume("__dg" not in one + other)
+    script, common = render(job, StoragePaths()), render(without_texts(job), StoragePaths())
+    for key, text, kept in (("A", one, "value"), ("B", other, "value"), ("__dg_command", one, "command")):
+        before, after = f"export {key}={quote(text)}", f"export {key}={quote(kept)}"
+        assert script.count(before) == common.count(after) == 1
+        script = script.replace(before, after)
+    assert script == common
 
 
 def test_templates_cannot_output_unquoted_text() -> None:

@@ -164,6 +164,30 @@ async def test_modules_are_resolved_before_and_containers_checked_in_every_form(
     assert sorted("--container-image" in script for script in seen) == [False, True]
 
 
+async def test_definitions_that_differ_in_texts_share_one_shellcheck(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bash checks the grammar of each script. shellcheck does not look into quoted words."""
+    linted: list[str] = []
+    parsed: list[str] = []
+    monkeypatch.setattr(checks, "check_script", lambda script, **_: linted.append(script))
+    monkeypatch.setattr(checks, "check_grammar", lambda script, **_: parsed.append(script))
+    for command in ("echo one", "rm -rf $two", "unclosed '", "curly \u2019 \\ $(x) `y`"):
+        await grid.customer.upload(a_job(command))
+    assert (len(linted), len(set(parsed))) == (1, 4)
+    assert "echo one" not in linted[0]
+
+
+async def test_arguments_of_an_entry_point_are_linted_each(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number changes the script."""
+    linted: list[str] = []
+    monkeypatch.setattr(checks, "check_script", lambda script, **_: linted.append(script))
+    for command in ("a", "a b"):
+        run = StepRun.model_validate({"command": command, "shell": "ENTRYPOINT", "container": {"image": "image"}})
+        await grid.customer.upload(a_job().model_copy(update={"steps": (Step(run=run),)}))
+    assert len({script for script in linted if "image" in script}) == 4, "two forms of containers each"
+
+
 async def test_a_script_that_the_checker_warns_of_is_refused(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "render", lambda *_: "#!/bin/bash\nif\n")
     with pytest.raises(InputError, match="not valid bash"):

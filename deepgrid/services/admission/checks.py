@@ -1,7 +1,7 @@
 """Checks uploaded definitions within a cost limit, in a fair queue, once per definition and script.
 
-Scripts that differ in values of environment variables only, as those of a parameter sweep, share the check of
-shellcheck, which takes half a second. bash checks the grammar of each. Values are single words in quotes.
+Scripts that differ in commands and values of variables only share the check of shellcheck. It takes half a second and
+does not look into these texts, because they are single words in quotes. bash checks the grammar of each script.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from deepgrid.services.admission.fair_queue import FairQueue
 from deepgrid.services.admission.limits import Limits
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.script_check import check_grammar, check_script
-from deepgrid.workflow import from_canonical, without_values
+from deepgrid.workflow import from_canonical, without_texts
 
 MOST_VERDICTS = 2000
 MAX_GENERATED_BYTES = 256 * 1024  # shellcheck takes about 4 s for them; its time grows with their square
@@ -83,7 +83,7 @@ class ScriptChecks:
         niceness = ANONYMOUS_NICENESS if self._anonymous else LARGE_NICENESS if large else 0
         try:
             job = from_canonical(content)
-            common = without_values(job)
+            common = without_texts(job)
             # one script for each way of running containers; they are equal if the job has none
             ways = (Containers(), Containers(pyxis=True))
             scripts = {render(job, StoragePaths(), way): render(common, StoragePaths(), way) for way in ways}
@@ -97,8 +97,8 @@ class ScriptChecks:
     def _fault_of(self, script: str, common: str, generated_bytes: int, niceness: int) -> str:
         """The fault of a script, if any.
 
-        `common` is the script without values of variables. `generated_bytes` counts those that are not the definition's
-        own text.
+        `common` is the script without commands and values of variables. `generated_bytes` counts those that are not
+        the definition's own text.
         """
         if generated_bytes > MAX_GENERATED_BYTES:
             return (
