@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -22,15 +23,35 @@ def _services() -> None:
     """Run the grid's Job Definition and log services."""
 
 
+DatabaseUrl = Annotated[
+    str,
+    typer.Option(
+        envvar="DEEPGRID_SERVICES_DATABASE",
+        help="sqlite:///FILE or postgresql://...; put a URL with a password into the environment.",
+    ),
+]
+
+
+@services.command("migrate")
+def migrate_services(database: DatabaseUrl) -> None:
+    """Bring the tables of the services' database to this release. Running it again changes nothing."""
+    with needs("services"):
+        from deepgrid.services.database import Database
+
+    async def prepare() -> None:
+        store = Database(database)
+        try:
+            await store.prepare(migrate=True)
+        finally:
+            await store.close()
+
+    asyncio.run(prepare())
+    typer.echo("The services' database has the tables of this release.")
+
+
 @services.command("serve")
 def serve_services(
-    database: Annotated[
-        str,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_DATABASE",
-            help="sqlite:///FILE or postgresql://...; put a URL with a password into the environment.",
-        ),
-    ],
+    database: DatabaseUrl,
     secret_file: Annotated[
         Path,
         typer.Option(
@@ -108,6 +129,9 @@ def serve_services(
             help="Take signed transactions to the grid's contracts at the relay, so that wallets can use it as a node.",
         ),
     ] = False,
+    migrate: Annotated[
+        bool, typer.Option(help="Change the tables of an earlier release first, as `dps services migrate` does.")
+    ] = False,
     book: BookFile = None,
 ) -> None:
     """Store definitions and logs, and release them to their parties, until stopped by a signal."""
@@ -127,6 +151,7 @@ def serve_services(
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
         debug_scripts=debug_scripts, limits=limits_with_pages(Limits()) if web else Limits(),
         anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
+        migrate=migrate,
     )  # fmt: skip
     pages = WebSettings(
         node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions

@@ -50,6 +50,7 @@ class ServicesSettings:
     `debug_scripts`: shows the batch script of any definition, with its secrets, to anybody; for tests only.
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
     `anonymous`: what clients that do not sign may store.
+    `migrate`: changes the tables of an earlier release first, instead of refusing them.
     """
 
     database_url: str = field(repr=False)
@@ -68,6 +69,7 @@ class ServicesSettings:
     debug_scripts: bool = False
     limits: Limits = field(default_factory=Limits)
     anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)
+    migrate: bool = False
 
 
 @contextlib.asynccontextmanager
@@ -87,7 +89,7 @@ async def open_services(
         debug_scripts=settings.debug_scripts,
     )  # fmt: skip
     try:
-        await database.create_tables()
+        await database.prepare(migrate=settings.migrate)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
         try:
             yield create_app(context)

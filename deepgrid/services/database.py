@@ -1,4 +1,4 @@
-"""The services' store: tables in a SQLite file or in PostgreSQL.
+"""The services' store: tables in a SQLite file or in PostgreSQL. A change of a table needs a step in `schema`.
 
 Columns named `sealed` are encrypted. Times are unix seconds, offsets and sizes bytes.
 """
@@ -13,13 +13,14 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, LargeBinary, String, event, inspect, text
-from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy import BigInteger, Integer, LargeBinary, String, event
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.services import schema
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 
@@ -151,12 +152,16 @@ class Database:
             event.listen(self._engine.sync_engine, "connect", _sqlite_settings)
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
 
-    async def create_tables(self) -> None:
-        """Create missing tables and columns. Raises ConfigurationError when the database cannot be used."""
+    async def prepare(self, *, migrate: bool = False) -> None:
+        """Create the tables of an empty database. Refuse, or with `migrate` change, those of an earlier release.
+
+        Raises ConfigurationError, also when the database cannot be used.
+        """
         try:
             async with self._engine.begin() as connection:
-                await connection.run_sync(Table.metadata.create_all)
-                await connection.run_sync(_add_missing_columns)
+                if migrate or await connection.run_sync(schema.is_empty):
+                    await connection.run_sync(schema.migrate)
+                await connection.run_sync(schema.require_current)
         except (SQLAlchemyError, OSError) as error:
             raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
 
@@ -183,18 +188,6 @@ def _with_driver(url: str) -> URL:
         raise ConfigurationError(
             "The services' database URL is not usable.", next_step="Use sqlite:///FILE or postgresql://..."
         ) from None
-
-
-def _add_missing_columns(connection: Connection) -> None:
-    """Add the columns that a database of an earlier release lacks. Columns that are added later are nullable."""
-    found = inspect(connection)
-    unless = " IF NOT EXISTS" if connection.dialect.name == "postgresql" else ""  # another process may be faster
-    for table in Table.metadata.sorted_tables:
-        present = {column["name"] for column in found.get_columns(table.name)}
-        for column in table.columns:
-            if column.name not in present:
-                kind = column.type.compile(connection.dialect)
-                connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN{unless} {column.name} {kind}"))
 
 
 def _private_file(url: URL) -> None:

@@ -48,7 +48,7 @@ class Roles:
     def services(self) -> Daemon:
         """The Job Definition and log services."""
         env = {"DEEPGRID_BOOK": str(self.book), "DEEPGRID_SERVICES_DATABASE": self.postgres.url("services")}
-        argv = [str(self.dps), "services", "serve", "--host", HOST, "--port", str(self.services_port)]
+        argv = [str(self.dps), "services", "serve", "--migrate", "--host", HOST, "--port", str(self.services_port)]
         argv += ["--grpc-port", str(self.ports.port(SERVICES_GRPC))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +20,7 @@ from deepgrid.services.database import Database, RevokedSession, UnownedDefiniti
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import sign
 from deepgrid.services.vault import Vault
+from tests.services.postgres_support import private_postgres
 from tests.services.support import (
     ACCOUNTS,
     DOMAIN,
@@ -41,29 +38,9 @@ from tests.services.support import (
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[str]:
-    """URL of a private PostgreSQL that listens on a socket file only."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        pytest.skip("PostgreSQL is not installed")
-    bin_dir, folder = found[-1].parent, Path(tempfile.mkdtemp(prefix="dg-pg-"))
-    run = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
-
-    def command(*words: str) -> None:
-        subprocess.run([*run, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-
-    try:
-        if run:
-            shutil.chown(folder, "postgres", "postgres")
-        data = str(folder / "data")
-        command(str(bin_dir / "initdb"), "-D", data, "-A", "trust", "-U", "grid", "-E", "UTF8", "--no-sync")
-        options = f"-k {folder} -c listen_addresses= -c fsync=off"
-        command(str(bin_dir / "pg_ctl"), "-D", data, "-o", options, "-l", str(folder / "log"), "-w", "start")
-        try:
-            yield f"postgresql://grid@/postgres?host={folder}"
-        finally:
-            command(str(bin_dir / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """URL of a private PostgreSQL."""
+    with private_postgres() as url:
+        yield url
 
 
 async def test_two_services_share_one_postgresql(start: Start, postgres: str) -> None:
@@ -173,7 +150,7 @@ def test_an_unusable_database_url_is_reported_without_repeating_it(url: str) -> 
 async def test_a_database_that_does_not_answer_is_reported_without_its_password() -> None:
     database = Database("postgresql://grid:s3cret@127.0.0.1:9/x")
     with pytest.raises(ConfigurationError, match="cannot be used") as caught:
-        await database.create_tables()
+        await database.prepare()
     assert "s3cret" not in str(caught.value)
     await database.close()
 

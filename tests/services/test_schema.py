@@ -1,0 +1,120 @@
+"""Migrations: databases of an earlier release are refused, or changed without a loss."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.services.database import Database, Definition, Log, LogChunk, Table
+from deepgrid.services.schema import NOTED_IN
+from tests.services.postgres_support import private_postgres
+
+DATA = Path(__file__).parent / "data"
+ROWS = """
+INSERT INTO grid_definition VALUES ('aa', '0xC', '\\x01', true, 7, NULL);
+INSERT INTO grid_log VALUES (1, 3, 5, true, 9);
+INSERT INTO grid_log_chunk VALUES (1, 3, 0, 5, '\\x02');
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    with private_postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/services.sqlite"
+    server: str = request.getfixturevalue("postgres")
+    connection = await asyncpg.connect(server)
+    await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    await connection.close()
+    return server
+
+
+@pytest.fixture
+async def old(empty: str) -> str:
+    """URL of a database as 561a647 left it, with a definition and a log."""
+    kind = empty.partition(":")[0]
+    script = (DATA / f"schema-561a647-{kind}.sql").read_text() + ROWS
+    if kind == "sqlite":
+        with sqlite3.connect(empty.removeprefix("sqlite:///")) as file:
+            file.executescript(script)
+    else:
+        connection = await asyncpg.connect(empty)
+        await connection.execute(script)
+        await connection.close()
+    return empty
+
+
+async def test_an_old_database_is_refused_and_migrated_without_a_loss(old: str) -> None:
+    database = Database(old)
+    with pytest.raises(ConfigurationError, match="an earlier release") as caught:
+        await database.prepare()
+    assert "dps services migrate" in caught.value.next_step
+    assert "tables of this release" in await migrated(old)
+    await database.prepare()
+    async with database.read() as session:
+        assert await kept(session) == ("0xC", 5, None, None)
+        assert await session.run_sync(lambda sync: differences(sync.connection())) == []
+    await database.close()
+
+
+async def test_a_database_that_newer_code_migrated_is_refused(empty: str) -> None:
+    database = Database(empty)
+    await database.prepare()
+    async with database.write() as session:
+        await session.execute(text("UPDATE grid_schema SET version_num = '9999'"))
+    for migrate in (False, True):
+        with pytest.raises(ConfigurationError, match="a later release"):
+            await database.prepare(migrate=migrate)
+    await database.close()
+
+
+async def test_two_processes_may_prepare_one_empty_postgresql(postgres: str) -> None:
+    connection = await asyncpg.connect(postgres)
+    await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    await connection.close()
+    databases = [Database(postgres) for _ in range(4)]
+    await asyncio.gather(*(database.prepare() for database in databases))
+    for database in databases:
+        await database.close()
+
+
+async def migrated(url: str) -> str:
+    """Output of `dps services migrate`."""
+    environment = os.environ | {"DEEPGRID_SERVICES_DATABASE": url}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "deepgrid.cli", "services", "migrate",
+        env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+async def kept(session: AsyncSession) -> tuple[str, int, int | None, int | None]:
+    definition = (await session.scalars(select(Definition))).one()
+    log, chunk = (await session.scalars(select(Log))).one(), (await session.scalars(select(LogChunk))).one()
+    return definition.uploader, log.size, log.source, chunk.at_ns
+
+
+def differences(connection: Connection) -> list[object]:
+    """How the tables differ from the models."""
+    options = {"compare_type": True, "version_table": NOTED_IN}
+    return list(compare_metadata(MigrationContext.configure(connection, opts=options), Table.metadata))
