@@ -1,51 +1,16 @@
-"""W8: a job is submitted with few prompts, a refusal at any of them locks nothing, and a reload makes no second job."""
+"""W8: a job is submitted with few prompts, and a refusal at any of them locks nothing."""
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Callable
-
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from deepgrid.lifecycle.states import JobStatus
 from tests.cli.live import CREDIT
 from tests.web.live.conftest import PATIENCE_MS, Stage, opened
+from tests.web.live.submitting import PERMIT, SEND, SESSION, go_on, start, submitted
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-
-SESSION, PERMIT, SEND = "Session", "Permit", "eth_sendTransaction"
-JOB_PAGE = re.compile(r"#/jobs/\d+$")
-
-
-async def start(page: Page, *, approve: bool = False) -> None:
-    """Go to New job and open the panel."""
-    await page.goto(re.sub(r"#.*", "#/new", page.url))
-    if approve:
-        await page.get_by_label("Approve by a transaction").check()
-    submit = page.get_by_role("button", name="Submit", exact=True)
-    await expect(submit).to_be_enabled(timeout=PATIENCE_MS)
-    await submit.click()
-    await page.get_by_role("dialog").get_by_text("Contract").wait_for()
-
-
-async def go_on(page: Page, name: str = "Continue") -> None:
-    await page.get_by_role("dialog").get_by_role("button", name=name).click()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_MS / 1000):
-        while not condition():
-            await asyncio.sleep(0.05)
-
-
-async def submitted(page: Page, stage: Stage) -> int:
-    """The id of the one job, when the page shows it."""
-    await page.wait_for_url(JOB_PAGE, timeout=PATIENCE_MS)
-    (job_id,) = await stage.jobs()
-    assert page.url.endswith(f"/jobs/{job_id}")
-    return job_id
 
 
 @pytest.mark.parametrize("approve", [False, True], ids=["permit", "approve"])
@@ -98,20 +63,3 @@ async def test_a_refusal_locks_nothing_and_can_be_repeated(stage: Stage, browser
         stage.wallet.refuses = set()
         await go_on(page, "Try again")
         await submitted(page, stage)
-
-
-async def test_a_reload_after_the_request_makes_no_second_job(stage: Stage, browser: Browser) -> None:
-    async with opened(stage, browser) as page:
-        await start(page)
-        stage.hosted.grid.anvil.call("evm_setAutomine", False)
-        try:
-            await go_on(page)
-            await until(lambda: SEND in stage.wallet.prompts)
-            await page.wait_for_function("localStorage.getItem('submission')?.includes('transaction')")
-            await page.reload()
-            await page.get_by_text("was interrupted").wait_for()
-        finally:
-            stage.hosted.grid.anvil.call("evm_setAutomine", True)
-            stage.hosted.grid.anvil.mine()
-        await submitted(page, stage)
-        assert stage.wallet.prompts.count(SEND) == 1

@@ -41,7 +41,13 @@ ANNOUNCE = """
 
 @dataclass
 class TestWallet:
-    """The wallet of one customer. `prompts` are the methods that asked its user, `refuses` those that it refuses."""
+    """The wallet of one customer.
+
+    Attributes:
+        prompts: Methods that asked its user.
+        refuses: Methods and types of data that it refuses.
+        hangs: Those that stay without an answer until `answers` is set. `held` are those that came.
+    """
 
     __test__ = False
 
@@ -51,13 +57,20 @@ class TestWallet:
     signed: list[dict[str, Any]] = field(default_factory=list)
     refuses: set[str] = field(default_factory=set)
     lies: dict[str, str] = field(default_factory=dict)
+    hangs: set[str] = field(default_factory=set)
+    held: list[str] = field(default_factory=list)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
     connected: bool = False
 
     async def ask(self, method: str, params: list[Any]) -> dict[str, Any]:
         """Answer a request of the page."""
         if method in PROMPTS:
             self.prompts.append(method)
-        if method in self.refuses or self._kind(method, params) in self.refuses:
+        kinds = {method, self._kind(method, params)}
+        if kinds & self.hangs:
+            self.held.append(method)
+            await self.answers.wait()
+        if kinds & self.refuses:
             return {"error": REFUSED}
         try:
             return {"result": await self._answer(method, params)}

@@ -12,7 +12,7 @@ export interface Transaction {
   data: Hex;
 }
 
-/** Why a wallet did not sign or send. `refused` means that its user said no. */
+/** Why a wallet did not sign or send. `refused` means that its user or its rules said no: nothing was signed or sent. */
 export class WalletFault extends Error {
   constructor(
     readonly sentence: string,
@@ -24,6 +24,7 @@ export class WalletFault extends Error {
 }
 
 const REFUSED = 4001;
+const NOT_ALLOWED = 4100;
 const UNSUPPORTED = [4200, -32601, -32004];
 
 interface RawFault {
@@ -39,7 +40,7 @@ export async function ask(wallet: Eip1193, method: string, params: unknown[] = [
   } catch (error) {
     const raw = (error ?? {}) as RawFault;
     if (raw.code === REFUSED) throw new WalletFault("You refused this in your wallet.", true);
-    throw new WalletFault(`The wallet answered: ${raw.message ?? "it failed without a reason"}`, false, raw.data);
+    throw new WalletFault(`The wallet answered: ${raw.message ?? "it failed without a reason"}`, raw.code === NOT_ALLOWED, raw.data);
   }
 }
 

@@ -8,6 +8,7 @@ import { gridInfo } from "../chain/grid";
 import { refresh } from "../chain/head";
 import { exact } from "../pure/money";
 import { account, provider } from "./account.svelte";
+import { WalletFault } from "./eip1193";
 import { Flow, PricesRose, Stopped } from "./flow.svelte";
 import { definitionHash, findJob, type JobOrder, type Quoted, requestArguments } from "./order";
 import { type Permit, PERMIT_LASTS_S, signPermit } from "./permits";
@@ -42,8 +43,11 @@ interface Progress {
   transaction?: Hex;
 }
 
-/** The steps for an order. Nothing is locked before "requested". */
+let latest: Submission | undefined;
+
+/** The steps for an order. Nothing is locked before "requested". Raises Stopped while another one is under way. */
 export async function submission(order: JobOrder): Promise<Submission> {
+  if (latest?.busy) throw new Stopped("Another submission waits for your wallet. Answer it there first.");
   const grid = await gridInfo();
   const owner = account.address!;
   const progress: Progress = { hash: "", salt: "" };
@@ -93,6 +97,7 @@ export async function submission(order: JobOrder): Promise<Submission> {
       });
     },
   );
+  latest = flow;
   return flow;
 }
 
@@ -153,7 +158,12 @@ async function request(order: JobOrder, owner: Hex, progress: Progress, kept: ()
     : ["requestNewJobWithWishes", args];
   await simulate("MetaScheduler", name, all);
   kept();
-  progress.transaction = await send("MetaScheduler", name, all);
+  try {
+    progress.transaction = await send("MetaScheduler", name, all);
+  } catch (error) {
+    if (error instanceof WalletFault && error.refused) forget();
+    throw error;
+  }
   kept();
 }
 
@@ -193,7 +203,8 @@ function keep(state: Interrupted & { salt?: string }): void {
   localStorage.setItem(KEPT, JSON.stringify({ account: address, chainId, hash, name, lockedWei, transaction }));
 }
 
-function forget(): void {
+/** Forget the interrupted submission, when its user knows that the wallet will not send it. */
+export function forget(): void {
   localStorage.removeItem(KEPT);
 }
 
@@ -206,11 +217,14 @@ export function interrupted(): Interrupted | null {
   }
 }
 
-/** Look an interrupted submission up on chain: its job, or null if nothing was requested. It is forgotten then. */
-export async function lookUp(left: Interrupted): Promise<bigint | null> {
-  const transaction = left.transaction;
-  if (transaction) await mined(transaction).catch(() => null);
+/**
+ * Look an interrupted submission up on chain: its job, or null if nothing was requested. It is forgotten then.
+ * Undefined if its transaction is not known: the wallet may still send it.
+ */
+export async function lookUp(left: Interrupted): Promise<bigint | null | undefined> {
+  if (left.transaction) await mined(left.transaction).catch(() => null);
   const job = await findJob(left.account, left.hash);
+  if (job === null && !left.transaction) return undefined;
   forget();
   return job;
 }

@@ -1,0 +1,45 @@
+"""Steps of a submission in the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+
+from playwright.async_api import Page, expect
+
+from tests.web.live.conftest import PATIENCE_MS, Stage
+
+SESSION, PERMIT, SEND = "Session", "Permit", "eth_sendTransaction"
+JOB_PAGE = re.compile(r"#/jobs/\d+$")
+
+
+async def start(page: Page, *, approve: bool = False) -> None:
+    """Go to New job and open the panel."""
+    await page.goto(re.sub(r"#.*", "#/new", page.url))
+    if approve:
+        await page.get_by_label("Approve by a transaction").check()
+    submit = page.get_by_role("button", name="Submit", exact=True)
+    await expect(submit).to_be_enabled(timeout=PATIENCE_MS)
+    await submit.click()
+    await page.get_by_role("dialog").get_by_text("Contract").wait_for()
+
+
+async def go_on(page: Page, name: str = "Continue") -> None:
+    """Press a button of the panel."""
+    await page.get_by_role("dialog").get_by_role("button", name=name).click()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until `condition` is true."""
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
+async def submitted(page: Page, stage: Stage) -> int:
+    """The id of the one job, when the page shows it."""
+    await page.wait_for_url(JOB_PAGE, timeout=PATIENCE_MS)
+    (job_id,) = await stage.jobs()
+    assert page.url.endswith(f"/jobs/{job_id}")
+    return job_id
