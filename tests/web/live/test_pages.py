@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from playwright.async_api import Browser, Page
 
+from tests.web.accessibility import AXE, faults_of, overflow_of
 from tests.web.live.conftest import Stage, opened
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
-AXE = Path(__file__).parents[3] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-SERIOUS = ("serious", "critical")
 PHONE, DESK = 375, 1280
 NARROWEST = 320
 
@@ -28,18 +25,6 @@ async def show(page: Page, place: str) -> None:
     await page.locator("[aria-busy=true]").first.wait_for(state="detached")
 
 
-async def faults(page: Page) -> list[str]:
-    """Serious faults of accessibility, each with the element."""
-    found = await page.evaluate("axe.run(document)")
-    assert found["passes"], "axe has checked nothing"
-    return [
-        f"{one['id']}: {node['html'][:120]}"
-        for one in found["violations"]
-        if one["impact"] in SERIOUS
-        for node in one["nodes"]
-    ]
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_each_page_is_accessible_and_fits(stage: Stage, browser: Browser, theme: str) -> None:
     async with opened(stage, browser, bypass_csp=True) as page:
@@ -50,10 +35,8 @@ async def test_each_page_is_accessible_and_fits(stage: Stage, browser: Browser, 
             for width in (DESK, PHONE):
                 await page.set_viewport_size({"width": width, "height": 900})
                 await show(page, place)
-                wrong[f"{place} {width}"] = await faults(page)
-            await page.set_viewport_size({"width": NARROWEST, "height": 900})
-            wide = await page.evaluate("document.documentElement.scrollWidth")
-            wrong[f"{place} {NARROWEST}"] = [] if wide <= NARROWEST else [f"is {wide} pixels wide"]
+                wrong[f"{place} {width}"] = await faults_of(page)
+            wrong[f"{place} {NARROWEST}"] = await overflow_of(page, NARROWEST)
         assert {place: found for place, found in wrong.items() if found} == {}
 
 

@@ -19,21 +19,11 @@ from tests.cli.live import Live, services_of
 from tests.client.replay import Replay
 from tests.client.sample_grid import SampleGrid, sample_grid
 from tests.web.pages.browsing import browser, visiting
+from tests.web.pages.public import pages_of
 from tests.web.pages.serving import PageRecorder, PageServer, recording
 
 PICTURES = Path(__file__).parents[3] / "docs" / "images"
 DOCUMENTED = {"web-market": "/", "web-grid": "/grid"}
-UNKNOWN_CLUSTER = "0x" + "12" * 20
-
-
-def pages_of(friend: str) -> dict[str, str]:
-    """Name of each public page, and its fragment."""
-    return {
-        "market": "/",
-        "cluster": f"/clusters/{friend}",
-        "stranger": f"/clusters/{UNKNOWN_CLUSTER}",
-        "grid": "/grid",
-    }
 
 
 async def record_day(sample: SampleGrid, name: str) -> None:

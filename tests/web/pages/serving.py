@@ -14,16 +14,12 @@ from typing import Any, Self
 from aiohttp import web
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.web.answering import POLICY
 from tests.client.replay import Recorder, Replay
 
 STATIC = Path(__file__).parents[3] / "deepgrid" / "web" / "static"
 RECORDED = Path(__file__).parent / "recorded"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types svelte-trusted-html log-search"
-)
 
 
 def recording(name: str) -> dict[str, Any]:
