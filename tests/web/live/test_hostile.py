@@ -140,7 +140,7 @@ async def test_remarks_on_jobs(stage: Stage, browser: Browser) -> None:
             job_id = await job_of(stage, texts[0].encode()[:NAME_BYTES].decode(errors="ignore"))
             await stage.operator.services.post_notices([(job_id, "waiting", text) for text in texts])
             stored = await stage.operator.services.notices(job_id)
-            assert len(stored) > len(texts) / 2  # some are equal once the service has cleaned them
+            assert len(stored) >= 10  # many are equal once the service has cleaned them
             await show(page, f"/jobs/{job_id}")
             await page.wait_for_function(
                 "count => document.querySelectorAll('main li').length > count", arg=len(stored), timeout=PATIENCE_MS

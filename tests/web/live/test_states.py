@@ -1,0 +1,60 @@
+"""W4, W14: the private pages are accessible in each of their states, fit a phone, and are pictured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, Route
+
+from tests.web.accessibility import AXE, faults_of, overflow_of
+from tests.web.live.conftest import Stage, opened
+from tests.web.live.many_jobs_support import request_many
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+WIDTHS, NARROWEST = (1280, 375), 320
+READS = "**/rpc"
+EMPTY = {"/jobs": "No jobs yet", "/jobs/999999": "There is no job 999999", "/new": "can run it", "/wallet": "Movements"}
+
+
+async def hang(_: Route) -> None:
+    """Never answer."""
+
+
+async def cut(route: Route) -> None:
+    await route.abort("connectionrefused")
+
+
+@asynccontextmanager
+async def in_state(page: Page, state: str, place: str, said: str) -> AsyncIterator[None]:
+    """The page at this place, opened while reads hang or fail."""
+    await page.evaluate("location.hash = '/nowhere'")
+    await page.get_by_text("No such page").wait_for()
+    handler = {"loading": hang, "error": cut}.get(state)
+    if handler:
+        await page.route(READS, handler)
+    await page.evaluate("place => { location.hash = place; }", place)
+    await page.locator("main h1").first.wait_for()
+    await page.get_by_text(said).first.wait_for()
+    yield
+    if handler:
+        await page.unroute(READS)
+
+
+async def look(page: Page, name: str) -> dict[str, list[str]]:
+    """What is wrong in both palettes and each width. Writes pictures if `WEB_PICTURES` names a folder."""
+    wrong = {}
+    for theme in ("light", "dark"):
+        await page.get_by_label("Theme").select_option(theme)
+        for width in WIDTHS:
+            await page.set_viewport_size({"width": width, "height": 900})
+            wrong[f"{name} {theme} {width}"] = await faults_of(page)
+            if folder := os.environ.get("WEB_PICTURES"):
+                await page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)
+    wrong[f"{name} {NARROWEST}"] = await overflow_of(page, NARROWEST)
+    await page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    return wrong
