@@ -27,10 +27,7 @@ export function onKey(event: KeyboardEvent, help: () => void): void {
   if (after && place) go(place[0]);
   else if (event.key === "g") leader = Date.now();
   else if (event.key === "?") help();
-  else if (event.key === "/") document.querySelector<HTMLElement>("main [data-search]")?.focus();
-  else if (event.key === "j") moveRow(1);
-  else if (event.key === "k") moveRow(-1);
-  else return;
+  else if (!(event.key === "/" ? search() : event.key === "j" ? moveRow(1) : event.key === "k" && moveRow(-1))) return;
   event.preventDefault();
 }
 
@@ -40,9 +37,17 @@ function isWriting(event: KeyboardEvent): boolean {
   return target.isContentEditable || target.matches("input, select, textarea") || document.querySelector("dialog[open]") !== null;
 }
 
-/** Move the focus to the next row of a table. Rows are links with `data-row`, so Enter opens them. */
-function moveRow(step: number): void {
+/** Focus the search field. False if the page has none of its own marked so. */
+function search(): boolean {
+  const field = document.querySelector<HTMLElement>("main [data-search]");
+  field?.focus();
+  return field !== null;
+}
+
+/** Move the focus to the next row of a table. Rows are links with `data-row`, so Enter opens them. False if there is none. */
+function moveRow(step: number): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>("main [data-row]")];
   const at = rows.indexOf(document.activeElement as HTMLElement);
   rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step))]?.focus();
+  return rows.length > 0;
 }

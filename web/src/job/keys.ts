@@ -1,3 +1,5 @@
+import { lettersOff } from "../keys";
+
 /** Single keys of a page, as in the terminal app. Fields, dialogs and turned-off keys are left alone. */
 export function onKeys(keys: Record<string, (event: KeyboardEvent) => void>): (event: KeyboardEvent) => void {
   return (event) => {
@@ -5,7 +7,7 @@ export function onKeys(keys: Record<string, (event: KeyboardEvent) => void>): (e
     const target = event.target as HTMLElement;
     if (target.closest("input:not([type=checkbox]), textarea, select, dialog, [contenteditable]")) return;
     if (event.key === "Enter" && target.closest("a, button, summary")) return;
-    if (event.key.length === 1 && localStorage.getItem("keys") === "off") return;
+    if (event.key.length === 1 && lettersOff()) return;
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();
