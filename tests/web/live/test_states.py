@@ -18,7 +18,12 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 WIDTHS, NARROWEST = (1280, 375), 320
 READS = "**/rpc"
-EMPTY = {"/jobs": "No jobs yet", "/jobs/999999": "There is no job 999999", "/new": "can run it", "/wallet": "Movements"}
+BUSY, UNREADABLE = "still being read from the chain", "No connection."
+EMPTY = {
+    "/jobs": "No jobs yet",
+    "/jobs/999999": "There is no job 999999",
+    "/new?uses=os%3Dbeos": "Why the others cannot",
+}
 
 
 async def hang(_: Route) -> None:
@@ -43,6 +48,8 @@ async def in_state(page: Page, state: str, place: str, said: str) -> AsyncIterat
     yield
     if handler:
         await page.unroute(READS)
+        await page.reload()  # what hangs is over
+        await page.add_script_tag(path=AXE)
 
 
 async def look(page: Page, name: str) -> dict[str, list[str]]:
@@ -58,3 +65,30 @@ async def look(page: Page, name: str) -> dict[str, list[str]]:
     wrong[f"{name} {NARROWEST}"] = await overflow_of(page, NARROWEST)
     await page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     return wrong
+
+
+async def test_loading_and_failing_pages(stage: Stage, browser: Browser) -> None:
+    (job_id,) = await request_many(stage, 1, 1)
+    wrong: dict[str, list[str]] = {}
+    async with opened(stage, browser, bypass_csp=True) as page:
+        await page.add_script_tag(path=AXE)
+        for place in ("/jobs", f"/jobs/{job_id}", "/new", "/wallet"):
+            for state, said in (("loading", BUSY), ("error", UNREADABLE)):
+                async with in_state(page, state, place, said):
+                    wrong |= await look(page, f"{place.split('/')[1]}-{state}")
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+async def test_empty_and_filled_pages(stage: Stage, browser: Browser) -> None:
+    wrong: dict[str, list[str]] = {}
+    async with opened(stage, browser, bypass_csp=True) as page:
+        await page.add_script_tag(path=AXE)
+        for place, said in EMPTY.items():
+            async with in_state(page, "empty", place, said):
+                wrong |= await look(page, f"{place.split('/')[1][:3]}-empty")
+        job_id = (await request_many(stage, 30, 3))[-1]
+        filled = {"/jobs": "30 jobs", f"/jobs/{job_id}": "job-29", "/new": "1 of", "/wallet": "job"}
+        for place, said in filled.items():
+            async with in_state(page, "filled", place, said):
+                wrong |= await look(page, f"{place.split('/')[1]}-filled")
+    assert {name: found for name, found in wrong.items() if found} == {}
