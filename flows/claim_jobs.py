@@ -8,7 +8,7 @@ from prefect.states import Completed
 
 from runtime import sessions
 from runtime.claiming_pause import why_closed
-from tasks.claim_jobs import check_approval, check_guards, check_slurm, claim_waiting, start_runs
+from tasks.claim_jobs import check_approval, check_slurm, claim_waiting, start_runs
 
 
 @flow(name="claim_jobs", flow_run_name="claim jobs for {cluster}", persist_result=False)
@@ -24,9 +24,7 @@ async def claim_jobs(cluster: str) -> State[None]:
     claimed: list[int] = []
     async with sessions.provider(cluster) as session:
         await check_slurm(session)
-        while not (closed := await why_closed(session) or await check_guards(session)) and (
-            jobs := await claim_waiting(session)
-        ):
+        while not (closed := await why_closed(session)) and (jobs := await claim_waiting(session)):
             await start_runs(session, jobs)
             claimed += [job.id for job in jobs]
         if not claimed and closed:

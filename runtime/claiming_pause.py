@@ -81,7 +81,8 @@ async def is_claiming(cluster: str) -> bool:
 async def why_closed(session: ProviderSession) -> str:
     """The reason why the cluster takes no jobs now; empty if it does.
 
-    It applies to every run, including one that was started by hand or before the drain.
+    A drain applies to every run, including one that was started by hand or before the drain. A cluster that lacks
+    guards for strangers' jobs takes none.
     """
     if not await session.chain.accepts_requests():
         return "the grid is closed for new jobs"
@@ -92,7 +93,7 @@ async def why_closed(session: ProviderSession) -> str:
             paused = is_paused(await client.read_deployment_by_name(claiming(session.settings.cluster)))
     except ObjectNotFound:  # the flow was called without a deployment
         paused = False
-    return f"{session.settings.cluster} is drained" if paused else ""
+    return f"{session.settings.cluster} is drained" if paused else await session.gate.why_closed()
 
 
 async def _switch(cluster: str, *, on: bool) -> bool:

@@ -81,7 +81,11 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
             yield
 
     async def _known_run(self, flow_run_id: UUID) -> FlowRun:
-        return self.run
+        """The run without its deployment and queue. Otherwise Prefect repeats both in each event of each task.
+
+        The events of the run itself come from the server, and name both.
+        """
+        return self.run.model_copy(update={"deployment_id": None, "work_queue_id": None, "work_pool_name": None})
 
     @contextmanager
     def setup_flow_run_suspension_request(self) -> Generator[FlowRunSuspensionRequest, None, None]:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from blocks import Operator, Provider
+from deepgrid.chain.client import Chain
 from deepgrid.operator.session import OperatorSession, operator_session
 from deepgrid.provider.session import ProviderSession, provider_session
 
@@ -57,3 +58,14 @@ async def operator(name: str) -> AsyncIterator[OperatorSession]:
     block = cast(Operator, await Operator.aload(name))
     async with operator_session(block.settings()) as session:
         yield session
+
+
+@asynccontextmanager
+async def chain_of(operator_name: str, cluster: str) -> AsyncIterator[Chain]:
+    """The chain as the operator sees it or, without an operator, the provider of the cluster."""
+    if operator_name:
+        async with operator(operator_name) as office:
+            yield office.chain
+    else:
+        async with provider(cluster) as session:
+            yield session.chain

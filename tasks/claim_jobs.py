@@ -22,12 +22,6 @@ async def check_slurm(session: ProviderSession) -> None:
     await session.cluster.health()
 
 
-@side_effect("check the guards of {session.settings.cluster}")
-async def check_guards(session: ProviderSession) -> str:
-    """The guards that the cluster lacks for strangers' jobs; empty if it may claim jobs."""
-    return await session.gate.why_closed()
-
-
 @side_effect("check approval on {session.settings.cluster}")
 async def check_approval(session: ProviderSession) -> Standing:
     """The provider's standing with the operator. A provider that is not approved gets no jobs."""

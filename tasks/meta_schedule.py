@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
@@ -14,9 +15,10 @@ from runtime.retry_policy import side_effect
 
 ROWS = 30  # of each kind in the table of a round
 ROUNDS = 60  # in the table of the history
+HISTORY_S = 60.0
 
 read_market = side_effect("read jobs and clusters")(rounds.read_market)
-decide = side_effect("match jobs and clusters")(rounds.decide)
+decide = rounds.decide  # not a task: it has no side effect, and a round writes little to Prefect's database
 assign = side_effect("assign jobs to clusters")(rounds.assign)
 end_jobs = side_effect("end jobs that wait in vain")(rounds.end_jobs)
 tell = side_effect("tell customers why their jobs wait")(rounds.tell)
@@ -24,12 +26,15 @@ tell = side_effect("tell customers why their jobs wait")(rounds.tell)
 
 @side_effect("publish the round")
 async def publish(session: OperatorSession, decision: Decision) -> None:
-    """Publish the round as a table, and the figures of the last rounds as another one."""
+    """Publish the round as a table, and at most once per HISTORY_S the figures of the last rounds as another one."""
     await acreate_table_artifact(
         key="meta-schedule-round",
         table=_rows(decision),
         description="The last round of the meta-scheduler.",
     )
+    if (now := time.monotonic()) < session.history_due_at:
+        return
+    session.history_due_at = now + HISTORY_S
     await acreate_table_artifact(
         key="meta-schedule-history", table=session.store.rounds(ROUNDS),
         description="Figures of the last rounds, newest first. Times are unix seconds, durations seconds.",

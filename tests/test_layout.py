@@ -35,6 +35,7 @@ SAME_NAME: dict[str, str] = {
     "collect_zombies": LAYERS,
     "expire_claims": LAYERS,
     "meta_schedule": LAYERS,
+    "prune_history": LAYERS,
     "reconcile_billing": LAYERS,
     "register_provider": LAYERS,
     "run_job": LAYERS,

@@ -80,6 +80,7 @@ class OperatorSession:
         self.scheduler = Scheduler(settings.scheduler)
         self.deciding = threading.Lock()  # the scheduler is used by one thread at a time
         self.told = Told()
+        self.history_due_at = 0.0  # by the monotonic clock: when the figures of the last rounds are published again
         self.next_round_at: float | None = None  # by the event loop's clock, when no change comes earlier
         self.watched: list[Entry] | None = None  # all providers, while something watches them
         self.followed: int | None = None  # the last block whose changes are known, while something follows the chain

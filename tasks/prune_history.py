@@ -1,0 +1,73 @@
+"""The side effects of `prune_history`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.lifecycle.job import JobKey
+from runtime.pruning import PAGE, delete_runs, old_runs
+from runtime.retry_policy import side_effect
+
+UNKNOWN = 0  # job ids count from 1
+# Flows that look for work and run often. Their runs say nothing that a job's own run does not say.
+ROUNDS = (
+    "approve_labels", "auto_top_up", "cancel_jobs", "claim_jobs", "collect_zombies", "expire_claims", "meta_schedule",
+    "prune_history", "top_up_jobs",
+)  # fmt: skip
+
+
+@side_effect("delete rounds that ended before {before:%Y-%m-%d %H:%M}")
+async def prune_rounds(before: datetime) -> int:
+    """Delete old runs of the flows in ROUNDS. Returns their number."""
+    deleted = 0
+    async with get_client() as client:
+        while runs := await old_runs(client, before, flows=ROUNDS):
+            now_deleted = await delete_runs(client, runs, before)
+            deleted += now_deleted
+            if not now_deleted:
+                break
+    return deleted
+
+
+@side_effect("delete runs that ended before {before:%Y-%m-%d %H:%M}")
+async def prune_runs(chain: Chain, before: datetime) -> tuple[int, int]:
+    """Delete old runs of all flows, except those of jobs that are hot on chain. Returns the deleted and the kept."""
+    deleted = kept = 0
+    async with get_client() as client:
+        while runs := await old_runs(client, before, skip=kept):
+            needed = await _needed(chain, runs)
+            unneeded = [run for run in runs if run.id not in needed]
+            now_deleted = await delete_runs(client, unneeded, before)
+            deleted, kept = deleted + now_deleted, kept + len(runs) - now_deleted
+            if len(runs) < PAGE:
+                break
+    return deleted, kept
+
+
+async def _needed(chain: Chain, runs: Sequence[FlowRun]) -> set[UUID]:
+    """The runs of hot jobs, and of jobs that this chain does not know: another grid may use the same server."""
+    jobs = {run.id: job_id for run in runs if (job_id := job_of(run, chain.book)) is not None}
+    count = await chain.job_count() if jobs else 0
+    known = sorted({job_id for job_id in jobs.values() if 0 < job_id <= count})
+    cold = {job.id for job in await chain.jobs(known) if job.status.cold} if known else set()
+    return {run_id for run_id, job_id in jobs.items() if job_id not in cold}
+
+
+def job_of(run: FlowRun, book: AddressBook) -> int | None:
+    """The job that the run carries: UNKNOWN for a job of another grid, None for a run that carries no job."""
+    if not {"job_id", "claimed_at"} <= run.parameters.keys():
+        return None
+    try:
+        job_id, claimed_at = int(run.parameters["job_id"]), int(run.parameters["claimed_at"])
+    except (TypeError, ValueError):  # a person started it with other parameters
+        return UNKNOWN
+    claim = JobKey(book.chain_id, book.meta_scheduler, job_id, claimed_at).comment
+    ours = run.idempotency_key is None or run.idempotency_key.startswith(f"{claim}:")
+    return job_id if ours else UNKNOWN
