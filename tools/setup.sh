@@ -19,6 +19,7 @@ test_packages=(
   sudo # supervisors without root
   libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )
+scaled_packages=(redis-server haproxy) # the grid with several Prefect servers
 # Ubuntu has chromium only as a snap. The tests use it where it is installed.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log
@@ -31,11 +32,12 @@ die() {
   exit "${2:-1}"
 }
 
-# ensure_installed COMMAND: installs everything that ./run COMMAND needs.
+# ensure_installed COMMAND [FIRST ARGUMENT]: installs everything that ./run COMMAND needs.
 ensure_installed() {
   command -v dpkg-query >/dev/null || die "this needs Debian 12 or Ubuntu 24.04, or a newer one: there is no dpkg"
   local -a packages=("${grid_packages[@]}")
   case "$1" in setup | test | lint) packages+=("${test_packages[@]}") ;; esac
+  case "$1 ${2:-}" in "setup "* | "test "* | "bench scaled" | "up --scaled") packages+=("${scaled_packages[@]}") ;; esac
   command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
   if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current "$1"; then
     [ "$1" != test ] || fetch_apptainer

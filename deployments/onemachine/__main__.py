@@ -20,7 +20,7 @@ FOREIGN = ("PREFECT_", "SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "PG", "DEEPGRID
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def main() -> int:
+def main(kind: type[LocalGrid] = LocalGrid) -> int:
     """Run one command. Returns the exit status: 0, or 1 for a dead process or a failure; for `demo` that of the job."""
     parser = argparse.ArgumentParser(prog="./run", description="The grid on one machine.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -31,7 +31,7 @@ def main() -> int:
     demo_options = commands.add_parser("demo")
     demo_options.add_argument("--exit", action="store_true", help="stop the grid after the job")
     options = parser.parse_args()
-    grid = LocalGrid(Path(os.environ.get(STATE_VARIABLE) or REPOSITORY / ".grid"))
+    grid = kind(Path(os.environ.get(STATE_VARIABLE) or REPOSITORY / ".grid"))
     forget_other_grids()
     try:
         if options.command == "demo":

@@ -13,7 +13,9 @@ from fcntl import LOCK_EX, flock
 from functools import cached_property, partial
 from pathlib import Path
 from signal import SIGKILL
+from typing import ClassVar
 
+from deepgrid.errors import ConfigurationError
 from deployments.onemachine.anvil import Anvil
 from deployments.onemachine.clusters import OFFERS, Offer
 from deployments.onemachine.keys import CUSTOMER, KeyRing
@@ -30,7 +32,12 @@ from deployments.onemachine.view import Row
 
 
 class LocalGrid:
-    """One grid with all its state in one folder."""
+    """One grid with all its state in one folder.
+
+    `prefect_processes` are the names of Prefect's processes. Each group needs those after it.
+    """
+
+    prefect_processes: ClassVar[tuple[tuple[str, ...], ...]] = (("prefect-server",),)
 
     def __init__(self, state: Path) -> None:
         self.state = state.resolve()
@@ -44,6 +51,7 @@ class LocalGrid:
     def up(self, report: Report) -> bool:
         """Start everything. Returns False when the grid was up already. Raises GridError; can be repeated."""
         with self._alone():
+            self._check_kind()
             if self.is_up():
                 return False
             self._marker.unlink(missing_ok=True)
@@ -52,6 +60,11 @@ class LocalGrid:
             self.anvil.keep()
             self._marker.touch()
             return True
+
+    def _check_kind(self) -> None:
+        """Raise ConfigurationError while a grid of another kind runs in this folder (`deployments.scaled`)."""
+        if (self.state / "scaled").exists():
+            raise ConfigurationError("The grid has several Prefect servers.", next_step="Stop it first: ./run down")
 
     def down(self) -> list[str]:
         """Stop all processes. Returns the names of the recorded ones."""
@@ -110,7 +123,7 @@ class LocalGrid:
 
     @cached_property
     def prefect(self) -> PrefectServer:
-        return PrefectServer(self.state / "prefect", self.ports.port("prefect-server"))
+        return PrefectServer(self.state / "prefect", self.ports.port(self.prefect_processes[0][0]))
 
     @cached_property
     def slurm(self) -> SlurmSite:
@@ -194,17 +207,17 @@ class LocalGrid:
     def _stops(self, names: Sequence[str]) -> list[Step]:
         """Stop each process before those that it needs. Records of dead processes are removed."""
         slurm = {daemon.name for daemon in self.slurm.daemons()}
-        base = ("prefect-server", "node-filter", "anvil", "postgres")
+        prefect = [name for group in self.prefect_processes for name in group]
+        base = (*prefect, "node-filter", "anvil", "postgres")
         clients = [name for name in names if name not in slurm and name not in base]
         steps = [Step(name, partial(self.table.stop, name)) for name in clients]
         if slurm.intersection(names):
             steps.append(Step("slurm", lambda: self.slurm.stop(self.table), tuple(clients)))
-        for name, needs in (
-            ("prefect-server", clients),
-            ("node-filter", clients),
-            ("anvil", [*clients, "node-filter"]),
-            ("postgres", [*clients, "prefect-server"]),
-        ):
+        before = clients
+        for group in self.prefect_processes:
+            steps += [Step(name, partial(self.table.stop, name), tuple(before)) for name in group]
+            before = [*before, *group]
+        for name, needs in (("node-filter", clients), ("anvil", [*clients, "node-filter"]), ("postgres", before)):
             steps.append(Step(name, partial(self.table.stop, name), tuple(needs)))
         return steps
 
@@ -228,4 +241,4 @@ class LocalGrid:
             return ""
         if name == "services" and (grpc_port := self.ports.known(SERVICES_GRPC)):
             return f"127.0.0.1:{port}, gRPC {grpc_port}"
-        return self.prefect.ui_url if name == "prefect-server" else f"127.0.0.1:{port}"
+        return self.prefect.ui_url if name == self.prefect_processes[0][0] else f"127.0.0.1:{port}"

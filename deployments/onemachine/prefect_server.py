@@ -26,12 +26,14 @@ QUIET = {
 }
 
 USER = "deepgrid"
-DAY_S = 24 * 3600
-# Slots of concurrency limits survive a restart. Runs that ended a month ago are deleted.
+READY_WITHIN_S = 180.0  # the first start also runs the migrations
+# Slots of concurrency limits survive a restart. Events are most of what a run writes, and are deleted after a day.
+# The flow `prune_history` deletes runs: Prefect's own vacuum does not know which jobs are over.
 KEEPING = {
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * DAY_S),
+    "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": "P1D",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,orphans",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_BATCH_SIZE": "1000",
 }
 # By default each state change of a task is its own transaction, and bursts of requests open new connections.
 BATCHING = {
@@ -52,9 +54,14 @@ class PrefectServer:
 
     def daemon(self, database_url: str) -> Daemon:
         """The server's process. It is ready when its API answers; the first start also runs the migrations."""
-        make_private_folder(self.home)
         argv = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
-        env = {
+        env = self.server_environment(database_url)
+        return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), READY_WITHIN_S, env)
+
+    def server_environment(self, database_url: str) -> dict[str, str]:
+        """Environment of a process of the server. It contains passwords: never log it."""
+        make_private_folder(self.home)
+        return {
             **QUIET,
             **KEEPING,
             **BATCHING,
@@ -64,8 +71,6 @@ class PrefectServer:
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
             "PREFECT_SERVER_UI_API_URL": "/api",  # the UI uses the address of the browser, instead of port 4200
         }
-        ready_within_s = 180.0
-        return Daemon("prefect-server", argv, lambda: answers(self.port, "/api/health"), ready_within_s, env)
 
     def environment(self) -> dict[str, str]:
         """Environment of every client of this server. It contains the login: never log it."""

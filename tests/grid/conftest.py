@@ -29,6 +29,7 @@ from deepgrid.customer.order import Order, read_order
 from deepgrid.customer.session import CustomerSettings, customer_session
 from deepgrid.lifecycle.job import Job
 from deployments.onemachine.grid import LocalGrid
+from deployments.scaled.grid import ScaledGrid
 from tests.grid.pool import client as client
 from tests.grid.pool import worker as worker
 from tests.slurm.people import remove_accounts
@@ -36,6 +37,7 @@ from tests.slurm.support import open_folder
 
 PATIENCE_S = 600.0
 LOCKED_WEI = 100 * 10**18
+SCALED = "DEEPGRID_TEST_SCALED"
 DPS = Path(sys.executable).with_name("dps")
 
 
@@ -98,10 +100,11 @@ class Customer:
 def grid() -> Iterator[LocalGrid]:
     """A running grid, in a folder that other accounts may enter, so that root gives each customer an account.
 
-    Its workers poll Prefect every two seconds, because the tests start many runs as the UI does and await each.
+    Its workers poll Prefect every two seconds, because the tests start many runs as the UI does and await each. With
+    DEEPGRID_TEST_SCALED in the environment its Prefect has several servers.
     """
     with open_folder() as folder, pytest.MonkeyPatch.context() as environment:
-        one = LocalGrid(folder)
+        one = ScaledGrid(folder) if os.environ.get(SCALED) else LocalGrid(folder)
         environment.setenv(PREFECT_WORKER_QUERY_SECONDS.name, "2")
         try:
             one.up(lambda *_: None)

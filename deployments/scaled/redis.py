@@ -1,0 +1,64 @@
+"""A private Redis: loopback only, one password, data under the state folder."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployments.onemachine.private_files import make_private_folder, read_or_create, write_private
+from deployments.onemachine.probes import HOST, PROBE_TIMEOUT_S
+from deployments.onemachine.processes import Daemon
+
+NAME = "redis"
+SETTINGS = """\
+bind {host}
+port {port}
+dir "{folder}"
+requirepass {password}
+# Slots of concurrency limits and undelivered events survive a crash.
+appendonly yes
+appendfsync everysec
+save ""
+# Refuse writes rather than forget messages or leases.
+maxmemory 512mb
+maxmemory-policy noeviction
+"""
+
+
+@dataclass(frozen=True)
+class Redis:
+    """The server with its data in `folder`. The password is in its settings file of mode 0600, never in arguments."""
+
+    folder: Path
+    port: int
+
+    def daemon(self) -> Daemon:
+        """The server's process. It is ready when it answers with its data loaded."""
+        make_private_folder(self.folder)
+        settings = SETTINGS.format(host=HOST, port=self.port, folder=self.folder, password=self._password)
+        write_private(self._settings, settings)
+        return Daemon(NAME, ["redis-server", str(self._settings)], self._is_ready)
+
+    def url(self, database: int) -> str:
+        """URL of one of its databases. It contains the password: never log it."""
+        return f"redis://:{self._password}@{HOST}:{self.port}/{database}"
+
+    def _is_ready(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=PROBE_TIMEOUT_S) as peer:
+                peer.sendall(f"AUTH {self._password}\r\nPING\r\n".encode())
+                answer = peer.makefile("rb")
+                return [answer.readline(), answer.readline()] == [b"+OK\r\n", b"+PONG\r\n"]
+        except OSError:
+            return False
+
+    @property
+    def _settings(self) -> Path:
+        return self.folder / "redis.conf"
+
+    @property
+    def _password(self) -> str:
+        make_private_folder(self.folder)
+        return read_or_create(self.folder / "password", lambda: secrets.token_hex(16))

@@ -1,0 +1,1 @@
+"""Tests of the grid with several Prefect servers."""
