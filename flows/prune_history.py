@@ -23,7 +23,7 @@ async def prune_history(
 ) -> State[None]:
     """Delete runs that ended long ago, with their task runs, log lines and artifacts.
 
-    A run that has not ended is never deleted, nor is the run of a job that is not over on chain. When the chain does
+    Runs that have not ended stay. Runs of jobs that are not over on chain stay too. When the chain does
     not answer, the run fails, and only rounds are deleted.
 
     Args:

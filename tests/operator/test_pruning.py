@@ -1,4 +1,4 @@
-"""The flow that deletes old runs, on a real Prefect server: what goes, and what a job still needs."""
+"""The flow that deletes old runs, on a real Prefect server: it keeps the runs that a job still needs."""
 
 from __future__ import annotations
 
