@@ -16,6 +16,7 @@ from deepgrid.extras import needs
 ENTRY_POINTS = "deepgrid.cli"
 VERBS = {
     "provider": {
+        "init": "Set up your cluster: asks, checks each answer, writes one settings file, tells Prefect.",
         "register": "Propose your cluster to the operator, as Slurm and the provider block describe it.",
         "doctor": "Check the set-up of a cluster: Prefect, Slurm, hooks, accounts, chain, services.",
         "authorized-keys": "Print the supervisor's public SSH key.",
@@ -24,7 +25,9 @@ VERBS = {
         "resume": "Let a drained cluster claim jobs again.",
         "install-hooks": "Install the hooks that a cluster's Slurm needs; shows them before any change.",
     },
-    "operator": {"serve": "Follow the chain and assign jobs, until stopped by a signal."},
+    "operator": {
+        "serve": "Follow the chain and assign jobs, until stopped by a signal.",
+    },
 }
 
 

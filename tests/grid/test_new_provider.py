@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -18,12 +19,21 @@ from deepgrid.chain.client import Chain
 from deepgrid.lifecycle.states import JobStatus
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import api, run_now, unscheduled
+from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = "gamma"
-SERVE = "dps provider serve"
+SERVE, INIT = "dps provider serve", "dps provider init"
+# How the questions of the dialogue begin, in their order.
+QUESTIONS = (
+    "Name of the cluster", "URL of your Prefect", "File with user:password", "The operator's address book",
+    "Key file of the provider", "Login node of the cluster", "Port of its sshd", "Account of the supervisor",
+    "SSH private key", "File for the login node's host key", "Slurm partition", "Folder for the grid",
+    "Folder on the nodes", "One Unix account", "Price per CPU", "Price per MB", "Price per GPU",
+    "Folder of the supervisor", "Port of health", "Run jobs also where guards",
+)  # fmt: skip
 KEYS = {"# with the operator's key": "operator", "# with a customer's key": "customer"}
 
 
@@ -62,6 +72,26 @@ class Newcomer:
                 ["bash", "-c", f"exec {commands}"], env=self.environment, cwd=REPOSITORY,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
+
+    def answer(self, commands: str) -> None:
+        """Run the dialogue of `dps provider init` on a terminal. The first answer for the partition is wrong."""
+        answers = [CLUSTER, "", str(self.home / "login"), "", "", *self._variables("HOST", "PORT", "USER", "KEY")]
+        answers += [*self._variables("KNOWN_HOSTS"), "y", "no-such-partition", "main", self.environment["GRID_ROOT"]]
+        answers += [self.environment["STORAGE_ROOT"], self.environment["JOB_ACCOUNT"] or "-", "", "", ""]
+        answers += [self.environment["STATE"], self.environment["METRICS_PORT"], "yes", "y"]
+        (self.home / "login").touch(mode=0o600)
+        (self.home / "login").write_text(self.environment["PREFECT_API_AUTH_STRING"])
+        words = iter((*QUESTIONS[:10], "Is this the fingerprint", QUESTIONS[10], *QUESTIONS[10:], "Apply this plan?"))
+        with Terminal(["bash", "-c", f"exec {commands}"], self.environment, cwd=str(self.home)) as terminal:
+            for question, text in zip(words, answers, strict=True):
+                terminal.shows(question)
+                terminal.type(f"{text}\n")
+            assert terminal.ended() == 0, terminal.text
+        assert "The partition no-such-partition does not exist or is down." in terminal.text
+        self.said.append(terminal.text)
+
+    def _variables(self, *names: str) -> list[str]:
+        return [self.environment[f"LOGIN_{name}"] for name in names]
 
     def stop(self) -> None:
         """Terminate the supervisor, and kill it if it does not end."""
@@ -132,6 +162,10 @@ async def test_the_page_leads_to_the_first_paid_job(customer: Customer, newcomer
             async with unscheduled(customer.grid, f"collect_zombies/{CLUSTER}"):
                 await asyncio.to_thread(newcomer.run, commands)
             continue
+        if commands.startswith(INIT):
+            await asyncio.to_thread(newcomer.answer, commands)
+            await asyncio.to_thread(change_one_price, newcomer)
+            continue
         said = await asyncio.to_thread(newcomer.run, commands)
         if "dps key create" in commands:
             await asyncio.to_thread(give_gas, customer, newcomer.environment["PROVIDER"])
@@ -145,6 +179,20 @@ async def test_the_page_leads_to_the_first_paid_job(customer: Customer, newcomer
     settled = await customer.settlement(job.id)
     async with await Chain.connect(AddressBook.load(customer.grid.book)) as chain:
         assert await chain.balance(newcomer.environment["PROVIDER"]) == settled.paid_wei > 0
+
+
+def change_one_price(newcomer: Newcomer) -> None:
+    """Running `dps provider init` again changes what changed, keeps comments, and then has nothing to do."""
+    file = newcomer.home / f"provider-{CLUSTER}.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text(f"# agreed in March\n{file.read_text()}")
+    again = f"dps provider init {file} --set prices.cpu=0.5 --yes"
+    changed = newcomer.run(again)
+    assert f"file {file}: changed" in changed
+    assert "cpu_wei_per_minute '950000000000000000' -> '500000000000000000'" in changed
+    assert "deployment" not in changed and "slurm-login" not in changed
+    assert file.read_text().startswith("# agreed in March\n")
+    assert newcomer.run(again) == "Nothing changed.\n"
 
 
 def give_gas(customer: Customer, provider: str) -> None:

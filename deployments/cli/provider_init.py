@@ -1,0 +1,158 @@
+"""`dps provider init`: asks for a provider's settings, checks each, and makes the blocks and deployments of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+from deepgrid.cli.border import runs
+from deepgrid.cli.confirmation import confirm, interruptible, on_terminal
+from deepgrid.cli.key_file import present
+from deepgrid.client.display.text import printable
+from deepgrid.errors import ConfigurationError, GridError, InputError
+from deployments.provider.setup import host_key
+from deployments.provider.setup.answer_checks import check, login_settings, path_of, prefect_login
+from deployments.provider.setup.document import Document
+from deployments.provider.setup.prefect_plan import Plan, apply, make_plan
+from deployments.provider.setup.provider_questions import QUESTIONS, Question
+
+BACK, EMPTY = "<", "-"
+
+
+@runs
+async def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The settings file.")] = Path("provider.toml"),
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Begin with the settings of this file.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as login.port=22.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, and apply the plan.")] = False,
+) -> None:
+    """Set up a cluster: ask, check each answer, write one settings file, make blocks and deployments of it."""
+    document = Document.read(file.expanduser())
+    if source is not None:
+        document = Document(document.path, Document.read(source.expanduser()).text)
+    for one in settings or ():
+        key, equals, value = one.partition("=")
+        if not equals:
+            raise InputError(f"{one[:60]!r} is not a setting.", next_step="Write SECTION.NAME=VALUE.")
+        document.set(key, value)
+    answers = document.answers()
+    if on_terminal() and not (yes or settings or source):
+        await _ask(answers)
+    else:
+        await _check_all(answers)
+    for question in QUESTIONS:
+        document.set(question.key, answers[question.key])
+    await _carry_out(document, answers, yes=yes)
+
+
+async def _ask(answers: dict[str, str]) -> None:
+    """Ask each question until its answer can be used."""
+    typer.echo(
+        f"Enter takes the answer in brackets, {EMPTY} is empty, {BACK} goes back. Nothing changes before the end.",
+        err=True,
+    )
+    at = 0
+    while at < len(QUESTIONS):
+        question = QUESTIONS[at]
+        usual = answers.get(question.key, "") or question.usual(answers)
+        with interruptible():
+            text = str(typer.prompt(question.words, default=usual, show_default=bool(usual), err=True)).strip()
+        if text == BACK:
+            at = max(at - 1, 0)
+            continue
+        text = "" if text == EMPTY else text
+        if not text and not question.optional:
+            continue
+        answers[question.key] = text
+        at += await _is_usable(question, answers)
+
+
+async def _is_usable(question: Question, answers: dict[str, str]) -> bool:
+    try:
+        if question.key == "grid.key_file":
+            present(path_of(answers[question.key]))  # offers to make a key
+        if question.key == "login.known_hosts_file":
+            await _trust(answers)
+        if question.kind is not str:
+            Document(Path(), "").set(question.key, answers[question.key])
+        found = await check(question.key, answers)
+    except GridError as error:
+        typer.echo(f"  {printable(str(error))}", err=True)
+        return False
+    if found:
+        typer.echo(f"  {printable(found)}", err=True)
+    return True
+
+
+async def _trust(answers: dict[str, str]) -> None:
+    """Show the host key of a login node that the file does not know, and add it if the user agrees."""
+    settings = login_settings(answers)
+    if host_key.is_known(settings):
+        return
+    key = await host_key.fetch(settings)
+    typer.echo(f"  The host key of {settings.host} is {key.get_name()} {key.fingerprint}.", err=True)
+    with interruptible():
+        if not typer.confirm("  Is this the fingerprint that the cluster's administrator gave you?", err=True):
+            raise ConfigurationError("The host key is not trusted.", next_step="Ask the cluster's administrator.")
+    host_key.trust(settings, key)
+
+
+async def _check_all(answers: dict[str, str]) -> None:
+    """Raise ConfigurationError with all settings that are missing or cannot be used."""
+    missing = []
+    for question in QUESTIONS:
+        if not answers.get(question.key):
+            usual = question.usual(answers) if "cluster" in answers or question.key == "cluster" else ""
+            answers[question.key] = "" if question.optional else usual
+            if not (answers[question.key] or question.optional):
+                missing.append(f"{question.key}: {question.words}")
+    if missing:
+        raise ConfigurationError(
+            "These settings are missing:\n" + "\n".join(missing),
+            next_step="Give each by --set KEY=VALUE, or run `dps provider init` on a terminal.",
+        )
+    faults = []
+    for question in QUESTIONS:
+        try:
+            await check(question.key, answers)
+        except GridError as error:
+            faults.append(f"{question.key}: {error}")
+    if faults:
+        raise ConfigurationError("\n".join(faults))
+
+
+async def _carry_out(document: Document, answers: dict[str, str], *, yes: bool) -> None:
+    """Show the plan, and apply it if the user agrees."""
+    url, login = answers["prefect.api_url"].rstrip("/"), prefect_login(answers)
+    environment = {"PREFECT_API_URL": url} | ({"PREFECT_API_AUTH_STRING": login} if login else {})
+    with temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: login or None}):
+        plan = await make_plan(document.values())
+        writes = document.text != document.before or not document.path.exists()
+        if not (writes or plan.lines):
+            print("Nothing changed.")
+            return
+        _show(document, plan, writes=writes)
+        if not yes and not on_terminal():
+            print("Nothing was changed; run it with --yes to apply.")
+            return
+        confirm("Apply this plan?", force=yes)
+        if writes:
+            document.write()
+        await apply(plan, environment)
+    print(f"Done. Next: `dps provider serve {plan.cluster}`, and `dps provider doctor {plan.cluster}`.")
+    if plan.blocks:
+        print("A supervisor that runs takes the new settings at its next start.")
+
+
+def _show(document: Document, plan: Plan, *, writes: bool) -> None:
+    if writes:
+        print(f"file {document.path}: {'changed' if document.before else 'new'}")
+    for line in plan.lines:
+        print(printable(line))

@@ -1,0 +1,202 @@
+"""Tries each answer of `dps provider init` at once: files, chain, Prefect, login node, Slurm, prices."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import httpx
+
+from deepgrid.billing.credits import parse_credits
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.client import Chain
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.slurm.cluster import Cluster
+from deepgrid.slurm.setup.checkup import ask
+from deepgrid.slurm.ssh.login import Login, LoginSettings
+from deepgrid.slurm.ssh.public_key import read_private_key
+
+Answers = Mapping[str, str]
+TIMEOUT_S = 10.0
+OLDEST_SLURM = (22, 5)
+LAST_PORT = 65535
+
+
+async def check(key: str, answers: Answers) -> str:
+    """Try one answer, with those before it. Returns what was found, in a sentence, or nothing.
+
+    Raises GridError when the answer cannot be used.
+    """
+    tried = CHECKS.get(key)
+    return await tried(answers) if tried else ""
+
+
+def path_of(text: str) -> Path:
+    """An absolute path, also of one that begins with ~."""
+    return Path(text).expanduser().absolute()
+
+
+def login_settings(answers: Answers) -> LoginSettings:
+    """How to reach the login node, by the answers so far. Raises ConfigurationError."""
+    return LoginSettings(
+        host=answers["login.host"], port=int(answers["login.port"]), user=answers["login.user"],
+        key_file=path_of(answers["login.key_file"]), known_hosts_file=path_of(answers["login.known_hosts_file"]),
+        grid_root=answers.get("login.grid_root", "/"), partition=answers.get("login.partition", "main"),
+        job_account=answers.get("login.job_account") or None,
+    )  # fmt: skip
+
+
+def prefect_login(answers: Answers) -> str:
+    """The login of the Prefect server, from its file; empty without one. Raises ConfigurationError."""
+    text = answers.get("prefect.login_file", "")
+    if not text:
+        return ""
+    file = path_of(text)
+    try:
+        if file.stat().st_mode & 0o077:
+            raise ConfigurationError(f"Others can read {file}.", next_step=f"Run chmod 600 {file}.")
+        return file.read_text().strip()
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
+
+
+async def _cluster(answers: Answers) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,49}", answers["cluster"]):  # a block's name
+        raise InputError("A cluster's name has small letters, digits and dashes only.")
+    return ""
+
+
+async def _url(answers: Answers) -> str:
+    if not answers["prefect.api_url"].startswith(("http://", "https://")):
+        raise InputError("The URL begins with http:// or https://.")
+    return ""
+
+
+async def _prefect(answers: Answers) -> str:
+    url, login = answers["prefect.api_url"].rstrip("/"), prefect_login(answers)
+    user, _, password = login.partition(":")
+    auth = httpx.BasicAuth(user, password) if login else None
+    try:
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, auth=auth) as client:
+            answer = await client.post(f"{url}/flows/count", json={})
+    except (httpx.HTTPError, httpx.InvalidURL):
+        raise ConfigurationError(f"The Prefect server at {url} does not answer.", next_step="Start it.") from None
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        raise ConfigurationError("The Prefect server refuses this login.", next_step="Check the file of its login.")
+    if not answer.is_success:
+        raise ConfigurationError(f"The Prefect server at {url} answers with HTTP status {answer.status_code}.")
+    return "Prefect answers." if login else "Prefect answers without a login: any client can run commands on it."
+
+
+async def _book(answers: Answers) -> str:
+    book = AddressBook.load(path_of(answers["grid.address_book"]))
+    async with await Chain.connect(book) as chain:
+        return f"Chain {book.chain_id} is at block {(await chain.head()).number}."
+
+
+async def _wallet(answers: Answers) -> str:
+    return f"The provider's address is {Wallet.load(path_of(answers['grid.key_file'])).address}."
+
+
+async def _port(answers: Answers) -> str:
+    if not 0 < int(answers["login.port"]) <= LAST_PORT:
+        raise InputError("A port is a number from 1 to 65535.")
+    return ""
+
+
+async def _metrics_port(answers: Answers) -> str:
+    if int(answers["supervisor.metrics_port"]) > LAST_PORT:
+        raise InputError("A port is a number up to 65535; 0 is none.")
+    return ""
+
+
+async def _ssh_key(answers: Answers) -> str:
+    file = path_of(answers["login.key_file"])
+    try:
+        read_private_key(file)
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from None
+    return ""
+
+
+async def _ssh(answers: Answers) -> str:
+    login = Login(login_settings(answers))
+    try:
+        done = await login.run(["id", "-un"])
+        return f"{answers['login.host']} answers as {done.stdout.decode(errors='replace').strip()}."
+    finally:
+        await login.close()
+
+
+async def _slurm(answers: Answers) -> str:
+    settings = login_settings(answers)
+    login = Login(settings)
+    try:
+        cluster = Cluster(login, settings)
+        await cluster.health()
+        nodes = (await cluster.hardware()).nodes
+        version = (await ask(login, settings)).values.get("SLURM_VERSION", "")
+    finally:
+        await login.close()
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers and numbers < OLDEST_SLURM:
+        raise ConfigurationError(f"Slurm {version} is too old.", next_step="Update it to 22.05 or newer.")
+    return f"Slurm {version}, partition {settings.partition} with {nodes} nodes."
+
+
+async def _folder(answers: Answers) -> str:
+    login_settings(answers)  # refuses paths that Slurm would change
+    return ""
+
+
+async def _account(answers: Answers) -> str:
+    settings = login_settings(answers)  # refuses root and numbers
+    if settings.job_account is None:
+        return f"All jobs run as {settings.user}: take only jobs of people whom you trust."
+    login = Login(settings)
+    try:
+        done = await login.run(["id", "-u", "--", settings.job_account])
+    finally:
+        await login.close()
+    if done.exit_status:
+        raise ConfigurationError(f"The login node has no account {settings.job_account}.", next_step="Create it there.")
+    return ""
+
+
+def _price(key: str) -> Callable[[Answers], Awaitable[str]]:
+    async def parsed(answers: Answers) -> str:
+        parse_credits(answers[key])
+        return ""
+
+    return parsed
+
+
+async def _state(answers: Answers) -> str:
+    folder = path_of(answers["supervisor.state"])
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise ConfigurationError(f"{folder} cannot be made: {there} is not a folder that this account can write.")
+    return ""
+
+
+CHECKS: dict[str, Callable[[Answers], Awaitable[str]]] = {
+    "cluster": _cluster,
+    "prefect.api_url": _url,
+    "prefect.login_file": _prefect,
+    "grid.address_book": _book,
+    "grid.key_file": _wallet,
+    "login.port": _port,
+    "login.key_file": _ssh_key,
+    "login.known_hosts_file": _ssh,
+    "login.partition": _slurm,
+    "login.grid_root": _folder,
+    "login.job_account": _account,
+    "prices.cpu": _price("prices.cpu"),
+    "prices.memory_mb": _price("prices.memory_mb"),
+    "prices.gpu": _price("prices.gpu"),
+    "supervisor.state": _state,
+    "supervisor.metrics_port": _metrics_port,
+}

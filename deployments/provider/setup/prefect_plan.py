@@ -1,0 +1,172 @@
+"""The plan of `dps provider init`: what differs between the settings file and Prefect, and how to change it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prefect.blocks.core import Block
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.exceptions import ObjectNotFound
+from prefect.workers.process import ProcessWorker
+from pydantic import ValidationError
+
+from blocks import Grid, Provider, SlurmLogin, Wallet
+from deepgrid.billing.credits import parse_credits
+from deepgrid.chain.transactions.wallet import Wallet as Key
+from deepgrid.errors import ConfigurationError, ServiceError
+from deployments.provider.setup.answer_checks import path_of
+from runtime.worker import InProcessWorker
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PREFECT_FILE = REPOSITORY / "deployments" / "provider" / "prefect.yaml"
+POOL_OF_PROCESSES = "processes"
+PATHS = {"login.key_file", "login.known_hosts_file", "supervisor.state"}
+
+
+@dataclass
+class Plan:
+    """Objects at Prefect that are missing or differ. `lines` says for each what happens to it."""
+
+    cluster: str
+    blocks: list[Block] = field(default_factory=list)
+    pools: list[type[InProcessWorker] | type[ProcessWorker]] = field(default_factory=list)
+    deploys: bool = False
+    lines: list[str] = field(default_factory=list)
+
+
+def blocks_of(values: dict[str, Any]) -> list[Block]:
+    """The blocks that a settings file describes, the provider's last. Raises ConfigurationError for a wrong value."""
+    try:
+        key_file = path_of(values["grid"]["key_file"])
+        grid = Grid(address_book=path_of(values["grid"]["address_book"]))
+        wallet = Wallet(address=Key.load(key_file).address, key_file=key_file)
+        login = SlurmLogin(**_fields("login", values))
+        prices = {name: str(parse_credits(str(values["prices"][name]))) for name in ("cpu", "memory_mb", "gpu")}
+        provider = Provider(
+            cluster=values["cluster"], grid=grid, wallet=wallet, login=login, labels=values.get("labels", {}),
+            cpu_wei_per_minute=prices["cpu"], mem_wei_per_mb_minute=prices["memory_mb"],
+            gpu_wei_per_minute=prices["gpu"], **_fields("supervisor", values),
+        )  # fmt: skip
+    except KeyError as error:
+        raise ConfigurationError(f"The settings lack {error.args[0]}.") from None
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+        raise ConfigurationError(f"The settings cannot be used. {what}") from None
+    return [grid, wallet, login, provider]
+
+
+async def make_plan(values: dict[str, Any]) -> Plan:
+    """Compare the settings with Prefect. Changes nothing. Raises ServiceError when Prefect does not answer."""
+    plan = Plan(values["cluster"])
+    for block in blocks_of(values):
+        if changes := list(await _changes(block, plan.cluster)):
+            plan.blocks.append(block)
+            plan.lines.append(f"block {block.get_block_type_slug()}/{plan.cluster}: {', '.join(changes)}")
+    async with get_client() as client:
+        for name, worker in _pools(plan.cluster).items():
+            try:
+                await client.read_work_pool(name)
+            except ObjectNotFound:
+                plan.pools.append(worker)
+                plan.lines.append(f"work pool {name}: new")
+        for wanted in deployments_of(plan.cluster):
+            if change := await _deployment_change(client, wanted):
+                plan.deploys = True
+                plan.lines.append(f"deployment {wanted['flow_name']}/{wanted['name']}: {change}")
+    return plan
+
+
+async def apply(plan: Plan, environment: dict[str, str]) -> None:
+    """Make the changes. `environment` says where Prefect is. Can be repeated after any fault."""
+    async with get_client() as client:
+        for name, worker in _pools(plan.cluster).items():
+            if worker in plan.pools:
+                template = worker.get_default_base_job_template()
+                await client.create_work_pool(WorkPoolCreate(name=name, type=worker.type, base_job_template=template))
+    for block in plan.blocks:
+        await block.asave(plan.cluster, overwrite=True)
+    if plan.deploys:
+        await _deploy(plan.cluster, environment)
+
+
+def deployments_of(cluster: str) -> list[dict[str, Any]]:
+    """The deployments of prefect.yaml for this cluster."""
+    text = PREFECT_FILE.read_text().replace("{{ $CLUSTER }}", cluster)
+    found: list[dict[str, Any]] = yaml.safe_load(text)["deployments"]
+    return found
+
+
+def _pools(cluster: str) -> dict[str, type[InProcessWorker] | type[ProcessWorker]]:
+    return {f"provider-{cluster}": InProcessWorker, POOL_OF_PROCESSES: ProcessWorker}
+
+
+def _fields(section: str, values: dict[str, Any]) -> dict[str, Any]:
+    fields = values.get(section, {})
+    return {name: path_of(value) if f"{section}.{name}" in PATHS else value for name, value in fields.items()}
+
+
+async def _changes(block: Block, name: str) -> Iterator[str]:
+    """What differs from the block that Prefect has."""
+    try:
+        before = await type(block).aload(name)
+    except ValueError:
+        return iter(["new"])
+    old, new = _plain(before), _plain(block)
+    nested = {key for key, value in new.items() if isinstance(value, dict) and key in ("grid", "wallet", "login")}
+    return iter(
+        [f"{key} {old.get(key)!r} -> {new[key]!r}" for key in new if key not in nested and old.get(key) != new[key]]
+        + [f"{key} changed" for key in sorted(nested) if not _holds(old.get(key), new[key])]
+    )
+
+
+def _plain(block: Block) -> dict[str, Any]:
+    values = block.model_dump(mode="json")
+    return {name: _empty(values.get(name)) for name in type(block).model_fields}
+
+
+def _empty(value: Any) -> Any:
+    return None if value == "" else value
+
+
+def _holds(old: Any, new: dict[str, Any]) -> bool:
+    return isinstance(old, dict) and all(_empty(old.get(name)) == _empty(value) for name, value in new.items())
+
+
+async def _deployment_change(client: PrefectClient, wanted: dict[str, Any]) -> str:
+    try:
+        found = await client.read_deployment_by_name(f"{wanted['flow_name']}/{wanted['name']}")
+    except ObjectNotFound:
+        return "new"
+    old = {
+        "entrypoint": found.entrypoint, "description": found.description, "parameters": found.parameters,
+        "version": found.version, "tags": sorted(found.tags), "work_pool": {"name": found.work_pool_name},
+    }  # fmt: skip
+    new = {**wanted, "tags": sorted(wanted["tags"])}
+    different = [name for name, value in old.items() if _text(value) != _text(new.get(name))]
+    return f"{', '.join(different)} changed" if different else ""
+
+
+def _text(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+async def _deploy(cluster: str, environment: dict[str, str]) -> None:
+    """Run `prefect deploy`. Paused schedules stay paused."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE),
+        cwd=REPOSITORY, env={**os.environ, **environment, "CLUSTER": cluster},
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    said, _ = await process.communicate()
+    if process.returncode:
+        last = said.decode(errors="replace").strip().splitlines()[-1:]
+        raise ServiceError(f"Prefect refused the deployments of {cluster}: {' '.join(last)[:300]}", transient=False)

@@ -1,0 +1,135 @@
+"""The settings file of `dps provider init` and the command without a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blocks import Provider, SlurmLogin
+from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ConfigurationError, InputError
+from deployments.provider.setup.answer_checks import check
+from deployments.provider.setup.document import Document
+from deployments.provider.setup.prefect_plan import blocks_of, deployments_of
+from deployments.provider.setup.provider_questions import QUESTIONS
+
+ANSWERS = {
+    "cluster": "gamma", "prefect.api_url": "http://127.0.0.1:4200/api", "grid.address_book": "grid.json",
+    "login.host": "login.example.org", "login.port": "2222", "login.user": "deepgrid", "login.key_file": "id",
+    "login.known_hosts_file": "known", "login.partition": "gpu", "login.grid_root": "/srv/grid",
+    "login.storage_root": "/srv/storage", "prices.cpu": "0.95", "prices.memory_mb": "0.00008", "prices.gpu": "8.5",
+    "supervisor.state": "state", "supervisor.metrics_port": "9464", "supervisor.trust_customers": "yes",
+}  # fmt: skip
+
+
+def written(tmp_path: Path) -> Document:
+    """A settings file with all answers."""
+    key = Wallet.create(tmp_path / "key").key_file
+    document = Document.read(tmp_path / "provider.toml")
+    for name, text in {**ANSWERS, "grid.key_file": str(key), "labels.region": "ch"}.items():
+        document.set(name, text)
+    document.write()
+    return document
+
+
+def init(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`dps provider init` in a pipe, as configuration management runs it."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd)}
+    dps = str(Path(sys.executable).with_name("dps"))
+    return subprocess.run(
+        [dps, "provider", "init", *arguments], cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+def test_the_file_becomes_blocks(tmp_path: Path) -> None:
+    document = Document.read(written(tmp_path).path)
+    document.set("login.account_pattern", "ds-{digits}")
+    document.set("supervisor.accepted_gaps", '["private_tmp"]')
+    _, _, login, provider = blocks_of(document.values())
+    assert isinstance(login, SlurmLogin) and isinstance(provider, Provider)
+    assert (login.port, login.partition, login.account_pattern) == (2222, "gpu", "ds-{digits}")
+    assert (provider.cpu_wei_per_minute, provider.mem_wei_per_mb_minute) == ("950000000000000000", "80000000000000")
+    assert (provider.trust_customers, provider.metrics_port, provider.labels) == (True, 9464, {"region": "ch"})
+    assert provider.accepted_gaps == ["private_tmp"]
+
+
+def test_a_change_keeps_what_people_wrote(tmp_path: Path) -> None:
+    path = written(tmp_path).path
+    text = path.read_text().replace('cpu = "0.95"', 'cpu = "0.95"  # agreed in March')
+    path.write_text(text)
+    document = Document.read(path)
+    document.set("prices.gpu", "9")
+    for question in QUESTIONS:
+        if question.key in ANSWERS:
+            document.set(question.key, ANSWERS[question.key] if question.key != "prices.gpu" else "9")
+    assert document.text == text.replace('gpu = "8.5"', 'gpu = "9"')
+
+
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
+    assert written(tmp_path).path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("cluster = ", "is not a TOML file"),
+        ("[logn]\nhost = 'x'", "there is no section 'logn'"),
+        ("[login]\nhots = 'x'", "login has no setting 'hots'"),
+        ("[supervisor]\ncluster = 'x'", "supervisor has no setting 'cluster'"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(ConfigurationError, match=said):
+        Document.read(tmp_path / "file")
+
+
+@pytest.mark.parametrize(("key", "text"), [("login.port", "x"), ("supervisor.trust_customers", "2"), ("a.b", "1")])
+def test_a_value_of_the_wrong_kind_is_refused(tmp_path: Path, key: str, text: str) -> None:
+    with pytest.raises(InputError):
+        Document.read(tmp_path / "none").set(key, text)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("cluster", "Gamma!"), ("prices.cpu", "1e3"), ("prices.gpu", "-1"), ("login.port", "0"), ("login.grid_root", "x")],
+)
+async def test_an_answer_that_cannot_be_used_is_refused_at_once(key: str, text: str) -> None:
+    with pytest.raises((InputError, ConfigurationError)):
+        await check(key, ANSWERS | {key: text})
+
+
+def test_the_deployments_are_those_of_the_project() -> None:
+    found = {one["flow_name"]: one for one in deployments_of("gamma")}
+    assert found["run_job"]["work_pool"]["name"] == "provider-gamma"
+    assert found["run_job"]["parameters"] == {"cluster": "gamma"}
+
+
+def test_in_a_pipe_what_is_missing_is_named(tmp_path: Path) -> None:
+    done = init("--set", "cluster=gamma", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "login.host: Login node of the cluster" in done.stderr
+    assert "Give each by --set KEY=VALUE" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "provider.toml").exists()
+
+
+def test_in_a_pipe_all_faults_are_named(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("11" * 32)
+    (tmp_path / "key").chmod(0o644)
+    settings = ANSWERS | {"prices.cpu": "free", "grid.key_file": "key", "prefect.api_url": "http://127.0.0.1:9/api"}
+    settings |= {"login.host": "127.0.0.1", "login.port": "9"}
+    options = [f"--set={key}={text}" for key, text in settings.items()]
+    done = init("provider.toml", *options, "--yes", cwd=tmp_path)
+    assert done.returncode == 2
+    for key in (
+        "prices.cpu: 'free' is not an amount",
+        "grid.key_file: ",
+        "grid.address_book: There is no address book",
+    ):
+        assert key in done.stderr
+    assert not (tmp_path / "provider.toml").exists()
