@@ -17,6 +17,7 @@ ENTRY_POINTS = "deepgrid.cli"
 VERBS = {
     "provider": {
         "init": "Set up your cluster: asks, checks each answer, writes one settings file, tells Prefect.",
+        "units": "Print or write systemd units of a provider's machine.",
         "register": "Propose your cluster to the operator, as Slurm and the provider block describe it.",
         "doctor": "Check the set-up of a cluster: Prefect, Slurm, hooks, accounts, chain, services.",
         "authorized-keys": "Print the supervisor's public SSH key.",
@@ -27,6 +28,7 @@ VERBS = {
     },
     "operator": {
         "serve": "Follow the chain and assign jobs, until stopped by a signal.",
+        "units": "Print or write systemd units of an operator's machine.",
     },
 }
 

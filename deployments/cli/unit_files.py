@@ -1,0 +1,88 @@
+"""`dps provider units` and `dps operator units`: print the systemd units of a role, or write them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepgrid.errors import ConfigurationError, InputError
+from deployments.systemd.units import File, Process, files_of, operator_processes, provider_processes
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+Write = Annotated[
+    Path | None, typer.Option("--write", metavar="FOLDER", help="Write the files below this folder; / installs them.")
+]
+Checkout = Annotated[Path, typer.Option("--checkout", help="The checkout that the units run.", show_default="this one")]
+
+
+def provider_units(
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Name of the provider block.")],
+    write: Write = None,
+    checkout: Checkout = REPOSITORY,
+) -> None:
+    """Print or write the systemd units of a provider's machine: Prefect server, supervisor, worker."""
+    _give(provider_processes(_plain(cluster)), write, checkout)
+
+
+def operator_units(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")],
+    write: Write = None,
+    checkout: Checkout = REPOSITORY,
+) -> None:
+    """Print or write the systemd units of an operator's machine: Prefect server, operator, services, worker."""
+    _give(operator_processes(_plain(name)), write, checkout)
+
+
+def _plain(name: str) -> str:
+    if not name.isascii() or not name.replace("-", "").isalnum():
+        raise InputError(f"{name[:60]!r} is no name of a block.", next_step="Use letters, digits and dashes.")
+    return name
+
+
+def _give(processes: Sequence[Process], write: Path | None, checkout: Path) -> None:
+    checkout = checkout.absolute()
+    if any(sign in str(checkout) for sign in " %$\\\"'"):
+        raise InputError(f"systemd cannot use the folder {checkout}.", next_step="Move the checkout, such as to /opt.")
+    files = files_of(processes, checkout)
+    if write is None:
+        for file in files:
+            print(f"# /{file.path}\n{file.text}")
+        return
+    try:
+        for file in files:
+            print(f"{_write(file, write / file.path)}  {write / file.path}")
+    except OSError as error:
+        raise ConfigurationError(f"{error.filename} cannot be written: {error.strerror}.") from None
+
+
+def _write(file: File, path: Path) -> str:
+    """Write a file that is missing or differs; returns what happened. An environment file of a person stays."""
+    if path.exists() and (file.secret or path.read_text() == file.text):
+        return "kept   "
+    known = path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
+        target.write(file.text)
+    if not file.secret:
+        fresh.chmod(0o644)
+    elif os.getuid() == 0:
+        _hand_to_group(fresh, file.group)
+    fresh.replace(path)
+    return "changed" if known else "written"
+
+
+def _hand_to_group(path: Path, group: str) -> None:
+    """Let the role's account read its file. tmpfiles does the same once the account exists."""
+    try:
+        shutil.chown(path, group=group)
+    except LookupError:  # sysusers has not made the account yet
+        return
+    path.chmod(0o640)

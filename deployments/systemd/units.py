@@ -1,0 +1,190 @@
+"""The files that install a role for good: units, accounts (sysusers), folders (tmpfiles), environment files.
+
+No unit opens more than its process needs. Keys are in /etc/deepgrid, state is in /var/lib/deepgrid. Logs go to the
+journal, which rotates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+STOP_S = 15  # after SIGTERM the processes end within 10 s
+OPEN_FILES = 16384
+
+UNIT = Template("""\
+[Unit]
+Description=$about
+Documentation=file://$checkout/docs/how-to/install.md
+Wants=network-online.target
+After=network-online.target$after
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+User=$account
+Group=$account
+WorkingDirectory=$checkout
+Environment=HOME=$state
+EnvironmentFile=/etc/deepgrid/$name.env
+ExecStart=$program
+Restart=on-failure
+RestartSec=5
+TimeoutStopSec=$stop_s
+KillMode=mixed
+LimitNOFILE=$files
+StateDirectory=deepgrid/$name
+StateDirectoryMode=0700$writes
+UMask=0077
+
+# The process writes to its state folder only.
+ProtectSystem=strict
+ProtectHome=$home
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectProc=invisible
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+
+# It gains no rights.
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+RestrictSUIDSGID=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+LockPersonality=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+
+[Install]
+WantedBy=multi-user.target
+""")
+
+PREFECT_CLIENT = """\
+# The Prefect server, and its login (user:password).
+PREFECT_API_URL=http://127.0.0.1:4200/api
+PREFECT_API_AUTH_STRING=
+"""
+PREFECT_SERVER = """\
+# The login that every client must give (user:password), and the database.
+PREFECT_SERVER_API_AUTH_STRING=
+PREFECT_API_DATABASE_CONNECTION_URL=postgresql+asyncpg://prefect:PASSWORD@127.0.0.1:5432/prefect
+PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE=20
+PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE=100
+PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL=1
+PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE=100
+PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL=1
+"""
+SERVICES = """\
+DEEPGRID_BOOK=/etc/deepgrid/grid.json
+DEEPGRID_SERVICES_DATABASE=postgresql://deepgrid:PASSWORD@127.0.0.1:5432/deepgrid
+DEEPGRID_SERVICES_SECRET_FILE=/var/lib/deepgrid/services/secret
+DEEPGRID_SERVICES_HOST=127.0.0.1
+DEEPGRID_SERVICES_PORT=3000
+# The proxy that does TLS on this machine.
+DEEPGRID_SERVICES_TRUSTED_PROXY=127.0.0.1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process of a role. `command` is a program of the checkout's environment, with its arguments.
+
+    One that `shares_state` runs flows with blocks of its role, whose state folders are those of other processes.
+    """
+
+    name: str
+    about: str
+    command: str
+    environment: str
+    after: tuple[str, ...] = ()
+    account: str = ""
+    shares_state: bool = False
+
+    @property
+    def user(self) -> str:
+        return self.account or f"deepgrid-{self.name}"
+
+    @property
+    def unit(self) -> str:
+        return f"deepgrid-{self.name}.service"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to install. A `secret` one is for root and the account `group`, and never replaced."""
+
+    path: str
+    text: str
+    secret: bool = False
+    group: str = ""
+
+
+def provider_processes(cluster: str) -> list[Process]:
+    """The processes on a provider's machine. The worker opens the provider's blocks, so it has the same account."""
+    supervisor = Process(
+        f"supervisor-{cluster}", f"deepgrid supervisor of the cluster {cluster}", f"dps provider serve {cluster}",
+        PREFECT_CLIENT, after=("deepgrid-prefect.service",), account="deepgrid-provider",
+    )  # fmt: skip
+    return [_prefect(), supervisor, _worker("deepgrid-provider")]
+
+
+def operator_processes(name: str) -> list[Process]:
+    """The processes on an operator's machine."""
+    serve = Process(
+        "operator", "deepgrid operator", f"dps operator serve {name}", PREFECT_CLIENT,
+        after=("deepgrid-prefect.service",),
+    )  # fmt: skip
+    services = Process(
+        "services", "deepgrid Job Definition and log services", "dps services serve", SERVICES,
+        after=("postgresql.service",),
+    )  # fmt: skip
+    return [_prefect(), serve, services, _worker("deepgrid-operator")]
+
+
+def files_of(processes: Sequence[Process], checkout: Path) -> list[File]:
+    """All files for these processes of a checkout."""
+    accounts = sorted({process.user for process in processes})
+    sysusers = "".join(f'u {name} - "deepgrid" /var/lib/deepgrid\n' for name in accounts)
+    folders = ["d /etc/deepgrid 0755 root root -\n", "d /var/lib/deepgrid 0755 root root -\n"]
+    rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in processes]
+    role = processes[1].name
+    return [
+        *(File(f"etc/systemd/system/{one.unit}", _unit(one, checkout)) for one in processes),
+        File(f"etc/sysusers.d/deepgrid-{role}.conf", sysusers),
+        File(f"etc/tmpfiles.d/deepgrid-{role}.conf", "".join([*folders, *rights])),
+        *(File(f"etc/deepgrid/{one.name}.env", one.environment, secret=True, group=one.user) for one in processes),
+    ]
+
+
+def _prefect() -> Process:
+    return Process(
+        "prefect", "Prefect server", "prefect server start --host 127.0.0.1 --port 4200", PREFECT_SERVER,
+        after=("postgresql.service",),
+    )  # fmt: skip
+
+
+def _worker(account: str) -> Process:
+    return Process(
+        "worker", "Prefect worker for slow flows of deepgrid", "prefect worker start --type process --pool processes",
+        PREFECT_CLIENT, after=("deepgrid-prefect.service",), account=account, shares_state=True,
+    )  # fmt: skip
+
+
+def _unit(process: Process, checkout: Path) -> str:
+    at_home = checkout.is_relative_to("/home") or checkout.is_relative_to("/root")
+    return UNIT.substitute(
+        about=process.about, after="".join(f" {unit}" for unit in process.after), account=process.user,
+        checkout=checkout, name=process.name, state=f"/var/lib/deepgrid/{process.name}",
+        program=f"{checkout}/.venv/bin/{process.command}", stop_s=STOP_S, files=OPEN_FILES,
+        home="read-only" if at_home else "yes",
+        writes="\nReadWritePaths=-/var/lib/deepgrid" if process.shares_state else "",
+    )  # fmt: skip

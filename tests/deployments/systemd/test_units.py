@@ -1,0 +1,82 @@
+"""The systemd units of each role: systemd accepts them, they are hardened, and writing them twice changes nothing."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROLES = [("provider", "gamma"), ("operator", "grid")]
+HARDENED = (
+    "NoNewPrivileges=yes", "ProtectSystem=strict", "PrivateTmp=yes", "CapabilityBoundingSet=\n", "UMask=0077",
+    "RestrictNamespaces=yes", "TimeoutStopSec=15", "Restart=on-failure",
+)  # fmt: skip
+
+
+def units(role: str, name: str, folder: Path) -> list[str]:
+    """Write the files of a role. Returns what the command says."""
+    dps = str(Path(sys.executable).with_name("dps"))
+    done = subprocess.run(
+        [dps, role, "units", name, "--write", str(folder)], capture_output=True, text=True, check=True, timeout=300
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("role", "name"), ROLES)
+def test_units_are_hardened_and_secrets_are_private(role: str, name: str, tmp_path: Path) -> None:
+    units(role, name, tmp_path)
+    services = sorted((tmp_path / "etc/systemd/system").iterdir())
+    assert len(services) == {"provider": 3, "operator": 4}[role]
+    for unit in services:
+        text = unit.read_text()
+        assert not [line for line in HARDENED if line not in text]
+        assert "AUTH_STRING" not in text and "User=root" not in text
+        file = tmp_path / "etc/deepgrid" / f"{unit.stem.removeprefix('deepgrid-')}.env"
+        assert f"EnvironmentFile=/etc/deepgrid/{file.name}\n" in text
+        assert stat.S_IMODE(file.stat().st_mode) & 0o037 == 0
+    accounts = (tmp_path / "etc/sysusers.d").glob("*").__next__().read_text()
+    for unit in services:
+        user = next(line for line in unit.read_text().splitlines() if line.startswith("User="))
+        assert f"u {user.removeprefix('User=')} " in accounts
+
+
+def test_what_a_person_wrote_stays(tmp_path: Path) -> None:
+    units(*ROLES[0], tmp_path)
+    secrets = tmp_path / "etc/deepgrid/prefect.env"
+    secrets.write_text("PREFECT_SERVER_API_AUTH_STRING=me:mine\n")
+    unit = tmp_path / "etc/systemd/system/deepgrid-worker.service"
+    unit.write_text("old")
+    said = units(*ROLES[0], tmp_path)
+    assert secrets.read_text() == "PREFECT_SERVER_API_AUTH_STRING=me:mine\n"
+    assert [line for line in said if not line.startswith("kept ")] == [f"changed  {unit}"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("role", "name"), ROLES)
+def test_systemd_accepts_the_units(role: str, name: str, tmp_path: Path) -> None:
+    """`systemd-analyze verify` reads units, accounts and programs. It starts nothing, and needs no running systemd."""
+    analyze = shutil.which("systemd-analyze") or unpacked("systemd-analyze", tmp_path / "debian")
+    units(role, name, tmp_path)
+    found = sorted(map(str, (tmp_path / "etc/systemd/system").iterdir()))
+    done = subprocess.run(
+        [analyze, "verify", "--man=no", *found], capture_output=True, text=True, check=False, timeout=300
+    )
+    complaints = [line for line in done.stderr.splitlines() if "deepgrid" in line]
+    assert (done.returncode, complaints) == (0, []), done.stderr
+
+
+def unpacked(program: str, folder: Path) -> str:
+    """Debian's systemd, unpacked and not installed. Skips the test when no mirror has it."""
+    folder.mkdir()
+    fetched = subprocess.run(
+        ["apt-get", "download", "systemd", "libsystemd-shared"], cwd=folder, capture_output=True, check=False
+    )
+    if fetched.returncode:
+        pytest.skip("there is no systemd-analyze, and no mirror of Debian that has it")
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "--extract", package, folder], check=True)
+    return str(folder / "usr/bin" / program)
