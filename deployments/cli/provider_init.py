@@ -115,7 +115,7 @@ async def _check_all(answers: dict[str, str]) -> None:
                 missing.append(f"{question.key}: {question.words}")
     if missing:
         raise ConfigurationError(
-            "These settings are missing:\n" + "\n".join(missing),
+            "These settings are missing:\n" + "\n".join([*missing, ""]),
             next_step="Give each by --set KEY=VALUE, or run `dps provider init` on a terminal.",
         )
     faults = []

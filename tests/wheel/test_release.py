@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from tests.wheel.support import REPOSITORY, install
 
 pytestmark = pytest.mark.long
-VERSION = "0.1.0"
+VERSION = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
 PERSON = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
 
 
@@ -22,15 +23,15 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        subprocess.run(["git", "clone", "--quiet", f"file://{REPOSITORY}", folder], check=True)
+        subprocess.run(["git", "clone", "--quiet", "--no-tags", f"file://{REPOSITORY}", folder], check=True)
         static = Path("deepgrid/web/static")
         shutil.copytree(REPOSITORY / static, folder / static, dirs_exist_ok=True)
 
-    def commit(self, file: str, old: str, new: str) -> None:
-        path = self.folder / file
-        assert old in path.read_text()
-        path.write_text(path.read_text().replace(old, new))
-        self.run("git", "commit", "--quiet", "--all", "--message", f"release: change {file}")
+    def date_the_changelog(self) -> None:
+        """Commit a changelog whose section of this version has a date."""
+        path = self.folder / "CHANGELOG.md"
+        path.write_text(path.read_text().replace(f"## {VERSION} (unreleased)", f"## {VERSION} (2026-01-31)"))
+        self.run("git", "commit", "--quiet", "--allow-empty", "--all", "--message", "release: date the changelog")
 
     def release(self, to: Path, version: str = VERSION) -> subprocess.CompletedProcess[str]:
         return self.run(sys.executable, "-m", "tools.release", version, "--to", str(to), check=False)
@@ -48,10 +49,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 def test_what_does_not_fit_is_refused(checkout: Checkout, tmp_path: Path) -> None:
-    assert "has the version 0.1.0, not 9.9.9" in checkout.release(tmp_path, "9.9.9").stderr
+    assert f"has the version {VERSION}, not 9.9.9" in checkout.release(tmp_path, "9.9.9").stderr
     changes = (checkout.folder / "CHANGELOG.md").read_text()
     if f"## {VERSION} (unreleased)" in changes:
-        assert "calls 0.1.0 unreleased" in checkout.release(tmp_path).stderr
+        assert f"calls {VERSION} unreleased" in checkout.release(tmp_path).stderr
     (checkout.folder / "stray").touch()
     refused = checkout.release(tmp_path)
     (checkout.folder / "stray").unlink()
@@ -60,7 +61,7 @@ def test_what_does_not_fit_is_refused(checkout: Checkout, tmp_path: Path) -> Non
 
 
 def test_a_release_is_whole_and_the_same_twice(checkout: Checkout, tmp_path: Path) -> None:
-    checkout.commit("CHANGELOG.md", f"## {VERSION} (unreleased)", f"## {VERSION} (2026-01-31)")
+    checkout.date_the_changelog()
     built = []
     for name in ("first", "second"):
         done = checkout.release(tmp_path / name)
