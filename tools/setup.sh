@@ -40,7 +40,7 @@ ensure_installed() {
   case "$1 ${2:-}" in "setup "* | "test "* | "bench scaled" | "up --scaled") packages+=("${scaled_packages[@]}") ;; esac
   command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
   if [ -z "$(missing_packages "${packages[@]}")" ] && python_is_current && node_is_current "$1"; then
-    [ "$1" != test ] || fetch_apptainer
+    [ "$1" != test ] || { fetch_apptainer && fetch_debian; }
     return
   fi
   mkdir -p .grid/log || die ".grid cannot be written; does it belong to another account?"
@@ -52,7 +52,14 @@ ensure_installed() {
     python_is_current || install_python
     wait "$node_job"
   ) 9>.grid/setup.lock
-  [ "$1" != test ] || fetch_apptainer
+  [ "$1" != test ] || { fetch_apptainer && fetch_debian; }
+}
+
+# Without these programs, their tests are skipped with a message.
+fetch_debian() {
+  [ ! -e .grid/debian/complete ] || return 0
+  say "fetching nginx, Caddy and systemd-analyze for tests"
+  tools/fetch-debian >>"$setup_log" 2>&1 || say "they could not be fetched; their tests are skipped ($setup_log)"
 }
 
 # Without Apptainer, its tests are skipped with a message.
