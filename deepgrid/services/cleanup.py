@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select, tuple_
+from sqlalchemy import Delete, Update, delete, select, tuple_, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
@@ -33,6 +34,8 @@ from deepgrid.services.new_jobs import PAGE, read_new_jobs
 from deepgrid.services.session_keys import CLOCK_SLACK_S
 
 DAY_S = 24 * 3600
+ROW = tuple_(Definition.definition_hash, Definition.uploaded_at)
+Row = tuple[str, int]
 
 logger = logging.getLogger(__name__)
 
@@ -99,29 +102,49 @@ async def _forget_old(context: Context, now: int, retention: Retention) -> None:
 
 
 async def _forget_definitions(context: Context, rows: Sequence[Definition], now: int, retention: Retention) -> None:
-    """Delete the contents whose jobs have all been cold for a while, and rows that no job names."""
-    hashes = [row.definition_hash for row in rows]
+    """Delete the contents whose jobs have all been cold for a while, and rows that no job names.
+
+    One statement per kind of change. A definition that was uploaded again meanwhile is left to the next round.
+    """
+    used = await _uses(context, [row.definition_hash for row in rows])
+    unused, hot, cold, over = list[Row](), list[Row](), list[Row](), list[Row]()
+    for row in rows:
+        jobs = used.get(row.definition_hash, [])
+        age_s, key = now - row.uploaded_at, (row.definition_hash, row.uploaded_at)
+        if not jobs:
+            if age_s > retention.unused_s:
+                unused.append(key)
+        elif any(job.status.hot for job in jobs):
+            if row.cold_seen_at is not None:
+                hot.append(key)
+        elif row.cold_seen_at is None:
+            cold.append(key)
+        elif now - row.cold_seen_at >= retention.cold_s and age_s >= retention.cold_s:
+            over.append(key)
+    changes: list[tuple[Update | Delete, list[Row]]] = [
+        (delete(Definition), unused),
+        (update(Definition).values(cold_seen_at=None), hot),
+        (update(Definition).values(cold_seen_at=now), cold),
+        (update(Definition).values(sealed=None), over),
+    ]
+    if any(keys for _, keys in changes):
+        async with context.database.write() as session:
+            for change, keys in changes:
+                if keys:
+                    await session.execute(change.where(ROW.in_(keys)))
+
+
+async def _uses(context: Context, hashes: Sequence[str]) -> dict[str, list[Job]]:
+    """The jobs that name these definitions on chain."""
     async with context.database.read() as session:
         uses = (await session.scalars(select(Use).where(Use.definition_hash.in_(hashes)))).all()
     jobs = await _still_there(context, sorted({use.job_id for use in uses}))
-    for row in rows:
-        used_by = [
-            jobs[use.job_id] for use in uses if use.definition_hash == row.definition_hash and use.job_id in jobs
-        ]
-        used_by = [job for job in used_by if job.definition.definition_hash == row.definition_hash]
-        async with context.database.write() as session:
-            current = await session.get(Definition, row.definition_hash, with_for_update=True)
-            if current is None or current.uploaded_at != row.uploaded_at:
-                continue  # uploaded again meanwhile; the next round decides
-            if not used_by:
-                if now - current.uploaded_at > retention.unused_s:
-                    await session.delete(current)
-            elif any(job.status.hot for job in used_by):
-                current.cold_seen_at = None
-            elif current.cold_seen_at is None:
-                current.cold_seen_at = now
-            elif now - current.cold_seen_at >= retention.cold_s and now - current.uploaded_at >= retention.cold_s:
-                current.sealed = None
+    found = defaultdict[str, list[Job]](list)
+    for use in uses:
+        job = jobs.get(use.job_id)
+        if job is not None and job.definition.definition_hash == use.definition_hash:
+            found[use.definition_hash].append(job)
+    return found
 
 
 async def _still_there(context: Context, job_ids: Sequence[int]) -> dict[int, Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -54,6 +54,15 @@ class Context:
             return await self.chain.job(job_id)
         except NotFound:
             raise Refusal(404, f"there is no job {job_id}") from None
+        except ChainError:
+            raise chain_is_silent() from None
+
+    async def jobs(self, job_ids: Sequence[int]) -> list[Job]:
+        """These jobs in this order, read at once. Refuses with 404 if one does not exist, or 503."""
+        try:
+            return await self.chain.jobs(job_ids)
+        except NotFound:
+            raise Refusal(404, "one of the jobs does not exist") from None
         except ChainError:
             raise chain_is_silent() from None
 

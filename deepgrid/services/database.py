@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 from sqlalchemy import BigInteger, Integer, LargeBinary, String, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -151,6 +152,23 @@ class Database:
         if self._one_writer:
             event.listen(self._engine.sync_engine, "connect", _sqlite_settings)
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes may use the database: PostgreSQL, not a SQLite file."""
+        return self._one_writer is None
+
+    @asynccontextmanager
+    async def driver_connection(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of PostgreSQL's driver. It never returns to the pool."""
+        async with self._engine.connect() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert isinstance(driver, asyncpg.Connection)
+            try:
+                yield driver
+            finally:
+                await connection.invalidate()
+                driver.terminate()
 
     async def prepare(self, *, migrate: bool = False) -> None:
         """Create the tables of an empty database. Refuse, or with `migrate` change, those of an earlier release.

@@ -62,6 +62,7 @@ async def append(
     async with context.database.write() as session:
         await request.accept(session)
         answer = await _append(context, session, job, place, request.body)
+        await context.hub.tell(session, job_id)
     context.hub.announce(job_id)
     return answer
 

@@ -259,9 +259,10 @@ async def test_a_database_of_an_earlier_release_gets_the_missing_column(start: S
     await grid.provider.push_log(1, 0, b"old, ")
     with sqlite3.connect(tmp_path / "services.sqlite", timeout=30) as old:
         old.execute("ALTER TABLE grid_log_chunk DROP COLUMN at_ns")
+        old.execute("DROP TABLE grid_schema")
         [(updated_at,)] = old.execute("SELECT updated_at FROM grid_log")
     old.close()
-    again = await start(grid.chain)
+    again = await start(grid.chain, migrate=True)
     await again.provider.push_log(1, 5, b"new", final=True)
     follower = Follower(again)
     assert await follower.end() == b"old, new"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from deepgrid.errors import AccessDenied, ConfigurationError, NotFound, ServiceError
 from deepgrid.lifecycle.states import JobStatus
@@ -88,6 +88,30 @@ async def test_the_first_output_may_reach_two_services_at_once(
         pushed = (grid.provider.push_log(job_id, 0, b"hello") for grid in (one, other, one, other))
         assert await asyncio.gather(*pushed) == [5] * 4
         assert (await one.customer.read_log(job_id)).data == b"hello"
+
+
+async def test_a_follower_hears_at_once_of_output_that_another_process_took(start: Start, postgres: str) -> None:
+    """Idle logs are not looked at, so news must come by the database, also after it lost its listeners."""
+    one = await start(database_url=postgres)
+    other = await start(one.chain, database_url=postgres)
+    one.chain.put(301, "0" * 64)
+    reading = asyncio.create_task(one.customer.read_log(301, wait_s=25))
+    await eventually(lambda: listens(one))
+    await other.provider.push_log(301, 0, b"one, ")
+    assert (await reading).data == b"one, "
+
+    async with one.context.database.write() as session:
+        listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^LISTEN'"
+        await session.execute(text(listening))
+    await other.provider.push_log(301, 5, b"two, ")
+    assert (await one.customer.read_log(301, 5, wait_s=25)).data == b"two, "
+    await eventually(lambda: listens(one))
+    await other.provider.push_log(301, 10, b"three", final=True)
+    assert (await one.customer.read_log(301, 10, wait_s=25)).data == b"three"
+
+
+async def listens(grid: Grid) -> bool:
+    return grid.context.hub.hears_all
 
 
 async def test_two_services_on_one_postgresql_give_a_definition_one_owner(start: Start, postgres: str) -> None:

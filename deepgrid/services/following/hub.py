@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from deepgrid.lifecycle.job import Job
 from deepgrid.services.following.log_feed import TAIL_BYTES, Feed, require_customer
+from deepgrid.services.following.log_news import LogNews
 from deepgrid.services.following.stored import Parts, Piece
 from deepgrid.services.refusal import Refusal
 
 TAILS_BYTES = 64 * 1024 * 1024  # of all logs, in memory
 PAGE_BYTES = 128 * 1024  # of older output, per follower
 PAGES_AT_ONCE = 4  # reads of older output; leaves connections of the database's pool to others
+ASK_CHAIN_S = 2.0  # one read for all followed jobs
 STOPPING = "the service stops; try again"
+
+logger = logging.getLogger(__name__)
 
 
 class Hub:
@@ -28,15 +35,31 @@ class Hub:
         self._tasks: dict[Feed, asyncio.Task[None]] = {}
         self._asked: dict[int, asyncio.Task[Job]] = {}
         self._stopped = False
+        self._log_news = LogNews(parts.database)
+        self._background: list[asyncio.Task[None]] = []
 
     def followers(self, job_id: int) -> int:
         """How many follow the log of this job."""
         return self._feeds[job_id].followers if job_id in self._feeds else 0
 
+    @property
+    def hears_all(self) -> bool:
+        """Whether news of stored output come from all processes now."""
+        return self._log_news.complete
+
+    async def tell(self, session: AsyncSession, job_id: int) -> None:
+        """Tell the readers in other processes of stored output, when the transaction is committed."""
+        await self._log_news.tell(session, job_id)
+
     def announce(self, job_id: int) -> None:
-        """Wake the log's reader: output was stored."""
+        """Wake the log's reader in this process: output was stored."""
         if job_id in self._feeds:
             self._feeds[job_id].changed.set()
+
+    def announce_all(self) -> None:
+        """Wake all readers."""
+        for feed in self._tasks:
+            feed.changed.set()
 
     async def follow(self, job_id: int, reader: str, offset: int = 0) -> AsyncIterator[Piece]:
         """The output of a job from `offset` on, as it arrives, for the job's customer.
@@ -113,7 +136,7 @@ class Hub:
     async def close(self) -> None:
         """Stop, and wait for the readers' end. Call it before the database is closed."""
         self.stop()
-        tasks = [*self._tasks.values(), *self._asked.values()]
+        tasks = [*self._tasks.values(), *self._asked.values(), *self._background]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -134,7 +157,10 @@ class Hub:
     def _start(self, job: Job) -> Feed:
         if self._stopped:
             raise Refusal(503, STOPPING, retry_after_s=2)
-        feed = self._feeds[job.id] = Feed(self._parts, job, self._pages)
+        if not self._background:
+            hearing = self._log_news.hear(self.announce, self.announce_all)
+            self._background = [asyncio.create_task(hearing), asyncio.create_task(self._ask_chain())]
+        feed = self._feeds[job.id] = Feed(self._parts, job, self._pages, self._log_news)
         self._tasks[feed] = asyncio.create_task(self._run(feed))
         self._share()
         return feed
@@ -146,6 +172,33 @@ class Hub:
             if self._feeds.get(feed.job.id) is feed:
                 del self._feeds[feed.job.id]
             del self._tasks[feed]
+
+    async def _ask_chain(self) -> None:
+        """Ask for the followed jobs again and again. A silent chain is asked again later."""
+        while True:
+            await asyncio.sleep(ASK_CHAIN_S)
+            try:
+                await self._update([feed for feed in self._tasks if feed.is_current])
+            except Refusal:
+                continue
+            except Exception:
+                logger.exception("unexpected error while the followed jobs were read")
+
+    async def _update(self, feeds: list[Feed]) -> None:
+        try:
+            jobs = await self._parts.jobs([feed.job.id for feed in feeds]) if feeds else []
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            if len(feeds) == 1:  # a reorganisation removed the job
+                feeds[0].stop(f"there is no job {feeds[0].job.id}")
+                return
+            middle = len(feeds) // 2
+            await self._update(feeds[:middle])
+            await self._update(feeds[middle:])
+            return
+        for feed, job in zip(feeds, jobs, strict=True):
+            feed.update(job)
 
     def _share(self) -> None:
         """Divide the memory for tails among the feeds."""

@@ -16,10 +16,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from deepgrid.errors import GridError
 from deepgrid.lifecycle.job import Job
+from deepgrid.services.following.log_news import LogNews
 from deepgrid.services.following.stored import Ending, Parts, Piece, ending_of, pieces_from, state_of
 from deepgrid.services.refusal import Refusal
 
-LOOK_AGAIN_S = 2.0  # finds chunks that another process stored, and asks the chain for the job's end
+LOOK_AGAIN_S = 2.0  # for the end of a job that is over, which time decides, and while no news of changes arrives
+QUIET_LOOK_S = 60.0  # while news of changes arrives
 PACE_S = 0.1  # chunks that arrive faster are read together
 PACE_PER_FOLLOWER_S, MOST_PACE_S = 0.001, 0.5  # many followers are woken less often
 TAIL_BYTES = 1024 * 1024  # kept in memory
@@ -44,7 +46,7 @@ class Feed:
     `news` is an event that is set at the next change. Take it before you look for pieces, then wait for it.
     """
 
-    def __init__(self, parts: Parts, job: Job, pages: asyncio.Semaphore) -> None:
+    def __init__(self, parts: Parts, job: Job, pages: asyncio.Semaphore, log_news: LogNews) -> None:
         """`pages` limits how many followers read older output from the database at the same time."""
         self.job = job
         self.over = False
@@ -56,12 +58,18 @@ class Feed:
         self.ready = asyncio.Event()  # after the first look
         self._parts = parts
         self._pages = pages
+        self._log_news = log_news
         self._tail: list[Piece] = []
         self._tail_cost = 0
         self._read_to = 0
         self._told = job.claimed_at  # the claim that the followers know
         self._fault = ""
         self._left_at = asyncio.get_running_loop().time()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the reader runs."""
+        return not self.over and not self._fault
 
     @property
     def claimed_at(self) -> int:
@@ -78,7 +86,10 @@ class Feed:
     def leave(self) -> None:
         """One follower less."""
         self.followers -= 1
-        self._left_at = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        self._left_at = loop.time()
+        if not self.followers:
+            loop.call_later(LINGER_S, self.changed.set)
 
     def position(self, offset: int) -> int:
         """The offset, where a negative one counts from the present end."""
@@ -124,9 +135,8 @@ class Feed:
 
     async def run(self) -> None:
         """Read until the log is complete, or it had no follower for some seconds."""
-        asking = asyncio.create_task(self._ask_chain())
         try:
-            await self._read(asking)
+            await self._read()
         except (SQLAlchemyError, GridError) as error:
             logger.error("the log of job %d cannot be read: %s", self.job.id, type(error).__name__)
             self.stop("the service's store does not answer at the moment")
@@ -134,25 +144,26 @@ class Feed:
             logger.exception("unexpected error while the log of job %d was read", self.job.id)
             self.stop("the service cannot read this log at the moment")
         finally:
-            asking.cancel()
             self.tail_limit = min(self.tail_limit, ENDED_TAIL_BYTES)
             self.trim()
 
-    async def _read(self, asking: asyncio.Task[None]) -> None:
+    async def _read(self) -> None:
         async with self._parts.database.read() as session:
             log = await state_of(self._parts, session, self.job)
         self._read_to = max(0, log.size - FIRST_TAIL_BYTES)
         await self._look()
         self.ready.set()
-        while not self.over and not self._fault and self._is_wanted():
+        while self.is_current and self._is_wanted():
             pace_s = min(PACE_S + self.followers * PACE_PER_FOLLOWER_S, MOST_PACE_S)
             await asyncio.sleep(pace_s)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.changed.wait(), LOOK_AGAIN_S - pace_s)
+                await asyncio.wait_for(self.changed.wait(), self._pause_s() - pace_s)
             self.changed.clear()
             await self._look()
-            if asking.done():
-                asking.result()  # it ends by an unexpected error only
+
+    def _pause_s(self) -> float:
+        """The longest pause between two looks at the database."""
+        return QUIET_LOOK_S if self.job.status.hot and self._log_news.complete else LOOK_AGAIN_S
 
     def stop(self, fault: str) -> None:
         """End all followers with this sentence."""
@@ -171,20 +182,14 @@ class Feed:
     def _is_wanted(self) -> bool:
         return self.followers > 0 or asyncio.get_running_loop().time() - self._left_at < LINGER_S
 
-    async def _ask_chain(self) -> None:
-        """Ask for the job's state again and again. A silent chain is asked again later."""
-        while True:
-            await asyncio.sleep(LOOK_AGAIN_S)
-            try:
-                job = await self._parts.job(self.job.id)
-            except Refusal as refusal:
-                if refusal.status == 404:  # a reorganisation removed the job
-                    self.stop(refusal.sentence)
-                continue
-            if job.claimed_at != self.job.claimed_at:
-                self._tail, self._tail_cost, self._read_to = [], 0, 0
-                self.changed.set()
-            self.job = job
+    def update(self, job: Job) -> None:
+        """Take the job as the chain has it now."""
+        if job == self.job:
+            return
+        if job.claimed_at != self.job.claimed_at:
+            self._tail, self._tail_cost, self._read_to = [], 0, 0
+        self.job = job
+        self.changed.set()
 
     async def _look(self) -> None:
         """Read new chunks."""

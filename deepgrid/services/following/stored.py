@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,6 +35,10 @@ class Parts(Protocol):
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""
+        ...
+
+    async def jobs(self, job_ids: Sequence[int]) -> list[Job]:
+        """These jobs in this order, read at once. Refuses as `job`."""
         ...
 
 
