@@ -89,7 +89,7 @@ class ClaimObserver:
 
     async def next_change(self) -> None:
         """Return at the next change on chain or at Slurm, or when it is time to observe again."""
-        timeout_s = self.session.intervals.observe_again_s
+        timeout_s = self.session.intervals.until_observing_s(time.monotonic())
         chain = asyncio.create_task(self.session.wakeups.wait(self.key.job_id, timeout_s))
         slurm = asyncio.create_task(self.session.monitor.changed(self.key, self.seen, timeout_s=timeout_s))
         try:

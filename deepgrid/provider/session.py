@@ -25,6 +25,7 @@ from deepgrid.lifecycle.job import Job, JobKey, Label, Prices
 from deepgrid.observability.liveness import Need
 from deepgrid.observability.metrics import Metrics
 from deepgrid.provider.claim_journal import ClaimJournal
+from deepgrid.provider.claim_reads import ClaimReads
 from deepgrid.provider.log_shipping import LogShipper, LogShippingSettings
 from deepgrid.provider.wakeups import Wakeups
 from deepgrid.registry import Registries
@@ -77,6 +78,10 @@ class Intervals:
     block_poll_s: float = 1.0  # between checks for a new block
     slurm_answers_s: float = 2.0  # a healthy cluster answers within this time
 
+    def until_observing_s(self, now: float) -> float:
+        """Seconds from the monotonic time `now` until all carriers observe again, together and so with one request."""
+        return self.observe_again_s - now % self.observe_again_s
+
 
 class ProviderSession:
     """The open connections of one cluster's supervisor. Open one with `provider_session`."""
@@ -100,6 +105,7 @@ class ProviderSession:
         metrics.epoch = lambda: cluster.term.epoch if cluster.term and leader.leads else None
         metrics.carried = lambda: {key: self.monitor.observe(key).phase for key in self._carried}
         self.chain = chain
+        self._reads = ClaimReads(self._read_jobs)
         self.address = wallet.address
         self.sender = Sender(chain, wallet)
         self.writer = Writer(chain, self.sender)
@@ -153,17 +159,20 @@ class ProviderSession:
             del self._carried[key]
 
     async def job_of(self, key: JobKey) -> Job:
-        """The job of a claim, read from the chain.
+        """The job of a claim, read from the chain. Reads of many carriers share a request.
 
         Raises ChainError (transient) when the node's head is older than the claim. Such a node proves nothing.
         """
-        job = await self.chain.job(key.job_id)
+        job = await self._reads.job(key.job_id)
         if self.key_of(job) == key and job.provider == self.address:
             return job
         head = await self.chain.head()
         if head.timestamp <= key.claimed_at:
             raise ChainError(f"The chain's node is behind the claim of job {key.job_id}.")
         return (await self.chain.jobs([key.job_id], head.number))[0]
+
+    async def _read_jobs(self, job_ids: list[int]) -> list[Job]:
+        return await self.chain.jobs(job_ids)
 
     async def explain(self, job_id: int, kind: str, text: str) -> None:
         """Post a notice about the job for its customer. If the service is down, only the notice is lost."""
