@@ -7,7 +7,7 @@ it ended. Call these functions only when no other process carries for this provi
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterIdempotencyKey
@@ -15,10 +15,11 @@ from prefect.client.schemas.objects import FlowRun, StateType
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.provider.session import ProviderSession
-from runtime.flow_runs import is_carried
+from runtime.flow_runs import is_carried, some_at_once
 from runtime.orphaned_runs import PAGE, RESUMED, runs_in
 from tasks.claim_jobs import run_key, schedule_again, start_job_runs
 
+ADOPTED_AT_ONCE = 16
 OPEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CRASHED, StateType.FAILED)
 
 logger = logging.getLogger(__name__)
@@ -35,12 +36,16 @@ async def runs_of(client: PrefectClient, session: ProviderSession, keys: Sequenc
     return {claims[run.idempotency_key]: run for run in found if run.idempotency_key}
 
 
-async def adopt(session: ProviderSession, key: JobKey, run: FlowRun | None, why: str) -> None:
-    """Create the claim's run, or schedule it again unless it is scheduled or carried already."""
-    if run is None:
-        logger.info("job %d: it has no run, creating one", key.job_id)
-        await start_job_runs(session, [key])
-        return
+async def adopt_all(session: ProviderSession, runs: Mapping[JobKey, FlowRun | None], why: str) -> None:
+    """Create missing runs of these claims in bulk, and schedule the others again, some in parallel. See `adopt`."""
+    if missing := [key for key, run in runs.items() if run is None]:
+        logger.info("creating the runs of %d jobs, which have none", len(missing))
+        await start_job_runs(session, missing)
+    await some_at_once((adopt(session, key, run, why) for key, run in runs.items() if run is not None), ADOPTED_AT_ONCE)
+
+
+async def adopt(session: ProviderSession, key: JobKey, run: FlowRun, why: str) -> None:
+    """Schedule the claim's run again unless it is scheduled or carried already."""
     if is_coming(session, run):
         return
     logger.info("job %d: its run is %s, scheduling it again: %s", key.job_id, run.state_name or "without a state", why)
@@ -63,9 +68,13 @@ async def complete_stale_runs(client: PrefectClient, session: ProviderSession) -
     claims = {key: run for run in runs if not is_coming(session, run) and (key := _claim_of(session, run))}
     if not claims:
         return
-    for (key, run), job in zip(claims.items(), await session.chain.jobs([key.job_id for key in claims]), strict=True):
-        if job.status.cold or session.key_of(job) != key:
-            await adopt(session, key, run, f"The job is {job.status.words}.")
+    jobs = await session.chain.jobs([key.job_id for key in claims])
+    stale = [
+        adopt(session, key, run, f"The job is {job.status.words}.")
+        for (key, run), job in zip(claims.items(), jobs, strict=True)
+        if job.status.cold or session.key_of(job) != key
+    ]
+    await some_at_once(stale, ADOPTED_AT_ONCE)
 
 
 def _claim_of(session: ProviderSession, run: FlowRun) -> JobKey | None:

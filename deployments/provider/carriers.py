@@ -25,7 +25,7 @@ from deepgrid.lifecycle.job import Job, JobKey
 from deepgrid.provider.carrier import Carrier, carry
 from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.session import ProviderSession
-from deployments.provider.adoption import adopt, complete_stale_runs, runs_of
+from deployments.provider.adoption import adopt_all, complete_stale_runs, runs_of
 from runtime.outages import asking, warn
 
 logger = logging.getLogger(__name__)
@@ -120,14 +120,15 @@ class CarrierWatchdog:
     async def _adopt(self, client: PrefectClient, now: float) -> None:
         over, alone = self._over(), self._alone(now)
         runs = await runs_of(client, self._session, [*over, *alone])
-        for key in over:
-            run = runs.get(key)
-            if run is None or run.state is None or not run.state.is_completed():
-                await adopt(self._session, key, run, "The job ended while it was carried without a run.")
+        incomplete = {key: runs.get(key) for key in over if not _is_completed(runs.get(key))}
+        await adopt_all(self._session, incomplete, "The job ended while it was carried without a run.")
         self._journal.discard(over)
-        for key in alone:
-            if self._session.carries(key) or now - self._alone_since[key] >= self._patience_s(runs.get(key)):
-                await adopt(self._session, key, runs.get(key), "No process carried the job.")
+        overdue = {
+            key: runs.get(key)
+            for key in alone
+            if self._session.carries(key) or now - self._alone_since[key] >= self._patience_s(runs.get(key))
+        }
+        await adopt_all(self._session, overdue, "No process carried the job.")
 
     def _patience_s(self, run: FlowRun | None) -> float:
         """Seconds for which a claim may lack a carrier: longer when a person or an error ended its run."""
@@ -171,3 +172,7 @@ class CarrierWatchdog:
                 logger.exception("job %d: a step failed, trying again: unexpected error", carrier.key.job_id)
                 pause_s = self._settings.error_retry_s
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+
+
+def _is_completed(run: FlowRun | None) -> bool:
+    return run is not None and run.state is not None and run.state.is_completed()
