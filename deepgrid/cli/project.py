@@ -28,6 +28,7 @@ VERBS = {
     },
     "operator": {
         "serve": "Follow the chain and assign jobs, until stopped by a signal.",
+        "doctor": "Check the set-up of an operator: Prefect, deployments, chain, roles, gas, services.",
         "units": "Print or write systemd units of an operator's machine.",
     },
 }

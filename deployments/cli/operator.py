@@ -1,15 +1,44 @@
-"""`dps operator serve`: the operator's process."""
+"""`dps operator serve` and `doctor`: the operator's process, and what is wrong with its set-up."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
+from prefect.settings import PREFECT_API_URL
 
-from deployments.cli.serving import serve
+from blocks import Operator
+from blocks.block_loading import load_block
+from deepgrid.cli.border import runs
+from deepgrid.cli.checkup import findings_as_json, show_findings
+from deepgrid.cli.options import AsJson
+from deepgrid.cli.screen import Screen, print_json
+from deepgrid.errors import ConfigurationError
+from deepgrid.provider.prefect_login import examine_prefect
+from deepgrid.slurm.setup.checkup import Level
+from deployments.cli.serving import require_prefect, serve
 from deployments.operator import process
+from deployments.operator.operator_checks import examine_deployments, examine_operator
+
+OperatorName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]
 
 
-def serve_operator(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the operator block.")]) -> None:
+@runs
+async def doctor(name: OperatorName, as_json: AsJson = False) -> None:
+    """Find what is wrong with an operator's set-up: Prefect, deployments, key, chain, roles, gas, services."""
+    require_prefect()
+    settings = (await load_block(Operator, name)).settings()
+    login = await examine_prefect(PREFECT_API_URL.value() or "")
+    findings = [login, *await examine_deployments(name), *await examine_operator(settings)]
+    if as_json:
+        print_json(findings_as_json(findings))
+    else:
+        show_findings(Screen(), findings)
+    bad = sum(finding.level is Level.BAD for finding in findings)
+    if bad:
+        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the operator {name} from working.")
+
+
+def serve_operator(name: OperatorName) -> None:
     """Follow the chain and assign jobs until a signal stops it."""
     serve(process.serve_operator, name)
