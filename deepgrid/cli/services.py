@@ -68,6 +68,14 @@ def serve_services(
             min=0,
         ),
     ] = None,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            envvar="DEEPGRID_SERVICES_METRICS_PORT",
+            help="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
+            min=0,
+        ),
+    ] = 0,
     tls_cert: Annotated[
         Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_CERT", help="Certificate with its chain, PEM.")
     ] = None,
@@ -151,7 +159,7 @@ def serve_services(
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
         debug_scripts=debug_scripts, limits=limits_with_pages(Limits()) if web else Limits(),
         anonymous=AnonymousSettings(anonymous, hosts_of(module_hosts), private_module_hosts),
-        migrate=migrate,
+        migrate=migrate, metrics_port=metrics_port,
     )  # fmt: skip
     pages = WebSettings(
         node_url=public_url(web_node_url), prefect_url=public_url(web_prefect_url), transactions=web_transactions

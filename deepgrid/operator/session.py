@@ -76,6 +76,7 @@ class OperatorSession:
         self.index = JobIndex(settings.state / "operator.sqlite")
         self.store = OperatorStore(settings.state / "rounds.sqlite")
         self.memory = JobMemory(self.store, self.metrics, settings.scheduler.half_life_s)
+        self.metrics.hot = self.memory.hot.values
         self.notices = NoticeBoard(self.services, self.store, self.index.last_id)
         self.scheduler = Scheduler(settings.scheduler)
         self.deciding = threading.Lock()  # the scheduler is used by one thread at a time
@@ -113,6 +114,7 @@ class OperatorSession:
     def caught_up(self, head: Block) -> None:
         """Note that all changes up to this block are known."""
         self.followed = head.number
+        self.metrics.caught_up(head)
         self._followed_further.set()
 
     async def until_followed(self, block: int) -> None:

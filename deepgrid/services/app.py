@@ -33,6 +33,7 @@ from deepgrid.services.job_queue import JobQueue
 from deepgrid.services.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import Domain
+from deepgrid.services.service_metrics import Measured, ServiceMetrics
 from deepgrid.services.vault import Vault
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class ServicesSettings:
     `allow_plain_http`: lets the services listen without TLS at an address that other machines reach.
     `anonymous`: what clients that do not sign may store.
     `migrate`: changes the tables of an earlier release first, instead of refusing them.
+    `metrics_port`: of the page for Prometheus, on the loopback interface; 0 for none.
     """
 
     database_url: str = field(repr=False)
@@ -70,6 +72,7 @@ class ServicesSettings:
     limits: Limits = field(default_factory=Limits)
     anonymous: AnonymousSettings = field(default_factory=AnonymousSettings)
     migrate: bool = False
+    metrics_port: int = 0
 
 
 @contextlib.asynccontextmanager
@@ -81,12 +84,12 @@ async def open_services(
     Raises ConfigurationError when the database or the secret file cannot be used.
     """
     vault = Vault.open(settings.secret_file)
-    database = Database(settings.database_url)
+    database, metrics = Database(settings.database_url), ServiceMetrics()
     context = Context(
         domain, chain, database, vault, lambda: int(clock()), settings.max_log_bytes,
-        Admission(settings.limits), ScriptChecks(settings.limits),
-        AnonymousAdmission(settings.anonymous, settings.limits),
-        debug_scripts=settings.debug_scripts,
+        Admission(settings.limits), ScriptChecks(settings.limits, checked=metrics.checked),
+        AnonymousAdmission(settings.anonymous, settings.limits, checked=metrics.checked),
+        debug_scripts=settings.debug_scripts, metrics=metrics,
     )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
@@ -109,6 +112,7 @@ def create_app(context: Context) -> FastAPI:
     app.add_middleware(Gate, admission=context.admission)
     app.add_middleware(logger_api.LoggerCors)
     app.add_middleware(graphql.CrossOrigin)
+    app.add_middleware(Measured, metrics=context.metrics)
     for router in (definitions.router, logs.router, notices.router, revocations.router, logger_api.router):
         app.include_router(router)
     app.include_router(graphql.router)

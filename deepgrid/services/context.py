@@ -18,6 +18,7 @@ from deepgrid.services.following import Hub
 from deepgrid.services.nonces import Nonces
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import Domain
+from deepgrid.services.service_metrics import ServiceMetrics
 from deepgrid.services.vault import Vault
 
 MINIMUM_FOR_S = 60
@@ -39,6 +40,7 @@ class Context:
     checks: ScriptChecks
     anonymous: AnonymousAdmission
     debug_scripts: bool = False
+    metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     hub: Hub = field(init=False)
     nonces: Nonces = field(init=False)
@@ -47,6 +49,18 @@ class Context:
     def __post_init__(self) -> None:
         self.hub = Hub(self)
         self.nonces = Nonces(self.database)
+        self.metrics.load = self._load
+
+    def _load(self) -> dict[str, float]:
+        """What the service does now, for its metrics."""
+        checks = (self.checks, self.anonymous.checks)
+        return {
+            "deepgrid_services_checks_running": sum(one.running for one in checks),
+            "deepgrid_services_checks_waiting": sum(one.waiting for one in checks),
+            "deepgrid_services_followers": self.hub.all_followers,
+            "deepgrid_services_followed_logs": self.hub.followed_logs,
+            "deepgrid_services_database_connections": self.database.connections,
+        }
 
     async def job(self, job_id: int) -> Job:
         """The job as the chain has it. Refuses with 404 or 503."""

@@ -19,6 +19,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.pool import QueuePool
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.services import schema
@@ -193,6 +194,12 @@ class Database:
         """A transaction. It is committed at the end and rolled back on an exception."""
         async with self._one_writer or nullcontext(), self._sessions.begin() as session:
             yield session
+
+    @property
+    def connections(self) -> int:
+        """How many connections are in use."""
+        pool = self._engine.pool
+        return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
     async def close(self) -> None:
         await self._engine.dispose()

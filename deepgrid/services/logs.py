@@ -61,8 +61,9 @@ async def append(
         raise Refusal(403, f"job {job_id} is not a job of {request.address}")
     async with context.database.write() as session:
         await request.accept(session)
-        answer = await _append(context, session, job, place, request.body)
+        answer, stored = await _append(context, session, job, place, request.body)
         await context.hub.tell(session, job_id)
+    context.metrics.stored_output(stored)
     context.hub.announce(job_id)
     return answer
 
@@ -100,8 +101,8 @@ def _answer(excerpt: Excerpt) -> Response:
     return Response(excerpt.data, media_type="application/octet-stream", headers=excerpt.headers())
 
 
-async def _append(context: Context, session: AsyncSession, job: Job, place: Place, data: bytes) -> Appended:
-    """Store the new part of `data`, and what the provider says of the rest."""
+async def _append(context: Context, session: AsyncSession, job: Job, place: Place, data: bytes) -> tuple[Appended, int]:
+    """Store the new part of `data`, and what the provider says of the rest. Returns the answer and the stored bytes."""
     log = await _log_of(session, job, context.clock())
     facts: Facts = {} if place.source is None else _facts(context, log)
     if place.offset > log.size or (facts and place.offset != log.size):
@@ -120,7 +121,7 @@ async def _append(context: Context, session: AsyncSession, job: Job, place: Plac
         facts = _facts(context, log)
     log.final = log.final or (place.final and place.offset + len(data) == log.size)
     log.updated_at = context.clock()
-    return Appended(next_offset=log.size, **facts)
+    return Appended(next_offset=log.size, **facts), len(kept)
 
 
 class Facts(TypedDict, total=False):

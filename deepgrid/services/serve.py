@@ -25,6 +25,7 @@ from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Pr
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.logger_api import serving_grpc
+from deepgrid.services.metrics_page import metrics_page
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
 
@@ -63,6 +64,7 @@ async def serve(settings: ServicesSettings, in_front: InFront = nothing_in_front
         domain = Domain(book.chain_id, book.meta_scheduler)
         async with (
             open_services(settings, domain, chain) as app,
+            metrics_page(app.state.context.metrics.registry, settings.metrics_port),
             in_front(app, book) as served,
             listening(served, settings) as url,
             listening_grpc(app, settings) as grpc_address,

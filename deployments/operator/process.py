@@ -14,7 +14,7 @@ from blocks.block_loading import load_block
 from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.errors import ChainError
 from deepgrid.operator.session import OperatorSession, follow_jobs, operator_session
-from deployments.operator.metrics_page import metrics_page
+from deepgrid.services.metrics_page import metrics_page
 from deployments.operator.on_demand import OnDemand
 from deployments.operator.provider_watch import ProviderWatch
 from runtime import sessions
@@ -32,8 +32,8 @@ async def serve_operator(name: str) -> None:
     settings = (await load_block(Operator, name)).settings()
     pool = f"operator-{name}"
     async with (
-        sole_operator(settings.key_file), operator_session(settings) as session, metrics_page(session),
-        sessions.serving_operator(name, session),
+        sole_operator(settings.key_file), operator_session(settings) as session,
+        metrics_page(session.metrics.registry, settings.metrics_port), sessions.serving_operator(name, session),
     ):  # fmt: skip
         worker = InProcessWorker(pool, name=f"operator-{name}")
         async with asyncio.TaskGroup() as group:

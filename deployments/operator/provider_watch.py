@@ -11,6 +11,7 @@ from deepgrid.errors import GridError
 from deepgrid.operator.session import OperatorSession
 
 POLL_S = 5.0
+GAS_EVERY_S = 60.0
 READ_AGAIN_S = 300.0  # the counters of providers change without an event
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class ProviderWatch:
         self._block = -1  # up to which changes are known
         self._block_hash = ""
         self._read_at = 0.0
+        self._gas_at = -GAS_EVERY_S
 
     async def watch(self) -> None:
         """Poll forever. An outage of the node only delays."""
@@ -57,6 +59,10 @@ class ProviderWatch:
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
+        if now - self._gas_at >= GAS_EVERY_S:
+            session = self._session
+            session.metrics.set_gas_balance(await session.chain.gas_money(session.sender.address))
+            self._gas_at = now
         head = await self._session.chain.head()
         if head.hash == self._block_hash:
             return
@@ -70,6 +76,7 @@ class ProviderWatch:
         before, found = self._session.watched or [], await self._session.chain.providers_and_records()
         self._session.watched = found
         providers = [one for one, _ in found]
+        self._session.metrics.saw_providers(providers)
         if providers != [one for one, _ in before]:
             self._changed()
         waiting = {one.address for one in providers if one.in_force and one.waiting_for_approval}

@@ -7,14 +7,12 @@ import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import httpx
 import pytest
 
 from deepgrid.operator.round_metrics import RoundMetrics
-from deepgrid.operator.session import OperatorSession
-from deployments.operator.metrics_page import metrics_page
+from deepgrid.services.metrics_page import metrics_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -26,10 +24,6 @@ class Served:
     metrics_port: int
     metrics: RoundMetrics = field(default_factory=RoundMetrics)
 
-    @property
-    def settings(self) -> Served:
-        return self
-
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
@@ -37,7 +31,7 @@ async def served() -> AsyncIterator[Served]:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     one = Served(port)
-    async with metrics_page(cast(OperatorSession, one)):
+    async with metrics_page(one.metrics.registry, port):
         yield one
 
 
@@ -49,5 +43,5 @@ async def test_prometheus_reads_every_metric_that_the_page_explains(served: Serv
     assert 'deepgrid_start_estimate_error_bucket{le="10.0"} 1.0' in text
     assert "deepgrid_assigned_jobs_total 3.0" in text
     names = {name for name in re.findall(r"^# TYPE (deepgrid_\w+)", text, re.M) if not name.endswith("_created")}
-    explained = PAGE.read_text().partition("## Operator")[2]
+    explained = PAGE.read_text().partition("## Operator")[2].partition("\n## ")[0]
     assert names == set(re.findall(r"^\| `(deepgrid_\w+)`", explained, re.M))

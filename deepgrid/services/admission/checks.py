@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -39,16 +41,19 @@ class ScriptChecks:
     """Checks definitions in a `FairQueue` of uploaders, and caches the verdicts.
 
     Those of definitions without a signature have a queue, threads and a cache of their own. They get the processor time
-    that the others leave.
+    that the others leave. `checked` gets the seconds of each check.
     """
 
-    def __init__(self, limits: Limits, *, anonymous: bool = False) -> None:
+    def __init__(
+        self, limits: Limits, *, anonymous: bool = False, checked: Callable[[float], None] | None = None
+    ) -> None:
         slots = limits.anonymous_check_slots if anonymous else limits.check_slots
         waiting = limits.anonymous_checks_waiting_per_address if anonymous else limits.checks_waiting_per_uploader
         wait_s = limits.anonymous_check_wait_s if anonymous else limits.check_wait_s
         self._queue = FairQueue(slots, waiting, wait_s)
         self._threads = ThreadPoolExecutor(slots, "check")
         self._anonymous = anonymous
+        self._checked = checked
         self._verdicts: OrderedDict[bytes, Verdict] = OrderedDict()
 
     async def check(self, uploader: str, content: bytes) -> Verdict:
@@ -68,15 +73,23 @@ class ScriptChecks:
         """How many checks run now."""
         return self._queue.running
 
+    @property
+    def waiting(self) -> int:
+        """How many checks wait for a slot."""
+        return self._queue.waiting
+
     async def _in_turn(self, uploader: str, key: bytes, content: bytes) -> Verdict:
         large = len(content) > SMALL_DEFINITION_BYTES
         async with self._queue.turn(uploader, large=large):
             if key not in self._verdicts:
-                loop = asyncio.get_running_loop()
+                loop, began = asyncio.get_running_loop(), time.monotonic()
                 try:
                     self._remember(key, await loop.run_in_executor(self._threads, self._examine, content, large))
                 except ServiceError as error:
                     raise Refusal(503, error.message, retry_after_s=RETRY_AFTER_S) from None
+                finally:
+                    if self._checked:
+                        self._checked(time.monotonic() - began)
             return self._verdicts[key]
 
     def _examine(self, content: bytes, large: bool) -> Verdict:

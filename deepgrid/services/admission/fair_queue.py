@@ -33,6 +33,11 @@ class FairQueue:
         """The number of turns that are held now."""
         return len(self._running)
 
+    @property
+    def waiting(self) -> int:
+        """The number of turns that wait for a slot."""
+        return sum(map(len, self._waiting.values()))
+
     @asynccontextmanager
     async def turn(self, party: str, *, large: bool = False) -> AsyncIterator[None]:
         """Hold a slot while the context lasts.

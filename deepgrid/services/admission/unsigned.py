@@ -56,10 +56,11 @@ class AnonymousAdmission:
         settings: AnonymousSettings,
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
+        checked: Callable[[float], None] | None = None,
     ) -> None:
         self.settings = settings
         self.limits = limits
-        self.checks = ScriptChecks(limits, anonymous=True)
+        self.checks = ScriptChecks(limits, anonymous=True, checked=checked)
         self.fetches = FairQueue(limits.module_fetches, FETCHES_WAITING_PER_ADDRESS, limits.anonymous_check_wait_s)
         self.fetch_threads = ThreadPoolExecutor(limits.module_fetches, "modules")
         self._submissions = Buckets(limits.anonymous_per_address, clock)

@@ -51,6 +51,16 @@ class Hub:
         """Tell the readers in other processes of stored output, when the transaction is committed."""
         await self._log_news.tell(session, job_id)
 
+    @property
+    def all_followers(self) -> int:
+        """How many follow a log."""
+        return sum(feed.followers for feed in self._tasks)
+
+    @property
+    def followed_logs(self) -> int:
+        """How many logs have a reader."""
+        return len(self._tasks)
+
     def announce(self, job_id: int) -> None:
         """Wake the log's reader in this process: output was stored."""
         if job_id in self._feeds:

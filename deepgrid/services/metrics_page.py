@@ -1,4 +1,4 @@
-"""The operator's metrics for Prometheus, at `/metrics` on the loopback interface."""
+"""Metrics for Prometheus, at `/metrics` of a port of their own on the loopback interface."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-
-from deepgrid.operator.session import OperatorSession
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 HOST = "127.0.0.1"
 
@@ -17,16 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def metrics_page(session: OperatorSession) -> AsyncIterator[None]:
+async def metrics_page(registry: CollectorRegistry, port: int) -> AsyncIterator[None]:
     """Serve the page while the context lasts. Port 0 means no page; a port in use causes only a warning."""
-    port = session.settings.metrics_port
     if not port:
         yield
         return
 
     async def metrics(_: web.Request) -> web.Response:
-        text = generate_latest(session.metrics.registry)
-        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     pages = web.Application()
     pages.add_routes([web.get("/metrics", metrics)])
