@@ -66,11 +66,15 @@ class RoundMetrics(Collector):
         self._gas.set(math.nan)  # not read yet: 0 would raise an alert
         self.errors_s: list[int] = []  # of the starts since the last round
         self.hot: Callable[[], Iterable[Job]] = tuple  # the hot jobs of the grid; set by the session
+        self._show_zeros()
+        ProcessCollector(registry=registry)
+        registry.register(self)
+
+    def _show_zeros(self) -> None:
+        """Make the labels known before their first event."""
         for reason in ("unreachable", "refused"):
             self._rpc_errors.labels(reason)
         self.saw_providers([])
-        ProcessCollector(registry=registry)
-        registry.register(self)
 
     def asked(self, requests: int, error: ChainError | None) -> None:
         """Count a batch of requests to the chain's node, and its error. A revert by a contract is an answer."""
