@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, ParamSpec, TypeVar, cast
-
-from prefect.task_engine import run_task_async
-from prefect.tasks import Task
-from prefect.utilities.callables import get_call_parameters
-
 from deepgrid.lifecycle.actions import Awaited, ExtendLimit, ReportRunning, Settle
 from deepgrid.provider.steps import PlainSteps
 from runtime.retry_policy import side_effect, waiting
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from runtime.task_calls import as_task
 
 
 @side_effect("fetch script of job {steps.job_id} on {steps.cluster}")
@@ -72,32 +63,25 @@ class TaskSteps:
         self._plain = plain
 
     async def fetch_script(self) -> str | None:
-        return await _as_task(fetch_script, self._plain)
+        return await as_task(fetch_script, self._plain)
 
     async def submit(self, script: str) -> None:
-        await _as_task(submit_to_slurm, self._plain, script)
+        await as_task(submit_to_slurm, self._plain, script)
 
     async def wait(self, awaited: Awaited) -> None:
-        await _as_task(await_change, self._plain, awaited)
+        await as_task(await_change, self._plain, awaited)
 
     async def report_running(self, action: ReportRunning) -> None:
-        await _as_task(report_running, self._plain, action)
+        await as_task(report_running, self._plain, action)
 
     async def extend_limit(self, action: ExtendLimit) -> None:
-        await _as_task(extend_limit, self._plain, action)
+        await as_task(extend_limit, self._plain, action)
 
     async def settle(self, action: Settle) -> None:
-        await _as_task(settle, self._plain, action)
+        await as_task(settle, self._plain, action)
 
     async def refuse(self, reason: str) -> None:
-        await _as_task(refuse, self._plain, reason)
+        await as_task(refuse, self._plain, reason)
 
     async def cancel_at_slurm(self) -> None:
-        await _as_task(cancel_at_slurm, self._plain)
-
-
-async def _as_task(task: Task[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run the task without an event for its creation. That saves a third of the events of all tasks."""
-    parameters = get_call_parameters(task.fn, args, kwargs)
-    run = await task.create_local_run(parameters=parameters)
-    return cast(R, await run_task_async(task, task_run=run, parameters=parameters))
+        await as_task(cancel_at_slurm, self._plain)

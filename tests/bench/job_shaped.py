@@ -2,6 +2,8 @@
 
 from prefect import flow, task
 
+from runtime.task_calls import as_task
+
 
 @task
 async def step(number: int) -> None:
@@ -12,4 +14,4 @@ async def step(number: int) -> None:
 async def job_shaped(number: int) -> None:
     """Fetch, submit, await start, report, await end, settle: six tasks."""
     for part in range(6):
-        await step.with_options(name=f"step_{part}")(number)
+        await as_task(step.with_options(name=f"step_{part}"), number)
