@@ -16,6 +16,7 @@ from deployments.onemachine.grid import LocalGrid
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import FINAL, run_now, runs_of, tasks_of
 from tests.grid.support import cold, steps
+from tests.grid.writers import writer_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -90,15 +91,15 @@ async def test_a_round_writes_the_same_for_one_job_and_for_many(customer: Custom
     """A waiting job that no cluster can run once wrote a task run per round."""
     impossible = steps("true").replace("gpus: 0", "gpus: 64")
     before = {run["id"] for run in await runs_of(grid, "meta_schedule/grid")}
-    ids = await asyncio.gather(*(asyncio.to_thread(customer.submit, impossible) for _ in range(20)))
+    ids = await asyncio.gather(*(asyncio.to_thread(customer.submit, impossible) for _ in range(10)))
     done = await run_now(grid, "meta_schedule/grid", operator="grid")
     assert "wait" in done["state"]["message"], done["state"]
     try:
         rounds = [run for run in await runs_of(grid, "meta_schedule/grid", *FINAL) if run["id"] not in before]
         assert rounds
-        for run in rounds:
+        for run in rounds[:5]:
             tasks = await tasks_of(grid, run["id"])
             assert len(tasks) <= 6, tasks
     finally:
-        for job_id in ids:
-            customer.dps("job", "cancel", str(job_id), check=0)
+        async with writer_of(grid, "customer") as writer:
+            await asyncio.gather(*(writer.cancel_job(job_id) for job_id in ids))
