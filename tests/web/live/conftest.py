@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -60,11 +60,17 @@ class Stage:
         return await self.chain.jobs_by_customer(self.address)
 
 
-@pytest.fixture(scope="session")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
-    folder = tmp_path_factory.mktemp("web")
+@contextmanager
+def hosted_grid(folder: Path) -> Iterator[Hosted]:
+    """A grid with its services, which end with the context."""
     with running_grid(folder / "chain") as grid, services_of(grid.book, folder) as url:
         yield Hosted(replace(grid, book=grid.book.model_copy(update={"definitions_url": url})), url)
+
+
+@pytest.fixture(scope="session")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    with hosted_grid(tmp_path_factory.mktemp("web")) as hosted:
+        yield hosted
 
 
 @pytest.fixture

@@ -85,11 +85,6 @@ export async function readProposal(address: Hex, block: number): Promise<Offer |
   return offerOf(await view<ChainProvider>("ProviderManager", "getWaitingForApprovalProvider", [address], block));
 }
 
-/** The approved offer as of some block. */
-export async function readOffer(address: Hex, block: number): Promise<Offer> {
-  return offerOf(await view<ChainProvider>("ProviderManager", "getProvider", [address], block));
-}
-
 export function nameIn(labels: Label[]): string {
   return labels.find((label) => label.key === "name")?.value ?? "";
 }

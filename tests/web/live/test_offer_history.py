@@ -1,0 +1,41 @@
+"""A cluster's page shows old offers with their prices, also those whose states the node has forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.chain.grid import approve_waiting
+from tests.cli.live import CREDIT, HARDWARE, LABELS, PRICES
+from tests.web.live.conftest import PATIENCE_MS, Hosted, Stage, hosted_grid, opened
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+WINDOW = 10_000
+DEARER = replace(PRICES, cpu_wei_per_minute=7 * CREDIT)
+PROPOSED, APPROVED = "A new offer was proposed.", "The offer was approved."
+
+
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosted]:
+    """A chain of its own: 20,000 blocks move its clock by hours."""
+    with hosted_grid(tmp_path_factory.mktemp("history")) as hosted:
+        yield hosted
+
+
+async def test_old_prices_are_read_on_demand(stage: Stage, browser: Browser) -> None:
+    stage.hosted.grid.anvil.mine(2 * WINDOW)
+    await stage.provider.writer.register(HARDWARE, DEARER, LABELS)
+    await approve_waiting(stage.operator.writer, stage.provider.address)
+    async with opened(stage, browser) as page:
+        await page.evaluate("place => { location.hash = place; }", f"/clusters/{stage.provider.address}")
+        history = page.locator("section", has=page.get_by_role("heading", name="History"))
+        rows = history.locator("tbody tr")
+        await expect(rows).to_have_count(2, timeout=PATIENCE_MS)
+        await history.get_by_role("button", name="Read earlier blocks").click()
+        await expect(rows).to_have_count(4, timeout=PATIENCE_MS)
+        await expect(rows.locator("td:nth-child(2)")).to_have_text([APPROVED, PROPOSED] * 2)
+        await expect(rows.locator("td:nth-child(3)")).to_have_text(["7", "7", "0.5", "0.5"])
