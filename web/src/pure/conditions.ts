@@ -36,3 +36,13 @@ export function grouped(labels: Label[]): [string, Label[]][] {
     .map((name): [string, Label[]] => [name, shown.filter((label) => groupOf(label.key) === name)])
     .filter(([, each]) => each.length > 0);
 }
+
+/** Labels of clusters as conditions with this sign, and how many clusters have each; the most frequent first. */
+export function choicesOf(clusters: { labels: Label[] }[], sign: string): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const { labels } of clusters) {
+    const written = labels.map(({ key, value }) => `${key}${sign}${value}`).filter((one) => !/[\s,]/.test(one));
+    for (const one of new Set(written)) counts.set(one, (counts.get(one) ?? 0) + 1);
+  }
+  return [...counts].sort(([one, many], [other, more]) => more - many || (one < other ? -1 : 1));
+}
