@@ -23,7 +23,7 @@ CHAIN_ID = 179188
 BLOCK_TIME_S = 1
 # A kill -9 may lose this much. anvil writes the whole state each time; it grows by about 5 MB per hour.
 # Readers need the state of a block that they have just seen. While anvil mines by a timer it keeps far more states than
-# this: see docs/decisions/0103.
+# this: see docs/decisions/0098.
 STATES_KEPT = 16
 STATE_INTERVAL_S = 5
 # anvil requires a TCP port. On Linux a server can listen on a multicast address, to which no client can connect.
