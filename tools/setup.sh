@@ -58,7 +58,7 @@ ensure_installed() {
 # Without these programs, their tests are skipped with a message.
 fetch_debian() {
   [ ! -e .grid/debian/complete ] || return 0
-  say "fetching nginx, Caddy and systemd-analyze for tests"
+  say "fetching nginx, Caddy, promtool and systemd-analyze for tests"
   tools/fetch-debian >>"$setup_log" 2>&1 || say "they could not be fetched; their tests are skipped ($setup_log)"
 }
 
