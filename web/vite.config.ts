@@ -25,5 +25,5 @@ export default defineConfig({
     },
   },
   server: { fs: { allow: [".."] } }, // vectors are beside the Python tests
-  test: { include: ["tests/**/*.test.ts"] },
+  test: { include: ["tests/**/*.test.ts"], setupFiles: ["tests/setup.mjs"] },
 });
