@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import signatures from "../../tests/web/vectors/signatures.json";
 import texts from "../../tests/web/vectors/texts.json";
 import { marked } from "../src/pure/clean";
-import { exact, parse } from "../src/pure/money";
+import { exact, linedUp, parse } from "../src/pure/money";
 import { definitionHash } from "../src/wallet/order";
 import { REQUEST_TYPES, requestDigest } from "../src/wallet/services";
 import { SESSION_TYPES } from "../src/wallet/session";
@@ -36,4 +36,9 @@ describe("the same results as Python", () => {
   });
 
   test.each(texts.marked)("strangers' text %j", (text, cleaned) => expect(marked(text!)).toBe(cleaned));
+});
+
+test("amounts of a column get equally many decimals, and other texts stay", () => {
+  expect(linedUp(["0.05", "0.0625", "12", "≈0.003", "–", ""])).toEqual(["0.0500", "0.0625", "12.0000", "≈0.0030", "–", ""]);
+  expect(linedUp(["3", "14"])).toEqual(["3", "14"]);
 });

@@ -23,3 +23,14 @@ export function parse(text: string): bigint | null {
   if (!found) return null;
   return BigInt(found[1]!) * CREDIT + BigInt((found[2] ?? "").padEnd(18, "0"));
 }
+
+/** The amounts of a column with equally many decimals, so that their points stand below each other. Other texts stay. */
+export function linedUp(column: string[]): string[] {
+  const decimals = (text: string) => /^≈?-?\d+(?:\.(\d+))?$/.exec(text)?.[1]?.length ?? 0;
+  const most = Math.max(0, ...column.map(decimals));
+  return column.map((text) => {
+    const missing = most - decimals(text);
+    if (!missing || !/^≈?-?\d/.test(text)) return text;
+    return `${text}${text.includes(".") ? "" : "."}${"0".repeat(missing)}`;
+  });
+}
