@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 WIDTHS, NARROWEST = (1280, 375), 320
 READS = "**/rpc"
+LINES = "element => Math.round(element.clientHeight / parseFloat(getComputedStyle(element).lineHeight))"
 BUSY, UNREADABLE = "still being read from the chain", "No connection."
 EMPTY = {
     "/jobs": "No jobs yet",
@@ -52,6 +53,12 @@ async def in_state(page: Page, state: str, place: str, said: str) -> AsyncIterat
         await page.add_script_tag(path=AXE)
 
 
+def name_of(place: str) -> str:
+    """The page's name: "jobs" for the list, "job" for one of them."""
+    page, *rest = place.removeprefix("/").split("?")[0].split("/")
+    return "job" if rest else page
+
+
 async def look(page: Page, name: str) -> dict[str, list[str]]:
     """What is wrong in both palettes and each width. Writes pictures if `WEB_PICTURES` names a folder."""
     wrong = {}
@@ -63,6 +70,8 @@ async def look(page: Page, name: str) -> dict[str, list[str]]:
             if folder := os.environ.get("WEB_PICTURES"):
                 await page.screenshot(path=Path(folder) / f"{name}-{theme}-{width}.png", full_page=True)
     wrong[f"{name} {NARROWEST}"] = await overflow_of(page, NARROWEST)
+    if await page.locator("header .name").evaluate(LINES) > 1:
+        wrong[f"{name} {NARROWEST}"].append("the app's name is broken into lines")
     await page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     return wrong
 
@@ -75,7 +84,7 @@ async def test_loading_and_failing_pages(stage: Stage, browser: Browser) -> None
         for place in ("/jobs", f"/jobs/{job_id}", "/new", "/wallet"):
             for state, said in (("loading", BUSY), ("error", UNREADABLE)):
                 async with in_state(page, state, place, said):
-                    wrong |= await look(page, f"{place.split('/')[1]}-{state}")
+                    wrong |= await look(page, f"{name_of(place)}-{state}")
     assert {name: found for name, found in wrong.items() if found} == {}
 
 
@@ -85,10 +94,10 @@ async def test_empty_and_filled_pages(stage: Stage, browser: Browser) -> None:
         await page.add_script_tag(path=AXE)
         for place, said in EMPTY.items():
             async with in_state(page, "empty", place, said):
-                wrong |= await look(page, f"{place.split('/')[1][:3]}-empty")
+                wrong |= await look(page, f"{name_of(place)}-empty")
         job_id = (await request_many(stage, 30, 3))[-1]
         filled = {"/jobs": "30 jobs", f"/jobs/{job_id}": "job-29", "/new": "1 of", "/wallet": "job"}
         for place, said in filled.items():
             async with in_state(page, "filled", place, said):
-                wrong |= await look(page, f"{place.split('/')[1]}-filled")
+                wrong |= await look(page, f"{name_of(place)}-filled")
     assert {name: found for name, found in wrong.items() if found} == {}
