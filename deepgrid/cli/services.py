@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +33,12 @@ DatabaseUrl = Annotated[
 ]
 
 
+SecretFile = Annotated[
+    Path, typer.Option(envvar="DEEPGRID_SERVICES_SECRET_FILE", help="File with the key for encryption at rest.")
+]
+BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a tar file.")]
+
+
 @services.command("migrate")
 def migrate_services(database: DatabaseUrl) -> None:
     """Bring the tables of the services' database to this release. Running it again changes nothing."""
@@ -47,6 +54,42 @@ def migrate_services(database: DatabaseUrl) -> None:
 
     asyncio.run(prepare())
     typer.echo("The services' database has the tables of this release.")
+
+
+@services.command("backup")
+def back_up_services(
+    file: BackupFile,
+    database: DatabaseUrl,
+    secret_file: SecretFile,
+    without_secret: Annotated[
+        bool, typer.Option("--without-secret", help="Leave the secret file out; without it the backup is unreadable.")
+    ] = False,
+    book: BookFile = None,
+) -> None:
+    """Write database and secret file into one archive that only you can read. The services may run meanwhile."""
+    with needs("services"):
+        from deepgrid.services.backup import back_up
+    from deepgrid.chain.book import AddressBook
+
+    asyncio.run(back_up(file, database, secret_file, AddressBook.load(book), without_secret=without_secret))
+    size = f"{file} ({file.stat().st_size:,} bytes)"
+    if without_secret:
+        typer.echo(f"Wrote {size}. Keep the secret file, too: the backup cannot be read without it.")
+    else:
+        typer.echo(f"Wrote {size}. It holds the secret file, so keep it as secret.")
+
+
+@services.command("restore")
+def restore_services(file: BackupFile, database: DatabaseUrl, secret_file: SecretFile, book: BookFile = None) -> None:
+    """Restore a backup into an empty database. All services of the grid must be stopped."""
+    with needs("services"):
+        from deepgrid.services.backup import restore
+    from deepgrid.chain.book import AddressBook
+
+    found = asyncio.run(restore(file, database, secret_file, AddressBook.load(book)))
+    made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(found.made_at))
+    typer.echo(f"Restored the backup of {made_at}. The services take signed requests 5 minutes from now.")
+    typer.echo("Session keys of the time before are refused. Customers open new ones.")
 
 
 @services.command("serve")

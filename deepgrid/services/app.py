@@ -29,6 +29,7 @@ from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
 from deepgrid.services.context import Context, Services
 from deepgrid.services.database import Database
+from deepgrid.services.fence import Fence
 from deepgrid.services.job_queue import JobQueue
 from deepgrid.services.job_queue import router as queue_router
 from deepgrid.services.refusal import Refusal
@@ -93,6 +94,7 @@ async def open_services(
     )  # fmt: skip
     try:
         await database.prepare(migrate=settings.migrate)
+        context.fence = await Fence.read(database)
         cleaning = asyncio.create_task(clean_up_for_ever(context, settings.retention, settings.clean_up_every_s))
         try:
             yield create_app(context)

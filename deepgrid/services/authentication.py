@@ -92,6 +92,7 @@ def signed(body_limit: int, *rights: Right) -> Callable[..., Awaitable[Signed]]:
             verified = verify(context.domain, request.method, path, body, request.headers, context.clock())
         except BadRequestSignature as fault:
             raise Refusal(401, str(fault)) from None
+        context.fence.require_later(verified)
         context.admission.verified(verified)
         if verified.session is not None:
             _require_scope(verified.session, rights, request.headers.get("origin"))

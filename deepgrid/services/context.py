@@ -14,6 +14,7 @@ from deepgrid.lifecycle.job import Job
 from deepgrid.services.admission import Admission, AnonymousAdmission, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.database import Database
+from deepgrid.services.fence import Fence
 from deepgrid.services.following import Hub
 from deepgrid.services.nonces import Nonces
 from deepgrid.services.refusal import Refusal
@@ -40,6 +41,7 @@ class Context:
     checks: ScriptChecks
     anonymous: AnonymousAdmission
     debug_scripts: bool = False
+    fence: Fence = field(default_factory=Fence)
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
     reading_jobs: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while new jobs of the chain are read
     hub: Hub = field(init=False)

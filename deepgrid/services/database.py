@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import asyncpg
-from sqlalchemy import BigInteger, Integer, LargeBinary, String, event
+from sqlalchemy import BigInteger, Connection, Integer, LargeBinary, String, event, insert
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
@@ -140,11 +140,18 @@ class Cursor(Table):
     value: Mapped[int]
 
 
+class Restore(Table):
+    """A restore of this database from a backup, and when it ended."""
+
+    __tablename__ = "grid_restored"
+    at: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+
+
 class Database:
     """Sessions of the store. Driver errors never show the values of a statement."""
 
     def __init__(self, url: str) -> None:
-        parsed = _with_driver(url)
+        parsed = url_with_driver(url)
         self._one_writer: asyncio.Lock | None = None
         if parsed.get_backend_name() == "sqlite":
             _private_file(parsed)
@@ -176,13 +183,35 @@ class Database:
 
         Raises ConfigurationError, also when the database cannot be used.
         """
-        try:
+
+        def change(connection: Connection) -> None:
+            schema.require_whole(connection)
+            if migrate or schema.is_empty(connection):
+                schema.migrate(connection)
+            schema.require_current(connection)
+
+        with _usable():
             async with self._engine.begin() as connection:
-                if migrate or await connection.run_sync(schema.is_empty):
-                    await connection.run_sync(schema.migrate)
-                await connection.run_sync(schema.require_current)
-        except (SQLAlchemyError, OSError) as error:
-            raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
+                await connection.run_sync(change)
+
+    async def last_step(self) -> str:
+        """The last step of the schema. Raises ConfigurationError if this release cannot back the database up."""
+        with _usable():
+            async with self._engine.connect() as connection:
+                return await connection.run_sync(schema.last_step)
+
+    async def begin_restore(self) -> None:
+        """Mark the empty database. Until `end_restore` no process serves it. Raises ConfigurationError."""
+        with _usable():
+            async with self._engine.begin() as connection:
+                await connection.run_sync(schema.begin_restore)
+
+    async def end_restore(self, now: int) -> None:
+        """Migrate the restored tables, and record the restore, in one transaction. Raises ConfigurationError."""
+        with _usable():
+            async with self._engine.begin() as connection:
+                await connection.run_sync(schema.end_restore)
+                await connection.execute(insert(Restore).values(at=now))
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
@@ -205,7 +234,8 @@ class Database:
         await self._engine.dispose()
 
 
-def _with_driver(url: str) -> URL:
+def url_with_driver(url: str) -> URL:
+    """The URL with the driver that we use. Raises ConfigurationError."""
     try:
         parsed = make_url(url)
         return parsed.set(drivername=DRIVERS[parsed.get_backend_name()])
@@ -213,6 +243,15 @@ def _with_driver(url: str) -> URL:
         raise ConfigurationError(
             "The services' database URL is not usable.", next_step="Use sqlite:///FILE or postgresql://..."
         ) from None
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Raises ConfigurationError when the database fails."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as error:
+        raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
 
 
 def _private_file(url: URL) -> None:

@@ -64,6 +64,11 @@ class Verified:
     session: Session | None = None
 
     @property
+    def issued_at(self) -> int:
+        """When the request was signed, by the clock of its signer."""
+        return self.expires_at - 2 * WINDOW_S
+
+    @property
     def signer(self) -> str:
         """Name of the key that signed."""
         return self.address if self.session is None else f"{self.address}/{self.session.key_hash(self.address)}"

@@ -25,7 +25,7 @@ class Vault:
         Raises ConfigurationError when others may read the file, or when it does not hold a key.
         """
         if not path.exists():
-            _create(path)
+            write_key(path, Fernet.generate_key() + b"\n")
         try:
             with open(path, "rb") as file:
                 mode = os.fstat(file.fileno()).st_mode
@@ -53,13 +53,13 @@ class Vault:
             raise ConfigurationError("The database was written with another secret file.") from None
 
 
-def _create(path: Path) -> None:
-    """Write a new key. If several processes do so, one wins and all use its key."""
+def write_key(path: Path, content: bytes) -> None:
+    """Write the file of a key, unless it exists. If several processes do so, one wins and all use its key."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".secret.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(Fernet.generate_key() + b"\n")
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.link(draft, path)

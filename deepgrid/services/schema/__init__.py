@@ -16,6 +16,7 @@ from sqlalchemy import Connection, inspect, text
 from deepgrid.errors import ConfigurationError
 
 NOTED_IN = "grid_schema"  # the table with the last step, beside the services' tables
+RESTORING = "grid_restoring"  # a table that exists while a backup is restored
 LOCK = 0x64656570  # any number that all releases share
 
 
@@ -37,6 +38,7 @@ def is_empty(connection: Connection) -> bool:
 
 def require_current(connection: Connection) -> None:
     """Raise ConfigurationError if the database is of an earlier or later release."""
+    require_whole(connection)
     found, steps = _found(connection), _steps()
     if found == steps[0]:
         return
@@ -46,6 +48,55 @@ def require_current(connection: Connection) -> None:
         "The services' database has the tables of an earlier release.",
         next_step="Stop all processes of the services, make a backup, and run `dps services migrate`.",
     )
+
+
+def require_whole(connection: Connection) -> None:
+    """Raise ConfigurationError if a restore has begun and not ended."""
+    if RESTORING in inspect(connection).get_table_names():
+        raise ConfigurationError(
+            "A restore of the services' database has not finished.",
+            next_step="If none is running, make a new empty database, and run `dps services restore` again.",
+        )
+
+
+def last_step(connection: Connection) -> str:
+    """The last step of the database. Raises ConfigurationError if this release cannot back it up."""
+    require_whole(connection)
+    found = _found(connection)
+    if found is None:
+        raise ConfigurationError(
+            "The services' database has no tables, or those of an early release.",
+            next_step="Check the URL of the database, and run `dps services migrate`.",
+        )
+    require_known(found)
+    return found
+
+
+def require_known(step: str) -> None:
+    """Raise ConfigurationError if a later release made this step."""
+    if step not in _steps():
+        raise _newer()
+
+
+def begin_restore(connection: Connection) -> None:
+    """Mark an empty database, so that nothing uses half of a restore. Raises ConfigurationError if it is not empty.
+
+    A mark alone is left by a restore that failed early, which may be repeated.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": LOCK})
+    if any(name.startswith("grid_") and name != RESTORING for name in inspect(connection).get_table_names()):
+        raise ConfigurationError(
+            "The services' database is not empty.", next_step="Make a new empty database, and restore into that."
+        )
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS {RESTORING} (id integer)"))
+
+
+def end_restore(connection: Connection) -> None:
+    """Migrate the restored tables, and remove the mark."""
+    connection.execute(text(f"DROP TABLE IF EXISTS {RESTORING}"))
+    migrate(connection)
+    require_current(connection)
 
 
 def _newer() -> ConfigurationError:
