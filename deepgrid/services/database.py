@@ -250,7 +250,7 @@ def _usable() -> Iterator[None]:
     """Raises ConfigurationError when the database fails."""
     try:
         yield
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
 
 

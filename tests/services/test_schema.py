@@ -96,6 +96,14 @@ async def test_two_processes_may_prepare_one_empty_postgresql(postgres: str) -> 
         await database.close()
 
 
+async def test_what_postgresql_refuses_is_one_sentence(postgres: str) -> None:
+    """Its driver raises errors of its own while it connects, such as for a wrong password."""
+    database = Database(postgres.replace("/postgres?", "/missing?"))
+    with pytest.raises(ConfigurationError, match="cannot be used"):
+        await database.prepare()
+    await database.close()
+
+
 async def migrated(url: str) -> str:
     """Output of `dps services migrate`."""
     environment = os.environ | {"DEEPGRID_SERVICES_DATABASE": url}
