@@ -1,11 +1,11 @@
-"""Shows the findings of `dps provider doctor`, as text and as JSON."""
+"""Shows the findings of the doctors, as text and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from deepgrid.cli.screen import Screen
-from deepgrid.slurm.setup.checkup import Finding, Level
+from deepgrid.findings import Finding, Level
 
 MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level.BAD: ("BAD ", "bold red")}
 

@@ -11,10 +11,14 @@ from urllib.parse import urlsplit
 
 import typer
 
+from deepgrid.cli.border import runs
+from deepgrid.cli.checkup import findings_as_json, show_findings
 from deepgrid.cli.logs import start_logging
-from deepgrid.cli.options import BookFile
-from deepgrid.errors import InputError
+from deepgrid.cli.options import AsJson, BookFile
+from deepgrid.cli.screen import Screen, print_json
+from deepgrid.errors import ConfigurationError, InputError
 from deepgrid.extras import needs
+from deepgrid.findings import Level
 
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
 
@@ -37,6 +41,31 @@ SecretFile = Annotated[
     Path, typer.Option(envvar="DEEPGRID_SERVICES_SECRET_FILE", help="File with the key for encryption at rest.")
 ]
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a tar file.")]
+Host = Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")]
+MetricsPort = Annotated[
+    int,
+    typer.Option(
+        envvar="DEEPGRID_SERVICES_METRICS_PORT",
+        help="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
+        min=0,
+    ),
+]
+TlsCert = Annotated[
+    Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_CERT", help="Certificate with its chain, PEM.")
+]
+TlsKey = Annotated[
+    Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_KEY", help="The certificate's private key, PEM.")
+]
+TrustedProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="DEEPGRID_SERVICES_TRUSTED_PROXY",
+        help="Address or network of a proxy whose X-Forwarded-For is trusted; repeatable. None by default.",
+    ),
+]
+AllowPlainHttp = Annotated[
+    bool, typer.Option(help="Listen without TLS at an address that other machines reach: secrets in clear text.")
+]
 
 
 @services.command("migrate")
@@ -95,13 +124,8 @@ def restore_services(file: BackupFile, database: DatabaseUrl, secret_file: Secre
 @services.command("serve")
 def serve_services(
     database: DatabaseUrl,
-    secret_file: Annotated[
-        Path,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_SECRET_FILE", help="File with the key for encryption at rest; created if missing."
-        ),
-    ],
-    host: Annotated[str, typer.Option(envvar="DEEPGRID_SERVICES_HOST", help="Address to listen at.")] = "127.0.0.1",
+    secret_file: SecretFile,
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="DEEPGRID_SERVICES_PORT", help="Port to listen at.", min=0)] = 3000,
     grpc_port: Annotated[
         int | None,
@@ -111,30 +135,11 @@ def serve_services(
             min=0,
         ),
     ] = None,
-    metrics_port: Annotated[
-        int,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_METRICS_PORT",
-            help="Port of the metrics for Prometheus, on the loopback interface; 0 for none.",
-            min=0,
-        ),
-    ] = 0,
-    tls_cert: Annotated[
-        Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_CERT", help="Certificate with its chain, PEM.")
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option(envvar="DEEPGRID_SERVICES_TLS_KEY", help="The certificate's private key, PEM.")
-    ] = None,
-    trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="DEEPGRID_SERVICES_TRUSTED_PROXY",
-            help="Address or network of a proxy whose X-Forwarded-For is trusted; repeatable. None by default.",
-        ),
-    ] = None,
-    allow_plain_http: Annotated[
-        bool, typer.Option(help="Listen without TLS at an address that other machines reach: secrets in clear text.")
-    ] = False,
+    metrics_port: MetricsPort = 0,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    trusted_proxy: TrustedProxy = None,
+    allow_plain_http: AllowPlainHttp = False,
     debug_scripts: Annotated[
         bool, typer.Option(help="Show batch scripts, with all secrets, by GraphQL. For tests on this machine only.")
     ] = False,
@@ -209,6 +214,42 @@ def serve_services(
     )
     in_front = partial(open_web, settings=pages) if web else nothing_in_front
     uvloop.run(serve_until_stopped(settings, in_front))
+
+
+@services.command("doctor")
+@runs
+async def examine(
+    database: DatabaseUrl,
+    secret_file: SecretFile,
+    host: Host = "127.0.0.1",
+    metrics_port: MetricsPort = 0,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    trusted_proxy: TrustedProxy = None,
+    allow_plain_http: AllowPlainHttp = False,
+    book: BookFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find what is wrong with the set-up of the services: files, database, chain, public URLs, TLS, metrics.
+
+    Give it the settings of `dps services serve`, and run it as the same account. It changes nothing.
+    """
+    with needs("services"):
+        from deepgrid.services.app import ServicesSettings
+        from deepgrid.services.doctor.examination import examine_services
+
+    settings = ServicesSettings(
+        database, secret_file, host=host, book=book, tls_cert=tls_cert, tls_key=tls_key, metrics_port=metrics_port,
+        trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
+    )  # fmt: skip
+    findings = await examine_services(settings)
+    if as_json:
+        print_json(findings_as_json(findings))
+    else:
+        show_findings(Screen(), findings)
+    bad = sum(finding.level is Level.BAD for finding in findings)
+    if bad:
+        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the services from working.")
 
 
 def public_url(url: str | None) -> str | None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.chain_findings import judge_head
 from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
+from deepgrid.findings import Finding, Level
 from deepgrid.provider.session import ProviderSettings
 from deepgrid.provider.terms import finding
 from deepgrid.services.client import ServicesClient
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.account_checks import examine_accounts
-from deepgrid.slurm.setup.checkup import Finding, Level, examine
+from deepgrid.slurm.setup.checkup import examine
 from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
 from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
@@ -50,8 +52,7 @@ async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> lis
             cut = finding(await chain.cut(), max_cut_percent)
     except GridError as error:
         return [Finding.of("chain", error)]
-    there = Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}.")
-    return [there, _standing(standing), gas, cut]
+    return [judge_head(book, head), _standing(standing), gas, cut]
 
 
 def _standing(standing: Standing) -> Finding:

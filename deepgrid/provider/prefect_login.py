@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
-from deepgrid.slurm.setup.checkup import Finding, Level
+from deepgrid.findings import Finding, Level
 
 SUBJECT = "prefect"
 TIMEOUT_S = 10.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from deepgrid.chain.figures import Cut
 from deepgrid.errors import ConfigurationError
+from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import Job
 from deepgrid.provider.session import ProviderSession, ProviderSettings
-from deepgrid.slurm.setup.checkup import Finding, Level
 
 REFUSED_CUSTOMER = "this cluster takes no jobs of this customer; its provider can say why"
 

@@ -17,7 +17,7 @@ import asyncpg
 from sqlalchemy import BigInteger, Connection, Integer, LargeBinary, String, event, insert
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.pool import QueuePool
 
@@ -214,6 +214,16 @@ class Database:
                 await connection.execute(insert(Restore).values(at=now))
 
     @asynccontextmanager
+    async def look(self) -> AsyncIterator[AsyncConnection]:
+        """A connection to look at a database that may not be prepared.
+
+        Raises ConfigurationError, also when the database cannot be used.
+        """
+        with _usable():
+            async with self._engine.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
         async with self._sessions() as session:
             yield session
@@ -252,6 +262,12 @@ def _usable() -> Iterator[None]:
         yield
     except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
+
+
+def file_of(url: str) -> Path | None:
+    """The SQLite file of a database's URL; None for PostgreSQL. Raises ConfigurationError for another URL."""
+    parsed = url_with_driver(url)
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
 def _private_file(url: URL) -> None:

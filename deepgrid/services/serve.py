@@ -52,7 +52,7 @@ async def serve(settings: ServicesSettings, in_front: InFront = nothing_in_front
     missing shellcheck) and ChainError.
     """
     require_shellcheck()
-    _require_secrecy(settings)
+    require_secrecy(settings)
     book = AddressBook.load(settings.book)
     allow_more_files(settings.limits.connections)
     stop = asyncio.Event()
@@ -88,7 +88,7 @@ async def listening(app: Callable[..., Awaitable[None]], settings: ServicesSetti
         timeout_keep_alive=limits.keep_alive_s, timeout_graceful_shutdown=STOP_WITHIN_S,
     )  # fmt: skip
     config.load()
-    config.ssl = _tls_of(settings)
+    config.ssl = tls_of(settings)
     listener = bound(host, settings.port, "The services")
     server = _Server(config, Connections(limits, proxies), limits)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -107,7 +107,7 @@ async def listening_grpc(app: FastAPI, settings: ServicesSettings) -> AsyncItera
     if port is None:
         yield None
         return
-    tls = _tls_of(settings)
+    tls = tls_of(settings)
     async with serving_grpc(app.state.context, settings.host, port, Proxies(settings.trusted_proxies), tls) as address:
         yield address
 
@@ -149,7 +149,7 @@ class _Server(uvicorn.Server):
         )  # fmt: skip
 
 
-def _require_secrecy(settings: ServicesSettings) -> None:
+def require_secrecy(settings: ServicesSettings) -> None:
     """Refuse to accept definitions, which hold secrets, in clear text from other machines, or to show them there."""
     if settings.debug_scripts and (settings.trusted_proxies or not is_loopback(settings.host)):
         raise ConfigurationError(
@@ -164,7 +164,7 @@ def _require_secrecy(settings: ServicesSettings) -> None:
     )
 
 
-def _tls_of(settings: ServicesSettings) -> ssl.SSLContext | None:
+def tls_of(settings: ServicesSettings) -> ssl.SSLContext | None:
     """The TLS context of the settings' certificate; None without one. Raises ConfigurationError."""
     certificate, key = settings.tls_cert, settings.tls_key
     if certificate is None and key is None:

@@ -14,8 +14,8 @@ from deepgrid.cli.checkup import findings_as_json, show_findings
 from deepgrid.cli.options import AsJson
 from deepgrid.cli.screen import Screen, print_json
 from deepgrid.errors import ConfigurationError
+from deepgrid.findings import Level
 from deepgrid.provider.prefect_login import examine_prefect
-from deepgrid.slurm.setup.checkup import Level
 from deployments.cli.serving import require_prefect, serve
 from deployments.operator import process
 from deployments.operator.operator_checks import examine_deployments, examine_operator

@@ -12,11 +12,11 @@ from deepgrid.cli.checkup import findings_as_json, show_findings
 from deepgrid.cli.options import AsJson, ClusterName
 from deepgrid.cli.screen import Screen, print_json
 from deepgrid.errors import ConfigurationError
+from deepgrid.findings import Level
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.prefect_login import examine_prefect
 from deepgrid.provider.session import provider_session
-from deepgrid.slurm.setup.checkup import Level
 from deepgrid.slurm.ssh.public_key import authorized_key
 from deployments.cli.serving import provider_settings, require_prefect, serve
 from deployments.provider import settings_cache, supervisor

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import httpx
@@ -16,18 +15,18 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.chain.chain_findings import judge_clock, judge_head
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
+from deepgrid.findings import Finding, Level
 from deepgrid.operator.session import OperatorSettings
 from deepgrid.services.client import ServicesClient
-from deepgrid.slurm.setup.checkup import Finding, Level
 
 ROLE = "METASCHEDULER_ROLE"
 DUTIES = {"MetaScheduler": "assign jobs", "ProviderManager": "approve providers"}
 GAS_PER_ROUND = 500_000
 LOW_GAS_ROUNDS = 100
-MAX_CLOCK_SKEW_S = 60.0
 PREFECT_FILE = Path(__file__).with_name("prefect.yaml")
 
 
@@ -80,9 +79,8 @@ async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
             money, price = await chain.gas_money(wallet.address), await chain.gas_price()
     except GridError as error:
         return [Finding.of("chain", error)]
-    there = Finding("chain", Level.GOOD, f"Chain {book.chain_id} is at block {head.number}.")
     roles = [_role(contract, wallet.address, held=has) for contract, has in held.items()]
-    return [there, *roles, _gas(wallet.address, money, price), _clock(head.timestamp)]
+    return [judge_head(book, head), *roles, _gas(wallet.address, money, price), judge_clock(head.timestamp)]
 
 
 def _role(contract: str, address: str, *, held: bool) -> Finding:
@@ -102,17 +100,6 @@ def _gas(address: str, money: int, price: int) -> Finding:
     if rounds < LOW_GAS_ROUNDS:
         return Finding("gas", Level.WARNING, f"The gas money lasts for about {rounds} rounds.", "Send more.")
     return Finding("gas", Level.GOOD, f"The gas money lasts for more than {LOW_GAS_ROUNDS} rounds.")
-
-
-def _clock(block_time: int) -> Finding:
-    """A block may be old on a chain that makes blocks on demand. It is never from the future."""
-    ahead_s = block_time - time.time()
-    if ahead_s > MAX_CLOCK_SKEW_S:
-        return Finding(
-            "clock", Level.WARNING, f"The newest block is {ahead_s:.0f} s ahead of this machine's clock.",
-            "Run an NTP client.",
-        )  # fmt: skip
-    return Finding("clock", Level.GOOD, "This machine's clock is not behind the chain's.")
 
 
 async def _services(book: AddressBook, wallet: Wallet, url: str) -> Finding:

@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 import websockets
 
+from deepgrid.findings import Level
 from deepgrid.provider.prefect_login import examine_prefect
-from deepgrid.slurm.setup.checkup import Level
 from deployments.onemachine.ports import PortBook
 from deployments.onemachine.postgres import Postgres
 from deployments.onemachine.prefect_server import PrefectServer

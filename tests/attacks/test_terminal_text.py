@@ -23,9 +23,9 @@ from deepgrid.client.display.record import JobRecord, record_as_json
 from deepgrid.client.display.text import LogLines
 from deepgrid.client.values import Remark, datetime_of
 from deepgrid.errors import GridError, SlurmError
+from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import Affinity, Label
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.submit.protocol import parse_answer
 from tests.attacks.claims import SMALL_JOB, Books

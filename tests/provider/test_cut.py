@@ -10,6 +10,7 @@ from blocks import Provider
 from deepgrid.chain.figures import Cut
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.errors import ConfigurationError
+from deepgrid.findings import Level
 from deepgrid.lifecycle.actions import Refuse
 from deepgrid.lifecycle.decide import decide
 from deepgrid.lifecycle.job import JobKey
@@ -17,7 +18,6 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.carrier import carry
 from deepgrid.provider.registration import register
 from deepgrid.provider.terms import finding, too_high, why_not_claimed
-from deepgrid.slurm.setup.checkup import Level
 from tests.provider.conftest import Scene
 
 WHY = "the platform keeps 20 % of a job's cost, this provider accepts at most 19 %"

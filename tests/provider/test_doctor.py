@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from deepgrid.chain.book import AddressBook
+from deepgrid.findings import Finding, Level
 from deepgrid.provider.doctor import examine_provider
-from deepgrid.slurm.setup.checkup import Finding, Level
 from tests.provider.conftest import Scene
 
 

@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from deepgrid.errors import SlurmUnreachable
+from deepgrid.findings import Level
 from deepgrid.lifecycle.states import JobStatus
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.registration import register
-from deepgrid.slurm.setup.checkup import Level
 from deepgrid.slurm.setup.guards import NAMES, Gate
 from deepgrid.slurm.ssh.login import Login
 from tests.chain.grid import CREDIT

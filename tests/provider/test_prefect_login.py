@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from deepgrid.findings import Level
 from deepgrid.provider.prefect_login import examine_prefect
-from deepgrid.slurm.setup.checkup import Level
 
 
 @contextmanager

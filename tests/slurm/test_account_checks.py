@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.findings import Finding, Level
 from deepgrid.slurm.setup.account_checks import AccountFacts, Known, examine_accounts, judge_accounts
-from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts, as_expression
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deployments.onemachine import slurm_files

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.setup.checkup import Facts, Finding, Level, ask, examine, judge
+from deepgrid.slurm.setup.checkup import Facts, ask, examine, judge
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from tests.slurm.support import Box
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
-from deepgrid.slurm.setup.checkup import Level
+from deepgrid.findings import Level
 from deepgrid.slurm.setup.guards import GUARDS, NAMES, Gate, ask_guards, check_gaps, judge_guards, missing_guards
 from deepgrid.slurm.setup.hook_text import Identities, submit_hook, submit_wrapper, version_of
 from deepgrid.slurm.ssh.accounts import Become, CustomerAccounts

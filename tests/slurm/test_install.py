@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from deepgrid.errors import ConfigurationError
+from deepgrid.findings import Level
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import SlurmJob
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup import install
-from deepgrid.slurm.setup.checkup import Level, examine
+from deepgrid.slurm.setup.checkup import examine
 from deepgrid.slurm.setup.guards import ask_guards, missing_guards
 from deepgrid.slurm.setup.hook_config import Site, plan
 from deepgrid.slurm.ssh.login import Login

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
-from deepgrid.slurm.setup.checkup import Finding, Level, ask
+from deepgrid.slurm.setup.checkup import ask
 from deepgrid.slurm.setup.selftest import SELFTEST_DEFAULTS, SelfTestSettings, run_selftest
 from deepgrid.slurm.ssh.line_channel import LineChannel
 from deepgrid.slurm.ssh.login import CommandResult, Login, LoginSettings

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from deepgrid.errors import GridError
-from deepgrid.slurm.setup.checkup import Finding, Level
+from deepgrid.findings import Finding, Level
 from deepgrid.slurm.ssh.accounts import Become, as_expression
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from deepgrid.errors import GridError
+from deepgrid.findings import Finding, Level
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.ssh.login import LoginSettings, Runner
 from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
@@ -21,29 +21,6 @@ LOW_DISK_MIB, FULL_DISK_MIB = 1024, 64
 COMPLETION_PLUGIN = "jobcomp/lua"
 
 _CHECKUP = read_script("checkup.sh")
-
-
-class Level(Enum):
-    """The state of a subject: it works, it works with a loss, or it keeps the provider from working."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence about one subject. `next_step` is empty when there is nothing to do."""
-
-    subject: str
-    level: Level
-    words: str
-    next_step: str = ""
-
-    @classmethod
-    def of(cls, subject: str, error: GridError) -> Finding:
-        """The finding for a subject that could not be checked, or that is broken."""
-        return cls(subject, Level.BAD, error.message, error.next_step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from deepgrid.errors import ConfigurationError, SlurmUnreachable
+from deepgrid.findings import Finding, Level
 from deepgrid.slurm.observe.commands import is_outage
-from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.setup.hook_text import PROBE, Identities, submit_hook, submit_wrapper, version_of
 from deepgrid.slurm.ssh.accounts import Become
 from deepgrid.slurm.ssh.login import LoginSettings, Runner

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from deepgrid.errors import GridError
+from deepgrid.findings import Finding, Level
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.slurm_state import Phase
 from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.observe.commands import OUTAGE_MESSAGES, phase_of
-from deepgrid.slurm.setup.checkup import Finding, Level
 from deepgrid.slurm.ssh.login import Login
 from deepgrid.slurm.submit.protocol import INTENT_PATIENCE_S, job_folder, parse_answer, protocol
 from deepgrid.slurm.supervision.leader import Leader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deepgrid.findings import Finding, Level
 from deepgrid.operator.session import OperatorSettings
-from deepgrid.slurm.setup.checkup import Finding, Level
 from deployments.operator.operator_checks import examine_operator
 from tests.chain.grid import Grid
 

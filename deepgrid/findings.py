@@ -1,0 +1,31 @@
+"""What the doctors of all roles find: one sentence about one subject, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from deepgrid.errors import GridError
+
+
+class Level(Enum):
+    """The state of a subject: it works, it works with a loss, or it keeps the role from working."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence about one subject. `next_step` is empty when there is nothing to do."""
+
+    subject: str
+    level: Level
+    words: str
+    next_step: str = ""
+
+    @classmethod
+    def of(cls, subject: str, error: GridError) -> Finding:
+        """The finding for a subject that could not be checked, or that is broken."""
+        return cls(subject, Level.BAD, error.message, error.next_step)

@@ -1,0 +1,35 @@
+"""All findings on the services: files, programs, database, chain, and what their clients reach."""
+
+from __future__ import annotations
+
+import asyncio
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.chain.chain_findings import judge_clock, judge_head
+from deepgrid.chain.client import Chain
+from deepgrid.errors import GridError
+from deepgrid.findings import Finding
+from deepgrid.services.app import ServicesSettings
+from deepgrid.services.doctor.front import examine_front, examine_metrics
+from deepgrid.services.doctor.machine_checks import examine_machine
+from deepgrid.services.doctor.store_checks import examine_store
+
+
+async def examine_services(settings: ServicesSettings) -> list[Finding]:
+    """All findings, each on one subject. It makes no file and no table."""
+    here = [*examine_machine(settings), *await examine_store(settings)]
+    try:
+        book = AddressBook.load(settings.book)
+    except GridError as error:
+        return [*here, Finding.of("book", error), *await examine_metrics(settings.metrics_port)]
+    parts = (_chain(book), examine_front(book), examine_metrics(settings.metrics_port))
+    return [*here, *(finding for findings in await asyncio.gather(*parts) for finding in findings)]
+
+
+async def _chain(book: AddressBook) -> list[Finding]:
+    try:
+        async with await Chain.connect(book) as chain:
+            head = await chain.head()
+    except GridError as error:
+        return [Finding.of("chain", error)]
+    return [judge_head(book, head), judge_clock(head.timestamp)]

@@ -1,0 +1,244 @@
+"""`dps services doctor`: a set-up that is right, and each fault once."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from deepgrid.chain.book import AddressBook
+from deepgrid.cli.main import app
+from deepgrid.findings import Finding, Level
+from deepgrid.services.app import ServicesSettings, open_services
+from deepgrid.services.database import Database
+from deepgrid.services.doctor import store_checks
+from deepgrid.services.doctor.examination import examine_services
+from deepgrid.services.doctor.machine_checks import judge_end
+from deepgrid.services.metrics_page import metrics_page
+from deepgrid.services.request_signing import Domain
+from deepgrid.services.serve import listening
+from deepgrid.services.service_metrics import ServiceMetrics
+from deepgrid.services.vault import Vault
+from tests.chain.grid import Grid, running_grid
+from tests.cli.nginx import certify
+from tests.services.postgres_support import private_postgres
+from tests.services.support import ACCOUNTS, Start, a_job, client_of, rich_chain
+from tests.services.support import Grid as Services
+
+NOBODY = "http://127.0.0.1:9"
+OLD_TABLES = Path(__file__).parents[1] / "data" / "schema-561a647-sqlite.sql"
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
+    with running_grid(tmp_path_factory.mktemp("doctor-chain") / "chain") as grid:
+        yield grid
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def of(findings: list[Finding], level: Level) -> list[str]:
+    return [one.subject for one in findings if one.level is level]
+
+
+def bad(findings: list[Finding]) -> set[str]:
+    """The subjects of the lines that are BAD. Each line that is not good has to say what to do."""
+    assert all(one.next_step for one in findings if one.level is not Level.GOOD and one.subject != "database")
+    return set(of(findings, Level.BAD))
+
+
+def book_of(services: Services, folder: Path, **changes: object) -> Path:
+    """An address book that leads to running services, on a chain that is down."""
+    domain = services.context.domain
+    book = AddressBook(
+        chain_id=domain.chain_id, rpc_url=NOBODY, meta_scheduler=domain.verifying_contract,
+        credit=domain.verifying_contract, provider_manager=domain.verifying_contract,
+        definitions_url=services.url, logs_url=services.url,
+    )  # fmt: skip
+    return book.model_copy(update=changes).save(folder / "book.json")
+
+
+@pytest.fixture
+async def settings(start: Start, tmp_path: Path) -> ServicesSettings:
+    """Settings of services that run. Only the chain of the address book is down."""
+    services = await start()
+    return replace(services.settings, book=book_of(services, tmp_path))
+
+
+@asynccontextmanager
+async def serving(grid: Grid, folder: Path) -> AsyncIterator[ServicesSettings]:
+    """Services on a real chain, with their metrics."""
+    settings = ServicesSettings(f"sqlite:///{folder}/db", folder / "secret", port=0)
+    domain = Domain(grid.book.chain_id, grid.book.meta_scheduler)
+    async with open_services(settings, domain, rich_chain()) as services, listening(services, settings) as url:
+        port = int(url.rpartition(":")[2])
+        book = grid.book.model_copy(update={"definitions_url": url, "logs_url": url})
+        yield replace(settings, book=book.save(folder / "grid.json"), port=port)
+
+
+async def test_a_right_set_up_is_ok_in_each_line(chain: Grid, tmp_path: Path, free_port: int) -> None:
+    async with serving(chain, tmp_path) as settings, metrics_page(ServiceMetrics().registry, free_port):
+        findings = await examine_services(replace(settings, metrics_port=free_port))
+    assert of(findings, Level.GOOD) == [
+        "programs", "secret", "listening", "database", "sealed", "size", "chain", "clock", "url", "metrics",
+    ]  # fmt: skip
+    assert len(findings) == 10
+
+
+async def test_a_chain_that_is_down_hides_nothing_else(settings: ServicesSettings) -> None:
+    findings = await examine_services(settings)
+    assert bad(findings) == {"chain"}
+    assert "url" in of(findings, Level.GOOD)
+
+
+async def test_nothing_is_made(tmp_path: Path) -> None:
+    settings = ServicesSettings(f"sqlite:///{tmp_path}/x/db", tmp_path / "y" / "secret", book=tmp_path / "book.json")
+    findings = await examine_services(settings)
+    assert bad(findings) == {"book"}
+    assert of(findings, Level.WARNING) == ["secret", "database", "metrics"]
+    assert not list(tmp_path.iterdir())
+
+
+def readable_secret(settings: ServicesSettings, _: Path) -> ServicesSettings:
+    settings.secret_file.chmod(0o644)
+    return settings
+
+
+def readable_database(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    (folder / "services.sqlite").chmod(0o644)
+    return settings
+
+
+def clear_text(settings: ServicesSettings, _: Path) -> ServicesSettings:
+    return replace(settings, host="0.0.0.0")
+
+
+def certificate_without_key(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    return replace(settings, tls_cert=folder / "cert.pem")
+
+
+def old_tables(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    with sqlite3.connect(folder / "old") as old:
+        old.executescript(OLD_TABLES.read_text())
+    (folder / "old").chmod(0o600)
+    return replace(settings, database_url=f"sqlite:///{folder}/old")
+
+
+def no_database(settings: ServicesSettings, _: Path) -> ServicesSettings:
+    return replace(settings, database_url="postgresql://grid@127.0.0.1:9/grid")
+
+
+def strange_url(settings: ServicesSettings, _: Path) -> ServicesSettings:
+    return replace(settings, database_url="mysql://there")
+
+
+def nobody_at_the_url(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    book = AddressBook.load(settings.book).model_copy(update={"definitions_url": NOBODY})
+    return replace(settings, book=book.save(folder / "wrong.json"))
+
+
+def another_grid(settings: ServicesSettings, folder: Path) -> ServicesSettings:
+    book = AddressBook.load(settings.book).model_copy(update={"chain_id": 7})
+    return replace(settings, book=book.save(folder / "wrong.json"))
+
+
+FAULTS: dict[Callable[[ServicesSettings, Path], ServicesSettings], str] = {
+    readable_secret: "secret",
+    readable_database: "file",
+    clear_text: "listening",
+    certificate_without_key: "tls",
+    old_tables: "database",
+    no_database: "database",
+    strange_url: "database",
+    nobody_at_the_url: "url",
+    another_grid: "url",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+async def test_each_fault_is_found(
+    fault: Callable[[ServicesSettings, Path], ServicesSettings], settings: ServicesSettings, tmp_path: Path
+) -> None:
+    findings = await examine_services(fault(settings, tmp_path))
+    assert bad(findings) - {"chain"} == {FAULTS[fault]}
+
+
+async def test_a_missing_shellcheck_is_found(
+    settings: ServicesSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert bad(await examine_services(settings)) == {"chain", "programs"}
+
+
+async def test_a_secret_file_of_another_database_is_found(settings: ServicesSettings, tmp_path: Path) -> None:
+    book = AddressBook.load(settings.book)
+    async with client_of(book.definitions_url, ACCOUNTS["customer"]) as customer:
+        await customer.upload(a_job())
+    assert "sealed" in of(await examine_services(settings), Level.GOOD)
+    Vault.open(tmp_path / "other")
+    assert bad(await examine_services(replace(settings, secret_file=tmp_path / "other"))) == {"chain", "sealed"}
+    assert bad(await examine_services(replace(settings, secret_file=tmp_path / "none"))) == {"chain", "sealed"}
+
+
+async def test_a_full_disk_is_found(settings: ServicesSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_checks, "FULL_DISK_MIB", 2**60)
+    monkeypatch.setattr(store_checks, "LOW_DISK_MIB", 2**60)
+    assert bad(await examine_services(settings)) == {"chain", "size"}
+
+
+async def test_a_port_of_another_program_has_no_metrics(settings: ServicesSettings) -> None:
+    port = int(AddressBook.load(settings.book).definitions_url.rpartition(":")[2])
+    findings = await examine_services(replace(settings, metrics_port=port))
+    assert "metrics" in of(findings, Level.WARNING)
+
+
+async def test_certificates_tell_when_they_end(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, certificate, key = certify(tmp_path)
+    key.chmod(0o600)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    services = await start(tls_cert=certificate, tls_key=key)
+    url = services.url.replace("127.0.0.1", "localhost")
+    book = book_of(services, tmp_path, definitions_url=url, logs_url=url)
+    findings = await examine_services(replace(services.settings, book=book))
+    assert bad(findings) == {"chain"}
+    assert of(findings, Level.WARNING).count("tls") == 2  # they are valid for two days
+
+
+def test_an_ended_certificate_is_bad() -> None:
+    now = datetime.now(UTC)
+    assert judge_end(now - timedelta(days=2), "It").level is Level.BAD
+    assert judge_end(now + timedelta(days=90), "It").level is Level.GOOD
+
+
+async def test_postgresql_has_a_clock_and_a_size(settings: ServicesSettings) -> None:
+    with private_postgres() as url:
+        on_postgres = replace(settings, database_url=url)
+        assert bad(await examine_services(on_postgres)) == {"chain"}
+        database = Database(url)
+        await database.prepare()
+        await database.close()
+        findings = await examine_services(on_postgres)
+    assert bad(findings) == {"chain"}
+    assert {"clock", "size"} <= set(of(findings, Level.GOOD))
+
+
+def test_the_command_fails_when_a_line_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["services", "doctor", "--database", f"sqlite:///{tmp_path}/db", "--secret-file", str(tmp_path / "secret")]
+    with pytest.raises(SystemExit) as ended:
+        app([*words, "--book", str(tmp_path / "none.json"), "--json"])
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    assert {one["level"] for one in json.loads(told.out)} == {"good", "warning", "bad"}
+    assert told.err == "dps: 1 of 6 findings keep the services from working.\n"
