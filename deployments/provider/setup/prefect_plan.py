@@ -150,7 +150,7 @@ async def _deployment_change(client: PrefectClient, wanted: dict[str, Any]) -> s
         "entrypoint": found.entrypoint, "description": found.description, "parameters": found.parameters,
         "version": found.version, "tags": sorted(found.tags), "work_pool": {"name": found.work_pool_name},
     }  # fmt: skip
-    new = {**wanted, "tags": sorted(wanted["tags"])}
+    new = {**wanted, "tags": sorted(wanted.get("tags", []))}
     different = [name for name, value in old.items() if _text(value) != _text(new.get(name))]
     return f"{', '.join(different)} changed" if different else ""
 
