@@ -19,7 +19,6 @@ from typing import Any
 
 from deepgrid.lifecycle.states import JobStatus
 
-ADOPTING = "deployments.provider.carriers"
 # The name of a point, and the module and attribute of the async function behind it.
 POINTS = {
     "claim": ("deepgrid.chain.writer", "Writer.claim_next_jobs"),
@@ -33,7 +32,7 @@ POINTS = {
     "acknowledge": ("deepgrid.slurm.cluster", "Cluster.acknowledge"),
     "look at a cancel request": ("deepgrid.chain.writer", "Writer.claim_next_cancelling"),
     "look at a top-up": ("deepgrid.chain.writer", "Writer.claim_next_top_up"),
-    "adoption": ("deployments.provider.carriers", "adopt"),
+    "adoption": ("deployments.provider.adoption", "adopt"),
     "tidying": ("runtime.worker", "tidy"),
 }
 # In the middle of an effect. On the login node sbatch is about to run, or it has answered and the supervisor has not
