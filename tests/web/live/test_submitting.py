@@ -63,3 +63,15 @@ async def test_a_refusal_locks_nothing_and_can_be_repeated(stage: Stage, browser
         stage.wallet.refuses = set()
         await go_on(page, "Try again")
         await submitted(page, stage)
+
+
+async def test_a_wallet_that_reads_something_else_stops_the_submission(stage: Stage, browser: Browser) -> None:
+    async with opened(stage, browser) as page:
+        stage.wallet.lies = {"eth_call": "0x" + (10**30).to_bytes(32).hex()}
+        await start(page)
+        await go_on(page)
+        await page.get_by_text("disagree about the balance. Nothing was signed; try again later.").wait_for()
+        assert stage.wallet.prompts == ["eth_requestAccounts"] and await stage.jobs() == []
+        stage.wallet.lies = {}
+        await go_on(page, "Try again")
+        await submitted(page, stage)

@@ -14,7 +14,7 @@ import { definitionHash, findJob, type JobOrder, type Quoted, requestArguments }
 import { type Permit, PERMIT_LASTS_S, signPermit } from "./permits";
 import { storeDefinition } from "./services";
 import { keptSession, openSession } from "./session";
-import { confirmByWallet, mined, type Receipt, send, simulate } from "./transactions";
+import { agreed, mined, type Receipt, send, simulate } from "./transactions";
 
 const KEPT = "submission";
 
@@ -107,14 +107,13 @@ async function check(order: JobOrder, owner: Hex): Promise<void> {
   const [isOpen, minimum, balance] = await Promise.all([
     view<boolean>("MetaScheduler", "enableRequestNewJob", []),
     view<bigint>("MetaScheduler", "minimumAmount", []),
-    view<bigint>("Credit", "balanceOf", [owner]),
+    agreed<bigint>("Credit", "balanceOf", [owner], "balance"),
   ]);
   if (!isOpen) throw new Stopped("The grid takes no new jobs at the moment. Try again later.");
   if (order.lockedWei < minimum) throw new Stopped(`Lock at least ${exact(minimum)} credits.`);
   if (order.lockedWei > balance) {
     throw new Stopped(`${exact(order.lockedWei)} credits cannot be locked; the account has ${exact(balance)}.`);
   }
-  await confirmByWallet("Credit", "balanceOf", [owner], "balance");
 }
 
 /** Raises PricesRose if a cluster is dearer than the user saw. */
@@ -131,8 +130,7 @@ async function allow(order: JobOrder, owner: Hex, progress: Progress): Promise<s
   const grid = await gridInfo();
   await confirmPrices(order);
   progress.permit = undefined;
-  const allowance = await view<bigint>("Credit", "allowance", [owner, grid.meta_scheduler]);
-  await confirmByWallet("Credit", "allowance", [owner, grid.meta_scheduler], "allowance");
+  const allowance = await agreed<bigint>("Credit", "allowance", [owner, grid.meta_scheduler], "allowance");
   if (allowance >= order.lockedWei) return "The standing allowance covers it.";
   if (order.permit) {
     progress.permit = await signPermit(order.lockedWei, (await refresh()).timestamp);

@@ -1,5 +1,5 @@
 /** Transactions: simulated first, sent by the wallet, followed by the relay. Pending ones survive a reload. */
-import { decodeErrorResult, encodeFunctionData, type Hex } from "viem";
+import { decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from "viem";
 import { ABIS, addressOf, type ContractName } from "../chain/contracts";
 import { refresh } from "../chain/head";
 import { call, RelayFault } from "../chain/relay";
@@ -25,6 +25,7 @@ export interface Receipt {
 
 const POLL_MS = 1000;
 const LOST_AFTER_MS = 60_000;
+const AGREED_WITHIN_MS = 10_000;
 
 /** Check a call on the relay's node and, where the wallet reads, on the wallet's own. Raises Stopped with the reason. */
 export async function simulate(contract: ContractName, functionName: string, args: unknown[]): Promise<void> {
@@ -41,15 +42,20 @@ export async function simulate(contract: ContractName, functionName: string, arg
   }
 }
 
-/** Compare a read that decides about money with the wallet's own node. Raises Stopped if they differ. */
-export async function confirmByWallet(contract: ContractName, functionName: string, args: unknown[], what: string): Promise<void> {
-  if (account.kind !== "injected") return;
-  const data = encodeFunctionData({ abi: ABIS[contract], functionName, args });
-  const request = [{ to: await addressOf(contract), data }, "latest"];
-  const [ours, theirs] = await Promise.all([call("eth_call", request), readByWallet(provider(), "eth_call", request)]);
-  if (theirs !== undefined && theirs !== ours) {
-    throw new Stopped(`The wallet's node and the grid's node disagree about the ${what}. Nothing was signed; try again later.`);
+/**
+ * Read a value that decides about money, and compare it with the wallet's own node where the wallet reads. One of the
+ * two may be a block behind, so they have some seconds to agree. Raises Stopped if they do not.
+ */
+export async function agreed<T>(contract: ContractName, functionName: string, args: unknown[], what: string): Promise<T> {
+  const abi = ABIS[contract];
+  const request = [{ to: await addressOf(contract), data: encodeFunctionData({ abi, functionName, args }) }, "latest"];
+  for (const deadline = Date.now() + AGREED_WITHIN_MS; ; await pause(POLL_MS)) {
+    const theirs = account.kind === "injected" ? readByWallet(provider(), "eth_call", request) : undefined;
+    const [our, their] = await Promise.all([call("eth_call", request), theirs]);
+    if (their === undefined || their === our) return decodeFunctionResult({ abi, functionName, data: our as Hex }) as T;
+    if (Date.now() >= deadline) break;
   }
+  throw new Stopped(`The wallet's node and the grid's node disagree about the ${what}. Nothing was signed; try again later.`);
 }
 
 /** Send a call by the wallet. Returns the transaction's hash. */
