@@ -15,7 +15,7 @@ from deepgrid.benchmark.settings import BenchmarkSettings
 from deepgrid.chain.book import Address
 from deepgrid.errors import ConfigurationError
 from deepgrid.lifecycle.job import Label, Prices
-from deepgrid.provider.session import LOG_RATE_LABEL, ProviderSettings
+from deepgrid.provider.session import GIB, LOG_RATE_LABEL, ProviderSettings
 from deepgrid.slurm.setup.guards import check_gaps
 
 
@@ -57,6 +57,9 @@ class Provider(GridBlock):
     log_kib_per_s: int = Field(
         default=256, ge=1, le=1024, description="KiB per second of each job's output that are delivered at most."
     )
+    output_quota_gib: int = Field(
+        default=20, ge=0, description="GiB of one customer's finished outputs that stay on the cluster; 0 for no quota."
+    )
     trust_customers: bool = Field(
         default=False, description="Run jobs even if the cluster lacks guards. Only for customers whom you know."
     )
@@ -95,6 +98,7 @@ class Provider(GridBlock):
             trust_customers=self.trust_customers,
             accepted_gaps=tuple(self.accepted_gaps),
             log_kib_per_s=self.log_kib_per_s,
+            output_quota_bytes=self.output_quota_gib * GIB,
             services_url=self.services.url if self.services else "",
             benchmarks=self.benchmarks.settings() if self.benchmarks else BenchmarkSettings(),
         )

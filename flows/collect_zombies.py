@@ -13,17 +13,21 @@ from tasks.collect_zombies import (
     cancel_left_over,
     end_foreign,
     find_leftovers,
+    find_outputs_above_quota,
     give_grace,
     look_again,
     look_for_zombies,
     put_right,
     remove_leftovers,
+    remove_outputs,
 )
 
 
 @flow(name="collect_zombies", flow_run_name="collect zombies of {cluster}", persist_result=False)
 async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) -> State[None]:
     """Refund lost jobs, settle jobs that ended unseen, cancel jobs whose claim is over, and remove leftover folders.
+
+    Of each customer, the oldest finished outputs above the quota of the provider block are removed too.
 
     Jobs that customers' accounts run without a claim are ended too, unless the provider trusts its customers.
     When the cluster does not answer, the run fails and nothing is collected.
@@ -47,7 +51,11 @@ async def collect_zombies(cluster: str, grace_s: int = 60, keep_days: int = 35) 
             done += [f"job {one.key.job_id} is {words}" for one, words in zip(seen, became, strict=True)]
         leftovers = await find_leftovers(session, keep_days)
         removed = await remove_leftovers(session, leftovers) if leftovers else []
-    outcome = f"Of {found.claims} jobs: {', '.join(done)}." if done else f"No zombie among {found.claims} jobs."
-    return Completed(
-        message=f"{outcome} Removed {len(removed)} of {len(leftovers)} folders left over." if leftovers else outcome
-    )
+        above = await find_outputs_above_quota(session)
+        freed = await remove_outputs(session, above) if above else []
+    said = [f"Of {found.claims} jobs: {', '.join(done)}." if done else f"No zombie among {found.claims} jobs."]
+    if leftovers:
+        said.append(f"Removed {len(removed)} of {len(leftovers)} folders left over.")
+    if above:
+        said.append(f"Removed {len(freed)} of {len(above)} outputs above a customer's quota.")
+    return Completed(message=" ".join(said))

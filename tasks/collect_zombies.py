@@ -22,6 +22,12 @@ find_leftovers = side_effect("look for leftovers on {session.settings.cluster}",
 remove_leftovers = side_effect("remove leftovers on {session.settings.cluster}", QUERY_RETRIES)(
     cleanup.remove_leftovers
 )
+find_outputs_above_quota = side_effect("look for outputs above a quota on {session.settings.cluster}", QUERY_RETRIES)(
+    cleanup.find_outputs_above_quota
+)
+remove_outputs = side_effect("remove outputs above a quota on {session.settings.cluster}", QUERY_RETRIES)(
+    cleanup.remove_outputs
+)
 
 
 @side_effect("wait {grace_s} s for a trace")

@@ -1,12 +1,22 @@
-"""Cleans up on the login node: removes old folders of finished claims, and storage that killed jobs left behind."""
+"""Cleans up on the login node.
+
+Removes old folders of finished claims, storage that killed jobs left behind, and outputs above a customer's quota.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections import defaultdict
 from collections.abc import Sequence
 
+from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.zombies import is_long_over, is_over
 from deepgrid.provider.session import ProviderSession
-from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit.leftovers import Leftover, Output
+
+MIB = 1024**2
+
+logger = logging.getLogger(__name__)
 
 
 async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Leftover]:
@@ -29,3 +39,45 @@ async def find_leftovers(session: ProviderSession, keep_days: int) -> list[Lefto
 async def remove_leftovers(session: ProviderSession, leftovers: Sequence[Leftover]) -> list[Leftover]:
     """Remove leftovers until the time is up; returns the removed ones."""
     return await session.cluster.leftovers.remove(session.key(0, 0), session.settings.storage.job, leftovers)
+
+
+async def find_outputs_above_quota(session: ProviderSession) -> list[Output]:
+    """Outputs of finished claims to remove, the oldest of each customer first. Those over 1 MiB count.
+
+    Skips outputs that are not delivered to their end.
+    """
+    if not (quota := session.settings.output_quota_bytes):
+        return []
+    found = await session.cluster.leftovers.outputs(session.key(0, 0))
+    last = await session.chain.job_count()
+    known = [one for one in found if 0 < one.key.job_id <= last]
+    jobs = {job.id: job for job in await session.chain.jobs(sorted({one.key.job_id for one in known}))}
+    finished: dict[str, list[Output]] = defaultdict(list)
+    for one in known:
+        job: Job = jobs[one.key.job_id]
+        if is_over(one.key, job) and not session.logs.holds(one.key):
+            finished[job.customer].append(one)
+    return [one for outputs in finished.values() for one in above_quota(outputs, quota)]
+
+
+def above_quota(outputs: Sequence[Output], quota_bytes: int) -> list[Output]:
+    """The oldest of these outputs of one customer, without which the others fit into the quota."""
+    excess = sum(one.size_bytes for one in outputs) - quota_bytes
+    above = []
+    for one in sorted(outputs, key=lambda one: (one.key.claimed_at, one.key.job_id)):
+        if excess <= 0:
+            break
+        above.append(one)
+        excess -= one.size_bytes
+    return above
+
+
+async def remove_outputs(session: ProviderSession, outputs: Sequence[Output]) -> list[Output]:
+    """Remove outputs until the time is up; returns the removed ones. Says in the log whose output it was."""
+    removed = await session.cluster.leftovers.remove_outputs(session.key(0, 0), outputs)
+    for one in removed:
+        logger.info(
+            "job %d: its output of %d MiB is removed, as its customer's outputs exceed the quota",
+            one.key.job_id, one.size_bytes // MIB,
+        )  # fmt: skip
+    return removed

@@ -110,6 +110,10 @@ class LogShipper:
         """Claims whose logs the previous process did not deliver, and which nothing has followed since."""
         return frozenset(self._undelivered)
 
+    def holds(self, key: JobKey) -> bool:
+        """Whether the log of this claim is not delivered to its end."""
+        return key in self._streams or key in self._undelivered
+
     def follow(self, key: JobKey) -> None:
         """Ship this job's output from now on."""
         self._streams.setdefault(key, _Stream())

@@ -41,6 +41,7 @@ from deepgrid.slurm.supervision.monitor import SlurmMonitor
 logger = logging.getLogger(__name__)
 
 CLAIMS_AT_ONCE = 50
+GIB = 1024**3
 LOG_RATE_LABEL = "logs.bw.kibps"  # shows customers how fast a cluster delivers the output of a job
 
 
@@ -68,6 +69,7 @@ class ProviderSettings:
     trust_customers: bool = False  # claim jobs even if guards are missing
     accepted_gaps: tuple[str, ...] = ()  # names of guards that may be missing
     log_kib_per_s: int = 256  # of each job's output that are delivered
+    output_quota_bytes: int = 20 * GIB  # of one customer's outputs that stay on the cluster; 0 for no quota
 
 
 @dataclass(frozen=True)

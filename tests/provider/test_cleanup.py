@@ -11,14 +11,21 @@ import pytest
 
 from deepgrid.lifecycle.job import JobKey
 from deepgrid.lifecycle.states import JobStatus
-from deepgrid.provider.cleanup import find_leftovers, remove_leftovers
+from deepgrid.provider.cleanup import (
+    above_quota,
+    find_leftovers,
+    find_outputs_above_quota,
+    remove_leftovers,
+    remove_outputs,
+)
 from deepgrid.sbatch import StoragePaths
-from deepgrid.slurm.submit.leftovers import Leftover
+from deepgrid.slurm.submit.leftovers import Leftover, Output
 from tests.provider.claims import in_queue, until
 from tests.provider.conftest import Scene
 from tests.slurm.support import SMALL, WAIT_FOR_LEAVE, Box, bash, leave
 
 DAYS = 35
+MIB = 1024**2
 
 
 @pytest.fixture
@@ -165,3 +172,61 @@ async def test_folders_of_other_grids_are_left_alone(
     assert [path for path in others if not path.exists()] == []
     for path in others[:2]:
         shutil.rmtree(path)
+
+
+def wrote(box: Box, key: JobKey, mib: int) -> Output:
+    """The claim's job has written so much output."""
+    (box.folder(key) / "output.log").write_bytes(os.urandom(mib * MIB))
+    return Output(key, mib * MIB)
+
+
+async def remove_above_quota(scene: Scene) -> list[JobKey]:
+    outputs = await find_outputs_above_quota(scene.session)
+    return [one.key for one in await remove_outputs(scene.session, outputs)]
+
+
+async def test_the_oldest_outputs_above_a_customers_quota_are_removed(approved: Scene, box: Box, storage: Path) -> None:
+    approved.session.settings = replace(approved.session.settings, output_quota_bytes=6 * MIB)
+    old, undelivered, new, running = [(await ran(approved, box, storage))[0] for _ in range(4)]
+    for key in (old, undelivered, new):
+        await over(approved, box, key)
+        wrote(box, key, 3)
+    wrote(box, running, 9)
+    assert await remove_above_quota(approved) == [old]
+    assert [key for key in (old, undelivered, new, running) if not (box.folder(key) / "output.log").exists()] == [old]
+    assert (box.folder(old) / "id").exists(), "the books read the records in it"
+    assert await remove_above_quota(approved) == []
+    wrote(box, new, 7)
+    approved.session.logs.follow(undelivered)
+    assert await remove_above_quota(approved) == [new], "the older one is not delivered to its end"
+    approved.session.settings = replace(approved.session.settings, output_quota_bytes=0)
+    assert await find_outputs_above_quota(approved.session) == [], "no quota"
+    await over(approved, box, running)
+
+
+async def test_an_output_that_a_link_replaces_is_not_followed(
+    approved: Scene, box: Box, storage: Path, folder: Path
+) -> None:
+    approved.session.settings = replace(approved.session.settings, output_quota_bytes=1)
+    key, _ = await ran(approved, box, storage)
+    await over(approved, box, key)
+    wrote(box, key, 2)
+    found = await find_outputs_above_quota(approved.session)
+    assert key in [one.key for one in found]
+    precious = folder / f"precious-output-{key.job_id}"
+    precious.write_bytes(bytes(2 * MIB))
+    (box.folder(key) / "output.log").unlink()
+    (box.folder(key) / "output.log").symlink_to(precious)
+    await remove_outputs(approved.session, found)
+    assert precious.exists()
+
+
+def test_outputs_that_fit_into_the_quota_stay() -> None:
+    def output(claimed_at: int, size: int) -> Output:
+        return Output(JobKey(1, "0x" + "1" * 40, claimed_at, claimed_at), size)
+
+    outputs = [output(3, 30), output(1, 10), output(2, 20)]
+    assert above_quota(outputs, 60) == []
+    assert above_quota(outputs, 50) == [output(1, 10)]
+    assert above_quota(outputs, 49) == [output(1, 10), output(2, 20)]
+    assert above_quota(outputs, 0) == [output(1, 10), output(2, 20), output(3, 30)]

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Finds and removes the folders that claims leave on the login node. POSIX sh, run there.
 # Arguments: VERB ROOT STORAGE GRID, then those of the verb. GRID is the prefix of the folders of this grid's claims.
-# Prints one line per folder, then the line `end`. An answer without `end` is incomplete.
+# Prints one line per folder or output, then the line `end`. An answer without `end` is incomplete.
 #
 # ROOT/jobs/GRID-JOB-CLAIM is the folder of a claim. STORAGE/UID/NAME.SLURMID is the storage of its job, or
 # STORAGE/UID.XXX/NAME.SLURMID if another account made STORAGE/UID. A job removes its storage itself unless it was
@@ -24,6 +24,16 @@ find_() {
       claim_of "${owner%%.*}" "${name%.*}" "${name#*.}"
     done
   fi
+  echo end
+}
+
+# outputs: prints `output FOLDER KIB` for outputs of claims that take more than 1 MiB of the disk.
+outputs() {
+  cd "$root/jobs" || exit 1
+  find . -mindepth 2 -maxdepth 2 -path "./$grid-*/output.log" -type f -printf '%k %h\n' |
+    while read -r kib folder; do
+      if [ "$kib" -gt 1024 ]; then printf 'output %s %s\n' "${folder#./}" "$kib"; fi
+    done
   echo end
 }
 
@@ -55,7 +65,7 @@ as_owner() {
   esac < /dev/null 2> /dev/null
 }
 
-# remove SECONDS: reads lines of `find_` from standard input and removes these folders until the time is up.
+# remove SECONDS: reads lines of `find_` and `outputs` from standard input and removes these until the time is up.
 remove() {
   deadline=$(($(date +%s) + $1))
   mkdir -p "$root/removed"
@@ -66,6 +76,7 @@ remove() {
     case $kind in
       claim) remove_claim "$folder" ;;
       storage) remove_storage "$folder" "$name" ;;
+      output) flock -n "$root/jobs/$folder/lock" rm -f "$root/jobs/$folder/output.log" ;;
     esac && printf 'removed %s %s\n' "$kind" "$folder"
   done
   echo end
@@ -105,5 +116,6 @@ remove_storage() {
 
 case $verb in
   find) find_ "$@" ;;
+  outputs) outputs ;;
   remove) remove "$@" ;;
 esac

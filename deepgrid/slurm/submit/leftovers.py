@@ -16,6 +16,8 @@ from deepgrid.slurm.ssh.scripts import call, read_script, whole_answer
 REMOVE_WITHIN_S = 60
 COMMAND_TIMEOUT_S = REMOVE_WITHIN_S + 150.0  # the last folder may take longer
 
+KIB = 1024
+
 _SCRIPT = read_script("leftovers.sh")
 
 
@@ -25,6 +27,14 @@ class Leftover:
 
     key: JobKey
     storage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output file of a claim, which takes `size_bytes` of the disk."""
+
+    key: JobKey
+    size_bytes: int
 
 
 class Leftovers:
@@ -43,14 +53,30 @@ class Leftovers:
                 found.append(Leftover(key, name))
         return found
 
+    async def outputs(self, like: JobKey) -> list[Output]:
+        """The outputs of claims of `like`'s grid that take more than 1 MiB."""
+        done = await self._login.run(self._command("outputs", like, ""), timeout_s=COMMAND_TIMEOUT_S)
+        rows = [(like.of_same_grid(folder), kib) for _, folder, kib in _lines(done)]
+        return [Output(key, int(kib) * KIB) for key, kib in rows if key and kib.isdecimal()]
+
+    async def remove_outputs(self, like: JobKey, outputs: Iterable[Output]) -> list[Output]:
+        """Remove as many of these files as time allows, in this order, and return those that are gone."""
+        by_folder = {one.key.folder: one for one in outputs}
+        gone = await self._remove(like, "", [f"output {folder}" for folder in by_folder])
+        return [one for folder, one in by_folder.items() if ("output", folder) in gone]
+
     async def remove(self, like: JobKey, storage: str, leftovers: Iterable[Leftover]) -> list[Leftover]:
         """Remove as many of these as time allows, and return the removed ones. Call again for the rest."""
         lines = {_line(one): one for one in sorted(leftovers, key=lambda one: not one.storage)}
+        removed = await self._remove(like, storage, lines)
+        return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
+
+    async def _remove(self, like: JobKey, storage: str, lines: Iterable[str]) -> set[tuple[str, str]]:
+        """Kinds and folders of what was removed."""
         command = self._command("remove", like, storage, REMOVE_WITHIN_S)
         stdin = "".join(f"{line}\n" for line in lines).encode()
         done = await self._login.run(command, stdin=stdin, timeout_s=COMMAND_TIMEOUT_S)
-        removed = {(kind, folder) for _, kind, folder in _lines(done)}
-        return [one for one in lines.values() if (_kind(one), one.key.folder) in removed]
+        return {(kind, folder) for _, kind, folder in _lines(done)}
 
     def _command(self, verb: str, like: JobKey, storage: str, *arguments: object) -> list[str]:
         grid = "-".join(like.folder.split("-")[:2])
