@@ -86,8 +86,8 @@ async def why_closed(session: ProviderSession) -> str:
     """
     if not await session.chain.accepts_requests():
         return "the grid is closed for new jobs"
-    if too_much := await why_not_claimed(session):
-        return too_much
+    if fault := session.services_fault or await why_not_claimed(session):
+        return fault
     try:
         async with get_client() as client:
             paused = is_paused(await client.read_deployment_by_name(claiming(session.settings.cluster)))

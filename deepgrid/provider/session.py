@@ -118,6 +118,7 @@ class ProviderSession:
         self.registries = Registries(settings.registries, settings.containers.mirrors)
         undelivered = ClaimJournal(settings.state / f"{settings.cluster}.logs.json", like=self.key(0, 0))
         self.logs = LogShipper(cluster, self.services, log_shipping, undelivered)
+        self.services_fault = ""  # the reason why the services are not usable at all
         self.wakeups = Wakeups()
         self._carried: dict[JobKey, asyncio.Task[None] | None] = {}  # value: the task, if a stand-in carries
 
@@ -190,7 +191,7 @@ class ProviderSession:
         """
         if not await self.chain.next_claimable(self.address):
             return []
-        if closed := await self.gate.why_closed():
+        if closed := self.services_fault or await self.gate.why_closed():
             logger.warning("no job is claimed: %s", closed)
             return []
         claims = await self.writer.claim_next_jobs(CLAIMS_AT_ONCE)

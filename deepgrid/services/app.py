@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from deepgrid.errors import GridError, InputError
-from deepgrid.services import definitions, graphql, logger_api, logs, messages, notices, revocations
+from deepgrid.services import definitions, graphql, logger_api, logs, messages, notices, protocol_version, revocations
 from deepgrid.services.admission import Admission, AnonymousAdmission, AnonymousSettings, Gate, Limits, ScriptChecks
 from deepgrid.services.chain_view import ChainView
 from deepgrid.services.cleanup import Retention, clean_up_for_ever
@@ -126,10 +126,11 @@ def create_app(context: Context) -> FastAPI:
     return app
 
 
-async def health(context: Services) -> messages.Health:
-    """Check that the store answers, and name the grid of this service."""
+async def health(context: Services, response: Response) -> messages.Health:
+    """Check that the store answers, and name the grid of this service and its versions of the protocol."""
     async with context.database.read() as session:
         await session.execute(text("select 1"))
+    response.headers[protocol_version.HEADER] = protocol_version.served_as_header()
     domain = context.domain
     return messages.Health(
         status="ok", chain_id=domain.chain_id, meta_scheduler=domain.verifying_contract, time=context.clock()

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError, InputError, ServiceError
 from deepgrid.secure_url import fault_of, is_loopback
-from deepgrid.services import messages
+from deepgrid.services import messages, protocol_version
 from deepgrid.services.answers import (
     Answer,
     LogChunk,
@@ -110,8 +110,10 @@ class ServicesClient:
 
     async def health(self) -> None:
         """Raise ServiceError when the service or its store does not answer, ConfigurationError when it serves
-        another grid."""
-        answer = parsed(messages.Health, await self._call("GET", "/v1/health"))
+        another grid or speaks another version of the protocol."""
+        whole = await self._send("GET", "/v1/health", b"")
+        protocol_version.check(whole.headers.get(protocol_version.HEADER))
+        answer = parsed(messages.Health, checked(whole))
         if (answer.chain_id, answer.meta_scheduler.lower()) != (
             self._domain.chain_id,
             self._domain.verifying_contract.lower(),

@@ -10,6 +10,7 @@ from deepgrid.errors import Deposed, GridError
 from deepgrid.lifecycle.job import Job
 from deepgrid.provider.log_resumption import resume_logs
 from deepgrid.provider.registration import register
+from deepgrid.provider.services_watch import watch_services
 from deepgrid.provider.session import ProviderSession, ProviderSettings, follow_jobs, provider_session
 from deployments.provider.carriers import CarrierSettings, CarrierWatchdog
 from deployments.provider.drain_exit import until_drained
@@ -79,6 +80,7 @@ async def _lead(session: ProviderSession, carriers: CarrierSettings) -> None:
             with calling_to_runs(pool, worker):
                 group.create_task(_register(session))
                 group.create_task(resume_logs(session))
+                group.create_task(watch_services(session))
                 group.create_task(QueueWatcher(session).watch())
                 group.create_task(_end_when_drained(session, worker))
                 await Supervisor(session, carriers).follow(group)

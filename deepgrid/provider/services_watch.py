@@ -1,0 +1,28 @@
+"""Watches whether the services are those of the grid, and speak this release's protocol. If not, no job is claimed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from deepgrid.errors import ConfigurationError, GridError
+from deepgrid.provider.session import ProviderSession
+
+AGAIN_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+async def watch_services(session: ProviderSession, again_s: float = AGAIN_S) -> None:
+    """Set `session.services_fault` from time to time, without end. Services that are down change nothing."""
+    while True:
+        try:
+            await session.services.health()
+            session.services_fault = ""
+        except ConfigurationError as error:
+            if session.services_fault != (fault := error.message.rstrip(".")):
+                logger.warning("no job is claimed: %s", error)
+            session.services_fault = fault
+        except GridError:
+            pass  # a process that needs the services says so
+        await asyncio.sleep(again_s)
