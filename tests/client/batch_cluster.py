@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from deepgrid.chain.batches import Report
 from deepgrid.chain.client import Chain
 from deepgrid.chain.writer import Writer
+from deepgrid.errors import NotFound
 from deepgrid.lifecycle.job import Job
 from deepgrid.lifecycle.states import JobStatus
 
@@ -48,9 +49,12 @@ class BatchCluster:
             if not new:
                 await asyncio.sleep(0.05)
                 continue
+            try:
+                jobs = await self._chain.jobs(new)
+            except NotFound:  # the node answered from the block before
+                continue
             self._next_id = new[-1] + 1
-            pending = [job for job in await self._chain.jobs(new) if job.status is JobStatus.PENDING]
-            await self._settle(pending)
+            await self._settle([job for job in jobs if job.status is JobStatus.PENDING])
 
     async def _settle(self, jobs: list[Job]) -> None:
         if not jobs:
