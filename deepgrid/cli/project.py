@@ -24,12 +24,16 @@ VERBS = {
         "serve": "Run the supervisor of a cluster: claim jobs, run them on Slurm, settle them.",
         "drain": "Stop claiming new jobs for a cluster; claimed jobs continue and are settled.",
         "resume": "Let a drained cluster claim jobs again.",
+        "backup": "Write the files of a cluster into one archive: keys, settings, state.",
+        "restore": "Put the files of a cluster's backup back to their paths.",
         "install-hooks": "Install the hooks that a cluster's Slurm needs; shows them before any change.",
     },
     "operator": {
         "serve": "Follow the chain and assign jobs, until stopped by a signal.",
         "doctor": "Check the set-up of an operator: Prefect, deployments, chain, roles, gas, services.",
         "units": "Print or write systemd units of an operator's machine.",
+        "backup": "Write the operator's files into one archive: key, address book, state.",
+        "restore": "Put the files of an operator's backup back to their paths.",
     },
 }
 

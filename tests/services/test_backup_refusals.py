@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from deepgrid.errors import ConfigurationError
-from deepgrid.services.backup.backup_archive import DUMPS, MANIFEST, SECRET, pack, unpack
+from deepgrid.private_tar import MANIFEST, pack
+from deepgrid.services.backup.backup_archive import DUMPS, SECRET, unpack
 from deepgrid.services.database import Database, Definition
 from deepgrid.services.vault import Vault
 from tests.services.backup_support import BOOK, Machine

@@ -12,7 +12,8 @@ from sqlalchemy import select
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError
-from deepgrid.services.backup.backup_archive import DUMPS, SECRET, Manifest, pack, sha256_of
+from deepgrid.private_tar import pack, sha256_of
+from deepgrid.services.backup.backup_archive import DUMPS, SECRET, Manifest
 from deepgrid.services.backup.dumps import dumper_of
 from deepgrid.services.database import Database, Definition, LogChunk
 from deepgrid.services.vault import Vault

@@ -1,0 +1,131 @@
+"""Backups of a role's files: keys, address book, settings and state. A restore puts each file back to its path."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from deepgrid.errors import ConfigurationError
+from deepgrid.private_tar import Contents, pack, sha256_of, unpack
+
+Role = Literal["provider", "operator"]
+DATABASE = ".sqlite"
+PRIVATE = 0o600
+NOT_KEPT = (".lease", ".sqlite-wal", ".sqlite-shm", ".draft")  # locks, and what the copy of a database contains
+
+
+class FilesManifest(Contents):
+    """The role and the files of a backup. `paths` maps names of members to paths, `made_at` is in unix seconds."""
+
+    format: Literal[1] = 1
+    deepgrid: str
+    role: Role
+    name: str
+    made_at: int = Field(gt=0)
+    paths: dict[str, str]
+
+
+def state_files(folder: Path, but: Iterable[str] = ()) -> list[Path]:
+    """The files of a state folder that a backup keeps: all but locks and those named `but`. No link is followed."""
+    return sorted(
+        Path(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name not in but and not name.endswith(NOT_KEPT) and not Path(parent, name).is_symlink()
+    )
+
+
+def back_up_files(archive: Path, role: Role, name: str, files: Iterable[Path]) -> FilesManifest:
+    """Write these files into a new archive, while their owner may run. Raises ConfigurationError.
+
+    A database of SQLite is copied by its backup call, other files as they are. Their writers replace them as a whole.
+    """
+    if archive.exists():
+        raise ConfigurationError(f"{archive} exists.", next_step="Choose another name for the backup.")
+    paths = {f"{number:06d}": file.expanduser().absolute() for number, file in enumerate(dict.fromkeys(files))}
+    try:
+        with tempfile.TemporaryDirectory(dir=archive.absolute().parent, prefix=".backup.") as folder:  # mode 0700
+            copies = [_copied(path, Path(folder, member)) for member, path in paths.items()]
+            manifest = FilesManifest(
+                deepgrid=version("deepgrid"), role=role, name=name, made_at=int(time.time()),
+                paths={member: str(path) for member, path in paths.items()},
+                members={copy.name: sha256_of(copy) for copy in copies},
+            )  # fmt: skip
+            pack(archive.absolute(), manifest, copies)
+            return manifest
+    except OSError as error:
+        what = f"{error.filename}: " if error.filename else ""
+        raise ConfigurationError(f"The backup {archive} cannot be written: {what}{error.strerror}.") from None
+    except sqlite3.Error as error:
+        raise ConfigurationError(f"A database cannot be copied: {error}.") from None
+
+
+class Restore:
+    """An unpacked backup. Nothing is written to its paths before `apply`.
+
+    Attributes:
+        manifest: What the backup holds.
+        missing: Paths that `apply` writes.
+        same: Paths that hold the same content already.
+    """
+
+    def __init__(self, archive: Path, folder: Path, role: Role) -> None:
+        """Unpack into `folder`, and compare. Raises ConfigurationError if a path has another content."""
+        self.manifest = unpack(archive, folder, FilesManifest, lambda name: sys.maxsize if name.isdecimal() else None)
+        self._folder = folder
+        if self.manifest.role != role or set(self.manifest.paths) != set(self.manifest.members):
+            raise ConfigurationError(f"{archive} is the backup of another role: {self.manifest.role}.")
+        self._targets = {member: Path(path) for member, path in self.manifest.paths.items()}
+        if not all(path.is_absolute() for path in self._targets.values()):
+            raise ConfigurationError(f"{archive} names a path that is not absolute.")
+        self.missing = [path for path in self._targets.values() if not os.path.lexists(path)]
+        self.same = [path for member, path in self._targets.items() if self._is_same(member, path)]
+        others = [str(path) for path in self._targets.values() if path not in self.missing and path not in self.same]
+        if others:
+            raise ConfigurationError(
+                f"These files exist with another content: {', '.join(others)}.",
+                next_step="Move them away so that the backup can replace them. Nothing was changed.",
+            )
+
+    def apply(self) -> None:
+        """Write the missing files, mode 0600, in folders that only their owner can open. Raises ConfigurationError."""
+        try:
+            for member, path in self._targets.items():
+                if path in self.missing:
+                    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                    _put(self._folder / member, path)
+        except OSError as error:
+            raise ConfigurationError(f"{error.filename} cannot be written: {error.strerror}.") from None
+
+    def _is_same(self, member: str, path: Path) -> bool:
+        try:
+            return path.is_file() and sha256_of(path) == self.manifest.members[member]
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _copied(path: Path, to: Path) -> Path:
+    if path.suffix == DATABASE:
+        os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source, closing(sqlite3.connect(to)) as copy:
+            source.backup(copy)
+        return to
+    _put(path, to)
+    return to
+
+
+def _put(source: Path, to: Path) -> None:
+    with open(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE), "wb") as out:
+        out.write(source.read_bytes())
+        out.flush()
+        os.fsync(out.fileno())

@@ -1,0 +1,123 @@
+"""Archives of backups: tar files that only their owner can read, with `manifest.json` as first member.
+
+The checksums find damage. They do not prove who made the archive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from deepgrid.errors import ConfigurationError
+
+MANIFEST = "manifest.json"
+MOST_MANIFEST_BYTES = 1 << 20
+PIECE = 1 << 20
+BAD_CHECKSUMS = "is damaged: its checksums are not those of its manifest"
+
+
+class Contents(BaseModel):
+    """The base of manifests. `members` maps names of members to their SHA-256."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    members: dict[str, str]
+
+
+M = TypeVar("M", bound=Contents)
+
+
+def sha256_of(file: Path) -> str:
+    """The hex digits of the SHA-256 digest, computed over the content."""
+    with open(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def pack(archive: Path, manifest: Contents, files: Iterable[Path]) -> None:
+    """Write the archive, mode 0600, under a temporary name, and rename it. Raises OSError."""
+    descriptor, draft = tempfile.mkstemp(dir=archive.parent, prefix=f".{archive.name}.")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            with tarfile.open(fileobj=out, mode="w") as tar:
+                _add(tar, MANIFEST, io.BytesIO(manifest.model_dump_json(indent=2).encode() + b"\n"))
+                for file in files:
+                    with open(file, "rb") as content:
+                        _add(tar, file.name, content)
+            out.flush()
+            os.fsync(out.fileno())
+        os.rename(draft, archive)
+        _sync_folder(archive.parent)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+
+
+def unpack(archive: Path, folder: Path, kind: type[M], most_bytes: Callable[[str], int | None]) -> M:
+    """Unpack the archive into the folder, and check it. Raises ConfigurationError.
+
+    `most_bytes` gives the largest size of a member, and None for a name that such a backup does not have. It accepts
+    plain names only, so nothing is written elsewhere.
+    """
+    found: dict[str, str] = {}
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            for member in tar:
+                most = MOST_MANIFEST_BYTES if member.name == MANIFEST else most_bytes(member.name)
+                if not member.isreg() or member.name in found or most is None or "/" in member.name:
+                    raise damaged(archive, "has a member that no backup has")
+                if member.size > most:
+                    raise damaged(archive, f"has a {member.name} that is too large")
+                content = tar.extractfile(member)
+                assert content is not None  # it is a regular file
+                found[member.name] = _copy(content, folder / member.name)
+        manifest = kind.model_validate_json((folder / MANIFEST).read_bytes())
+    except (tarfile.TarError, EOFError, ValidationError):
+        raise damaged(archive, "is not a backup of this kind, or a part of it is missing") from None
+    except OSError as error:
+        raise ConfigurationError(f"The backup {archive} cannot be unpacked: {error.strerror}.") from None
+    del found[MANIFEST]
+    if found != manifest.members:
+        raise damaged(archive, BAD_CHECKSUMS)
+    return manifest
+
+
+def damaged(archive: Path, fault: str) -> ConfigurationError:
+    """The error of an archive with this fault."""
+    return ConfigurationError(f"{archive} {fault}.", next_step="Nothing was changed. Use another backup.")
+
+
+def _add(tar: tarfile.TarFile, name: str, content: IO[bytes]) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = content.seek(0, os.SEEK_END), 0o600
+    content.seek(0)
+    tar.addfile(entry, content)
+
+
+def _copy(content: IO[bytes], to: Path) -> str:
+    """Write a new file, mode 0600, and return its SHA-256."""
+    digest = hashlib.sha256()
+    with open(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
+        while piece := content.read(PIECE):
+            digest.update(piece)
+            out.write(piece)
+        out.flush()
+        os.fsync(out.fileno())
+    return digest.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
