@@ -25,6 +25,11 @@ class Finding:
     words: str
     next_step: str = ""
 
+    @property
+    def complaint(self) -> str:
+        """What is wrong and what to do; empty if the subject works."""
+        return "" if self.level is Level.GOOD else f"{self.words} {self.next_step}".strip()
+
     @classmethod
     def of(cls, subject: str, error: GridError) -> Finding:
         """The finding for a subject that could not be checked, or that is broken."""

@@ -26,6 +26,7 @@ VERBS = {
         "resume": "Let a drained cluster claim jobs again.",
         "backup": "Write the files of a cluster into one archive: keys, settings, state.",
         "restore": "Put the files of a cluster's backup back to their paths.",
+        "notify": "Let Prefect notify you of wrong books, silent processes, low gas, degraded clusters.",
         "install-hooks": "Install the hooks that a cluster's Slurm needs; shows them before any change.",
     },
     "operator": {
@@ -33,6 +34,7 @@ VERBS = {
         "doctor": "Check the set-up of an operator: Prefect, deployments, chain, roles, gas, services.",
         "units": "Print or write systemd units of an operator's machine.",
         "backup": "Write the operator's files into one archive: key, address book, state.",
+        "notify": "Let Prefect notify you of wrong books, silent processes, low gas, degraded clusters.",
         "restore": "Put the files of an operator's backup back to their paths.",
     },
 }

@@ -48,7 +48,7 @@ async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> lis
         async with await Chain.connect(book) as chain:
             head = await chain.head()
             standing = (await read_versions(chain, wallet.address)).standing
-            gas = await _gas(chain, wallet.address)
+            gas = judge_gas(wallet.address, await chain.gas_money(wallet.address), await chain.gas_price())
             cut = finding(await chain.cut(), max_cut_percent)
     except GridError as error:
         return [Finding.of("chain", error)]
@@ -66,9 +66,9 @@ def _standing(standing: Standing) -> Finding:
     return Finding("approval", Level.BAD, words, step)
 
 
-async def _gas(chain: Chain, address: str) -> Finding:
-    money = await chain.gas_money(address)
-    jobs = money // (max(2 * await chain.gas_price(), 1) * GAS_PER_JOB)  # at twice the current price
+def judge_gas(address: str, money: int, price: int) -> Finding:
+    """Whether the provider's gas money, in wei, lasts for a while at this price of gas in wei."""
+    jobs = money // (max(2 * price, 1) * GAS_PER_JOB)  # at twice the current price
     if money == 0:
         return Finding("gas", Level.BAD, f"{address} cannot pay for transactions.", "Ask the operator for gas money.")
     if jobs < LOW_GAS_JOBS:

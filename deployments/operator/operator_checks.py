@@ -80,7 +80,7 @@ async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
     except GridError as error:
         return [Finding.of("chain", error)]
     roles = [_role(contract, wallet.address, held=has) for contract, has in held.items()]
-    return [judge_head(book, head), *roles, _gas(wallet.address, money, price), judge_clock(head.timestamp)]
+    return [judge_head(book, head), *roles, judge_gas(wallet.address, money, price), judge_clock(head.timestamp)]
 
 
 def _role(contract: str, address: str, *, held: bool) -> Finding:
@@ -93,7 +93,8 @@ def _role(contract: str, address: str, *, held: bool) -> Finding:
     return Finding("roles", level, f"{address} may not {DUTIES[contract]}.", step)
 
 
-def _gas(address: str, money: int, price: int) -> Finding:
+def judge_gas(address: str, money: int, price: int) -> Finding:
+    """Whether the operator's gas money, in wei, lasts for a while at this price of gas in wei."""
     rounds = money // (max(2 * price, 1) * GAS_PER_ROUND)  # at twice the current price
     if money == 0:
         return Finding("gas", Level.BAD, f"{address} cannot pay for gas.", f"Run dps gas transfer {address} 1.")

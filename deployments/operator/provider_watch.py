@@ -9,6 +9,8 @@ from collections.abc import Callable
 from deepgrid.chain.provider_log import providers_changed
 from deepgrid.errors import GridError
 from deepgrid.operator.session import OperatorSession
+from deployments.operator.operator_checks import judge_gas
+from runtime.grid_events import LOW_ON_GAS, Conditions
 
 POLL_S = 5.0
 GAS_EVERY_S = 60.0
@@ -40,6 +42,7 @@ class ProviderWatch:
         self._block_hash = ""
         self._read_at = 0.0
         self._gas_at = -GAS_EVERY_S
+        self._conditions = Conditions("operator", session.sender.address)
 
     async def watch(self) -> None:
         """Poll forever. An outage of the node only delays."""
@@ -61,7 +64,9 @@ class ProviderWatch:
         now = asyncio.get_running_loop().time()
         if now - self._gas_at >= GAS_EVERY_S:
             session = self._session
-            session.metrics.set_gas_balance(await session.chain.gas_money(session.sender.address))
+            money, price = await session.chain.gas_money(session.sender.address), await session.chain.gas_price()
+            session.metrics.set_gas_balance(money)
+            self._conditions.tell(LOW_ON_GAS, judge_gas(session.sender.address, money, price).complaint)
             self._gas_at = now
         head = await self._session.chain.head()
         if head.hash == self._block_hash:

@@ -17,7 +17,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from deepgrid.errors import GridError, ServiceError
 from deepgrid.observability.liveness import Need
+from deepgrid.provider.doctor import judge_gas
 from deepgrid.provider.session import ProviderSession
+from runtime.grid_events import DEGRADED, LOW_ON_GAS, Conditions
 
 logger = logging.getLogger(__name__)
 
@@ -91,15 +93,17 @@ def report(session: ProviderSession, complaints: list[str]) -> dict[str, object]
 
 async def _check_regularly(session: ProviderSession, settings: EndpointSettings) -> None:
     """Check everything that the supervisor needs, forever, even while there is no job."""
+    conditions = Conditions("provider", session.settings.cluster)
     while True:
         for outcome in await asyncio.gather(
-            _check_slurm(session), _count_gas(session), _count_spool(session),
+            _check_slurm(session), _count_gas(session, conditions), _count_spool(session),
             _check_prefect(session, settings.prefect_timeout_s), return_exceptions=True,
         ):  # fmt: skip
             if isinstance(outcome, GridError):  # the failing request has counted it
                 logger.debug("a health check failed: %s", outcome)
             elif isinstance(outcome, Exception):
                 logger.error("a health check failed: unexpected error", exc_info=outcome)
+        conditions.tell(DEGRADED, " ".join(session.metrics.liveness.complaints()))
         await asyncio.sleep(settings.check_every_s)
 
 
@@ -111,8 +115,10 @@ async def _check_slurm(session: ProviderSession) -> None:
         session.metrics.liveness.note(Need.SLURM, error)
 
 
-async def _count_gas(session: ProviderSession) -> None:
-    session.metrics.set_gas_balance(await session.chain.gas_money(session.address))
+async def _count_gas(session: ProviderSession, conditions: Conditions) -> None:
+    money, price = await asyncio.gather(session.chain.gas_money(session.address), session.chain.gas_price())
+    session.metrics.set_gas_balance(money)
+    conditions.tell(LOW_ON_GAS, judge_gas(session.address, money, price).complaint)
 
 
 async def _count_spool(session: ProviderSession) -> None:

@@ -1,0 +1,104 @@
+"""Prefect's automations that notify a person, as code. Deploying them again changes what differs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.events.actions import SendNotification
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.exceptions import ObjectNotFound
+
+from deepgrid.errors import ConfigurationError
+from runtime.grid_events import DEGRADED, LOW_ON_GAS
+
+SILENT_AFTER = timedelta(minutes=5)
+PREFECT_NOTICES_AFTER = timedelta(seconds=90)  # three missed heartbeats; then its event starts the wait
+SHORTEST_WAIT = timedelta(seconds=10)
+PAGE = "See docs/how-to/notifications.md."
+
+
+def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[AutomationCore]:
+    """All automations. They notify by the notification block with this id."""
+    flow_run, pool = {"prefect.resource.id": "prefect.flow-run.*"}, {"prefect.resource.id": "prefect.work-pool.*"}
+    ours = {"prefect.resource.name": ["provider-*", "operator-*"]}
+    return [
+        _notifies(
+            block, "deepgrid: the books do not agree", "{{ flow_run.name }}: {{ flow_run.state.message }}",
+            match=flow_run, expect={"prefect.flow-run.Failed", "prefect.flow-run.Crashed"},
+            match_related={"prefect.resource.role": "flow", "prefect.resource.name": "reconcile_billing"},
+        ),
+        _notifies(
+            block, "deepgrid: a process is silent", "No process of the work pool {{ work_pool.name }} was heard of.",
+            match=pool | ours, after={"prefect.work-pool.not-ready"}, expect={"prefect.work-pool.ready"},
+            posture=Posture.Proactive, within=max(silent_after - PREFECT_NOTICES_AFTER, SHORTEST_WAIT),
+        ),
+        _notifies(block, "deepgrid: a wallet is low on gas", OF_CONDITION, expect={LOW_ON_GAS}),
+        _notifies(block, "deepgrid: a cluster is degraded", OF_CONDITION, expect={DEGRADED}),
+    ]  # fmt: skip
+
+
+OF_CONDITION = "{{ event.resource.name }}: {{ event.payload['reason'] }}"
+
+
+async def deploy_automations(block: str, silent_after: timedelta = SILENT_AFTER) -> dict[str, str]:
+    """Make or change the automations, for the notification block `TYPE/NAME`.
+
+    Returns what happened to each, by name: new, changed or unchanged. Raises ConfigurationError without such a block.
+    """
+    async with get_client() as client:
+        wanted = automations(await _block_id(client, block), silent_after)
+        return {one.name: await _deploy(client, one) for one in wanted}
+
+
+async def remove_automations() -> list[str]:
+    """Delete the automations. Returns the names of those that were there."""
+    names = []
+    async with get_client() as client:
+        for one in automations(UUID(int=0)):
+            for found in await client.read_automations_by_name(one.name):
+                await client.delete_automation(found.id)
+                names.append(one.name)
+    return names
+
+
+def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCore:
+    return AutomationCore(
+        name=name,
+        description="Made by `dps notify`, which also changes it.",
+        trigger=EventTrigger(for_each={"prefect.resource.id"}, **trigger),
+        actions=[SendNotification(block_document_id=block, subject=name, body=f"{body}\n{PAGE}")],
+    )
+
+
+async def _deploy(client: PrefectClient, wanted: AutomationCore) -> str:
+    found = await client.read_automations_by_name(wanted.name)
+    for other in found[1:]:
+        await client.delete_automation(other.id)
+    if not found:
+        await client.create_automation(wanted)
+        return "new"
+    if _compared(found[0]) == _compared(wanted):
+        return "unchanged"
+    await client.update_automation(found[0].id, wanted)
+    return "changed"
+
+
+def _compared(one: AutomationCore) -> dict[str, Any]:
+    """What a deployment sets. A person may disable an automation, and that stays."""
+    whole = one.model_dump(mode="json", include={"description", "trigger", "actions"})
+    whole["trigger"].pop("id", None)
+    return whole
+
+
+async def _block_id(client: PrefectClient, block: str) -> UUID:
+    kind, _, name = block.partition("/")
+    try:
+        return (await client.read_block_document_by_name(name, kind)).id
+    except ObjectNotFound:
+        raise ConfigurationError(
+            f"Prefect has no block {block}.",
+            next_step="Make a notification block in Prefect's UI, such as slack-webhook/NAME.",
+        ) from None

@@ -1,0 +1,110 @@
+"""Prefect's automations notify a person, on a whole grid: a real condition, a real server, a real receiver."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from aiohttp import web
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+from deepgrid.chain.transactions.wallet import Wallet
+from deployments.onemachine.grid import LocalGrid
+from runtime.automations import deploy_automations, remove_automations
+from runtime.grid_events import DEGRADED, Conditions
+from tests.grid.conftest import PATIENCE_S, Customer
+from tests.grid.runs import run_now
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200), pytest.mark.usefixtures("prefect_api")]
+
+BLOCK = "custom-webhook/test-notifications"
+CLUSTER = "beta"
+SOON = timedelta(seconds=100)
+
+
+class Receiver:
+    """The notifications that arrived: subject and text."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, str]] = []
+
+    async def take(self, request: web.Request) -> web.Response:
+        message = json.loads(await request.text())
+        self.got.append((message["subject"], message["body"]))
+        return web.Response()
+
+    async def until(self, subject: str, words: str) -> None:
+        """Wait for exactly one notification of this kind with these words."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := [body for name, body in self.got if name == subject and words in body]):
+            assert time.monotonic() < deadline, self.got
+            await asyncio.sleep(0.5)
+        assert len(found) == 1
+        assert "See docs/how-to/notifications.md." in found[0]
+
+
+@pytest.fixture
+async def receiver(prefect_api: None) -> AsyncIterator[Receiver]:
+    """A web server that a notification block of the grid's Prefect names."""
+    receiver, pages = Receiver(), web.Application()
+    pages.router.add_post("/", receiver.take)
+    runner = web.AppRunner(pages)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    (address,) = runner.addresses
+    block = CustomWebhookNotificationBlock(
+        name="test", url=f"http://127.0.0.1:{address[1]}/", allow_private_urls=True,
+        json_data={"subject": "{{subject}}", "body": "{{body}}"},
+    )  # fmt: skip
+    await block.asave(BLOCK.partition("/")[2], overwrite=True)
+    yield receiver
+    await remove_automations()
+    await runner.cleanup()
+
+
+async def test_each_condition_notifies_once(customer: Customer, receiver: Receiver) -> None:
+    grid = customer.grid
+    made = await deploy_automations(BLOCK, SOON)
+    assert set(made.values()) == {"new"} and len(made) == 4
+    assert set((await deploy_automations(BLOCK, SOON)).values()) == {"unchanged"}
+    books, silent, gas, degraded = made
+
+    grid.table.stop(f"supervisor-{CLUSTER}")
+    try:
+        failed = await run_now(grid, "reconcile_billing/alpha", cluster="nobody")
+        assert failed["state"]["type"] == "FAILED"
+        await receiver.until(books, failed["state"]["message"][:40])
+        Conditions("provider", CLUSTER).tell(DEGRADED, "Slurm has not answered for 200 s.")
+        await receiver.until(degraded, f"provider {CLUSTER}: Slurm has not answered for 200 s.")
+        await receiver.until(silent, f"provider-{CLUSTER}")
+    finally:
+        address = Wallet.load(grid.keys.file(CLUSTER)).address
+        before = await balance(grid, address)
+        await set_balance(grid, address, 1)
+        await asyncio.to_thread(grid.start, f"supervisor-{CLUSTER}")
+    await receiver.until(gas, f"provider {CLUSTER}: The gas money lasts for about 0 jobs.")
+    await set_balance(grid, address, before)
+    changed = await deploy_automations(BLOCK, 2 * SOON)
+    assert changed == {books: "unchanged", silent: "changed", gas: "unchanged", degraded: "unchanged"}
+    assert set(await remove_automations()) == set(made)
+
+
+async def balance(grid: LocalGrid, address: str) -> int:
+    return int(await _call(grid, "eth_getBalance", address, "latest"), 16)
+
+
+async def set_balance(grid: LocalGrid, address: str, wei: int) -> None:
+    await _call(grid, "anvil_setBalance", address, hex(wei))
+
+
+async def _call(grid: LocalGrid, method: str, *params: object) -> str:
+    node = grid.anvil.private()
+    try:
+        return str((await node.batch([(method, list(params))]))[0])
+    finally:
+        await node.close()
