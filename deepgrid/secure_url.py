@@ -1,4 +1,4 @@
-"""Which URLs may carry secrets: https, and http to this machine.
+"""Which URLs may carry secrets: https, and http to this machine. Which authorities vouch for a grid.
 
 Definitions hold passwords of storage and registries. Over http any host on the path can read and change them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import ssl
 from urllib.parse import urlsplit
 
 PLAIN_HTTP_VARIABLE = "DEEPGRID_ALLOW_PLAIN_HTTP"
@@ -26,6 +27,16 @@ def fault_of(url: str) -> str:
     if parts.scheme == "https" or is_loopback(host) or plain_http_is_allowed():
         return ""
     return f"would send secrets in clear text: use https, or set {PLAIN_HTTP_VARIABLE}=1 on a network that you trust"
+
+
+def trusting(authorities: str) -> ssl.SSLContext:
+    """The usual context of a TLS client, which trusts these authorities (PEM) too. Raises ValueError."""
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(cadata=authorities)
+    except ssl.SSLError:
+        raise ValueError("is not a certificate in PEM form") from None
+    return context
 
 
 def is_loopback(host: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from deepgrid.chain.node.durable import write_json
 from deepgrid.errors import ConfigurationError
-from deepgrid.secure_url import fault_of
+from deepgrid.secure_url import fault_of, trusting
 
 BOOK_VARIABLE = "DEEPGRID_BOOK"
 DEFAULT_BOOK = "~/.dps/grid.json"
@@ -42,6 +42,11 @@ def _without_clear_text(url: str) -> str:
     return url
 
 
+def _authorities(pem: str) -> str:
+    trusting(pem)
+    return pem
+
+
 Address = Annotated[str, AfterValidator(_address)]
 HttpUrl = Annotated[str, AfterValidator(lambda text: _url(("http", "https"), text))]
 ServicesUrl = Annotated[HttpUrl, AfterValidator(_without_clear_text)]
@@ -51,7 +56,8 @@ WsUrl = Annotated[str, AfterValidator(lambda text: _url(("ws", "wss"), text))]
 class AddressBook(BaseModel):
     """One grid: its chain, contracts and services. Addresses have their checksum.
 
-    `first_block` is the block of the oldest contract: no event of the grid is older.
+    `first_block` is the block of the oldest contract: no event of the grid is older. `authorities` are certificates
+    (PEM) of private authorities that clients of the grid trust for its URLs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,6 +72,7 @@ class AddressBook(BaseModel):
     logs_url: ServicesUrl
     first_block: int = Field(default=0, ge=0)
     prefect_ui_url: HttpUrl | None = None
+    authorities: Annotated[str, AfterValidator(_authorities)] | None = None
 
     @classmethod
     def load(cls, path: Path | str | None = None) -> AddressBook:
@@ -93,7 +100,8 @@ class AddressBook(BaseModel):
         """
         where = book_path(path)
         self._refuse_foreign(where)
-        write_json(where, self.model_dump(mode="json"))
+        # A release before `authorities` refuses books that have the field.
+        write_json(where, self.model_dump(mode="json", exclude=None if self.authorities else {"authorities"}))
         return where
 
     def _refuse_foreign(self, where: Path) -> None:

@@ -44,7 +44,7 @@ class Chain(Node):
 
         Raises ConfigurationError if the node is on another chain, or has no contract at an address of the book.
         """
-        chain = cls(book, Rpc(book.rpc_url, REQUEST_TIMEOUT_S, asked))
+        chain = cls(book, Rpc(book.rpc_url, REQUEST_TIMEOUT_S, asked, book.authorities))
         try:
             await chain._check()
         except BaseException:

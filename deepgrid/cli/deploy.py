@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ from deepgrid.cli.border import runs
 from deepgrid.cli.grid import address, wallet
 from deepgrid.cli.options import DEFAULT_KEY, BookFile, KeyFile
 from deepgrid.errors import InputError
-from deepgrid.secure_url import fault_of
+from deepgrid.secure_url import fault_of, trusting
 
 Who = list[str] | None
 RpcUrl = Annotated[str | None, typer.Option("--rpc-url", metavar="URL", help="URL of the chain's node.")]
@@ -23,6 +24,12 @@ DefinitionsUrl = Annotated[
 ]
 LogsUrl = Annotated[str | None, typer.Option("--logs-url", metavar="URL", help="URL of the log service.")]
 PrefectUiUrl = Annotated[str | None, typer.Option("--prefect-ui-url", metavar="URL", help="URL of Prefect's UI.")]
+Authorities = Annotated[
+    Path | None,
+    typer.Option(
+        "--authorities", metavar="FILE", help="Certificates (PEM) of private authorities that the grid's clients trust."
+    ),
+]
 Operator = Annotated[
     str | None,
     typer.Option("--operator", metavar="ADDRESS", help="Address that assigns and panics jobs and approves providers."),
@@ -51,6 +58,7 @@ async def deploy_contracts(
     definitions_url: DefinitionsUrl = None,
     logs_url: LogsUrl = None,
     prefect_ui_url: PrefectUiUrl = None,
+    authorities: Authorities = None,
     operator: Operator = None,
     assign: Assign = None,
     panic: Panic = None,
@@ -67,7 +75,7 @@ async def deploy_contracts(
     standing = AddressBook.load(where) if where.exists() else None
     given = {
         "rpc_url": rpc_url, "ws_url": ws_url, "definitions_url": definitions_url, "logs_url": logs_url,
-        "prefect_ui_url": prefect_ui_url,
+        "prefect_ui_url": prefect_ui_url, "authorities": _text_of(authorities),
     }  # fmt: skip
     endpoints = _endpoints(given, standing)
     duties = _roles(operator, assign, panic, approve, standing)
@@ -93,6 +101,18 @@ def _endpoints(given: dict[str, str | None], standing: AddressBook | None) -> di
         if fault := fault_of(found[name] or ""):
             raise InputError(f"--{name.replace('_', '-')} {fault}.")
     return found
+
+
+def _text_of(file: Path | None) -> str | None:
+    """The certificates in a file. Raises InputError if it has none."""
+    if file is None:
+        return None
+    try:
+        text = file.read_text()
+        trusting(text)
+    except (OSError, ValueError):
+        raise InputError(f"{file} is not a readable file of certificates in PEM form.") from None
+    return text
 
 
 def _roles(operator: str | None, assign: Who, panic: Who, approve: Who, standing: AddressBook | None) -> Roles:

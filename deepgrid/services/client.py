@@ -38,6 +38,7 @@ from deepgrid.services.answers import (
     parsed,
     refusal_of,
 )
+from deepgrid.services.client_tls import tls_of
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.session_keys import Session
@@ -72,6 +73,7 @@ class ServicesClient:
         *,
         timeout_s: float = TIMEOUT_S,
         upload_patience_s: float = UPLOAD_PATIENCE_S,
+        authorities: str | None = None,
     ) -> None:
         """Requests are signed by the wallet `account`, or by another signer such as a `SessionKey`.
 
@@ -87,8 +89,7 @@ class ServicesClient:
             )
         where = urlsplit(base_url)
         at_home = is_loopback(where.hostname or "")  # do not use a proxy of the environment there
-        # SSL_CERT_FILE may name a private authority. Plain http skips loading certificates, which takes 0.1 s.
-        verify = httpx.create_ssl_context() if where.scheme == "https" else False
+        verify = tls_of(base_url, authorities)
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self._upload_patience_s = upload_patience_s
         self._http = httpx.AsyncClient(timeout=timeout_s, trust_env=not at_home, verify=verify)
@@ -97,7 +98,8 @@ class ServicesClient:
     @classmethod
     def of(cls, book: AddressBook, account: LocalAccount | Signer, url: str = "") -> Self:
         """The services of the grid of `book`. `url` overrides the address in the book."""
-        return cls(url or book.definitions_url, account, book.chain_id, book.meta_scheduler)
+        where = url or book.definitions_url
+        return cls(where, account, book.chain_id, book.meta_scheduler, authorities=book.authorities)
 
     async def __aenter__(self) -> Self:
         return self

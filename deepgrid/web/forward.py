@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from deepgrid.secure_url import is_loopback
+from deepgrid.services.client_tls import tls_of
 
 TIMEOUT_S = 60.0  # the services hold a poll of a log for up to 25 s
 CONNECT_WITHIN_S = 10.0
@@ -36,13 +37,14 @@ class _Stopped(Exception):
 class Forward:
     """Hands requests on to the services at `base_url`. Close it with `close`."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, authorities: str | None = None) -> None:
         self._base = base_url.rstrip("/")
         at_home = is_loopback(httpx.URL(base_url).host)
-        verify = httpx.create_ssl_context() if base_url.startswith("https") else False
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=20)
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_WITHIN_S)
-        self._http = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=not at_home, verify=verify)
+        self._http = httpx.AsyncClient(
+            timeout=timeout, limits=limits, trust_env=not at_home, verify=tls_of(base_url, authorities)
+        )
         self._silent = False
         self._asked: set[asyncio.Task[httpx.Response]] = set()
         self._stopped = False

@@ -95,7 +95,7 @@ async def local_app(
         # Cookies are the same for all ports of a machine, so each port has its own name.
         access = Access(f"deepgrid-signer-{port}", renewed)
         signer = Signer(chain, sender, SpendingLimit(settings.limit_wei))
-        services = Forward(book.definitions_url)
+        services = Forward(book.definitions_url, book.authorities)
         stack.push_async_callback(services.close)
         routes: Sequence[BaseRoute] = [
             *signer_routes(signer, access),

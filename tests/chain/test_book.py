@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import ConfigurationError
@@ -83,3 +84,10 @@ def test_broken_book(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="is not valid"):
         AddressBook.load(path)
+
+
+def test_authorities_are_certificates_and_a_book_without_them_does_not_name_them(tmp_path: Path) -> None:
+    """A release before the field refuses a book that has it."""
+    assert "authorities" not in _book().save(tmp_path / "plain.json").read_text()
+    with pytest.raises(ValidationError, match="is not a certificate in PEM form"):
+        _book(authorities="no certificate")

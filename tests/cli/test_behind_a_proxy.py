@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deepgrid.chain.book import AddressBook
 from tests.cli.live import EXAMPLE, Dps, Live, Party
 from tests.cli.nginx import PROXY, Proxy, program, running_nginx
 
@@ -41,6 +42,15 @@ async def test_a_customer_submits_through_the_proxy(secure: Dps, provider: Party
     assert "submitted" in done.out
     listed = await secure.run("job", "list")
     assert (listed.status, "pending" in listed.out) == (0, True)
+
+
+async def test_the_address_book_names_the_authority(secure: Dps, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    book = AddressBook.load(secure.book).model_copy(update={"authorities": proxy.authority.read_text()})
+    book.save(secure.book)
+    done = await secure.run("submit", EXAMPLE, "--credits", "100")
+    assert done.status == 0, done.err
+    assert "submitted" in done.out
 
 
 async def test_a_certificate_of_nobody_is_refused(secure: Dps, monkeypatch: pytest.MonkeyPatch) -> None:

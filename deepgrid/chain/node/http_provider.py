@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout
+from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 
 from deepgrid.chain.node.node_errors import Asked, NodeRefused, Request, making_sense
 from deepgrid.errors import ChainError
+from deepgrid.secure_url import trusting
 
 LARGEST_BATCH = 100
 DOOR_CLOSED = (401, 403, 404, 405)
@@ -31,12 +32,13 @@ class HttpProvider(AsyncJSONBaseProvider):
 
     global_ccip_read_enabled = False  # else a contract could make us fetch any URL
 
-    def __init__(self, url: str, timeout_s: float, asked: Asked) -> None:
+    def __init__(self, url: str, timeout_s: float, asked: Asked, authorities: str | None = None) -> None:
         super().__init__()
         self._asked = asked
         self.host = urlsplit(url).netloc.rpartition("@")[2]
         self._url = url
         self._session = ClientSession(
+            connector=TCPConnector(ssl=trusting(authorities)) if authorities else None,
             timeout=ClientTimeout(total=timeout_s),
             headers={"Content-Type": "application/json"},
             raise_for_status=True,

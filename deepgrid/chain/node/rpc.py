@@ -17,12 +17,18 @@ class Rpc:
     an error of the node itself. For a result of unexpected shape see `making_sense`.
     """
 
-    def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S, asked: Asked = lambda *_: None) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        asked: Asked = lambda *_: None,
+        authorities: str | None = None,
+    ) -> None:
         from web3 import AsyncWeb3  # here, because importing web3 takes half a second
 
         from deepgrid.chain.node.http_provider import HttpProvider
 
-        self._provider = HttpProvider(url, timeout_s, asked)
+        self._provider = HttpProvider(url, timeout_s, asked, authorities)
         self.host = self._provider.host
         self.w3 = AsyncWeb3(self._provider, middleware=[])  # web3's default middleware sends requests of its own
 

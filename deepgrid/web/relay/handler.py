@@ -35,7 +35,7 @@ class Relay:
         self._rules = Rules(
             book.chain_id, frozenset(map(str.lower, contracts)), limits, transactions=settings.transactions
         )
-        self.upstream = Upstream(book.rpc_url, limits)
+        self.upstream = Upstream(book.rpc_url, limits, book.authorities)
         self._shared = SharedReads(self.upstream, limits, clock)
         self._chain_id = result(hex(book.chain_id))
         self._network = result(str(book.chain_id))

@@ -9,10 +9,10 @@ from collections import deque
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from pydantic_core import from_json
 
-from deepgrid.secure_url import is_loopback
+from deepgrid.secure_url import is_loopback, trusting
 from deepgrid.web.relay.read_rules import SENT, Read
 from deepgrid.web.relay.rpc_answers import FAILED, LIMIT, Answer, Fault, error, of_node, silent
 from deepgrid.web.settings import WebLimits
@@ -33,9 +33,10 @@ class _Unusable(Exception):
 class Upstream:
     """The node at `url`. Made inside a running event loop; `close` ends it."""
 
-    def __init__(self, url: str, limits: WebLimits) -> None:
+    def __init__(self, url: str, limits: WebLimits, authorities: str | None = None) -> None:
         self._url, self._limits = url, limits
         self._session = ClientSession(
+            connector=TCPConnector(ssl=trusting(authorities)) if authorities else None,
             timeout=ClientTimeout(total=limits.node_within_s),
             headers={"Content-Type": "application/json"},
             trust_env=not is_loopback(urlsplit(url).hostname or ""),
