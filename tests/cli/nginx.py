@@ -64,7 +64,7 @@ def running_nginx(folder: Path, services: str, node: str) -> Iterator[Proxy]:
     for old, new in (
         ("listen 443 ssl http2", f"listen 127.0.0.1:{port} ssl http2"), ("jobs.example.org;", "localhost;"),
         (f"{letsencrypt}/fullchain.pem", str(certificate)), (f"{letsencrypt}/privkey.pem", str(key)),
-        ("http://127.0.0.1:3000", f"http://{urlsplit(services).netloc}"),
+        ("server 127.0.0.1:3000;", f"server {urlsplit(services).netloc};"),
         ("    # Existing clients", f"    location = /node {{ proxy_pass {node}/; }}\n\n    # Existing clients"),
     ):  # fmt: skip
         assert old in site, old
