@@ -40,10 +40,14 @@ export class Watched {
   }
 }
 
-/** Wait until a transaction is mined, which must succeed. */
+/**
+ * Wait until a transaction is mined, which must succeed, and one block more: while it mines, the node may answer a read
+ * from the block before.
+ */
 export async function mined(client: GridClient, hash: Hash): Promise<void> {
   const receipt = await client.chain.waitForTransactionReceipt({ hash, timeout: 60_000 });
   assert.equal(receipt.status, "success");
+  await until(() => client.chain.getBlockNumber({ cacheTime: 0 }), (head) => head > receipt.blockNumber);
 }
 
 export async function checkCredits({ customer, stranger, settings }: Parties, watched: Watched): Promise<void> {
