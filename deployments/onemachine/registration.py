@@ -64,8 +64,9 @@ async def _save_blocks(plan: Plan) -> None:
     operator = Wallet(address=plan.operator_address, key_file=plan.operator_key)
     await operator.asave(OPERATOR_NAME, overwrite=True)
     role = Operator(
-        grid=grid, wallet=operator, services=services, state=plan.operator_state, approve_label_changes=True
-    )
+        grid=grid, wallet=operator, services=services, state=plan.operator_state, approve_label_changes=True,
+        metrics_port=plan.operator_metrics_port,
+    )  # fmt: skip
     await role.asave(OPERATOR_NAME, overwrite=True)
     for cluster in plan.clusters:
         await _save_cluster(grid, services, cluster)

@@ -39,6 +39,7 @@ class Plan(BaseModel):
     operator_address: str
     operator_key: Path
     operator_state: Path
+    operator_metrics_port: int
     clusters: list[ClusterPlan]
 
     @property

@@ -26,7 +26,7 @@ from deployments.onemachine.view import environment_file
 
 COMMANDS = ("dps", "prefect")
 SERVED_WITHIN_S = 120.0
-SERVICES_GRPC = "services-grpc"  # the second port of the services
+SERVICES_GRPC, SERVICES_METRICS = "services-grpc", "services-metrics"  # further ports of the services
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Roles:
         argv = [str(self.dps), "services", "serve", "--migrate", "--host", HOST, "--port", str(self.services_port)]
         argv += ["--grpc-port", str(self.ports.port(SERVICES_GRPC))]
         argv += ["--secret-file", str(self.state / "services" / "secret")]
+        argv += ["--metrics-port", str(self.ports.port(SERVICES_METRICS))]
         return Daemon("services", argv, lambda: answers(self.services_port, "/v1/health"), SERVED_WITHIN_S, env)
 
     def web(self) -> Daemon:
@@ -167,7 +168,7 @@ class Roles:
         return Plan(
             book=self.book, services_url=f"http://{HOST}:{self.services_port}",
             operator_address=address(OPERATOR), operator_key=self.keys.file(OPERATOR),
-            operator_state=self.state / "operator",
+            operator_state=self.state / "operator", operator_metrics_port=self.ports.port(OPERATOR),
             clusters=[self._cluster_plan(offer, address(offer.name)) for offer in OFFERS],
         )  # fmt: skip
 
