@@ -102,10 +102,16 @@ class Restore:
         try:
             for member, path in self._targets.items():
                 if path in self.missing:
-                    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    _put(self._folder / member, path)
+                    _make_folder(path.parent)
+                    draft = path.with_name(f".{path.name}.restored")
+                    draft.unlink(missing_ok=True)
+                    _put(self._folder / member, draft)
+                    os.link(draft, path)  # unlike a rename, it replaces nothing
+                    draft.unlink()
         except OSError as error:
-            raise ConfigurationError(f"{error.filename} cannot be written: {error.strerror}.") from None
+            raise ConfigurationError(
+                f"{error.filename} cannot be written: {error.strerror}.", next_step="Run it again after that."
+            ) from None
 
     def _is_same(self, member: str, path: Path) -> bool:
         try:
@@ -114,10 +120,20 @@ class Restore:
             raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
 
 
+def _make_folder(folder: Path) -> None:
+    """Make the folder and those above it. Only their owner can open the new ones."""
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def _copied(path: Path, to: Path) -> Path:
     if path.suffix == DATABASE:
         os.close(os.open(to, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source, closing(sqlite3.connect(to)) as copy:
+        with (
+            closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(to)) as copy,
+        ):
             source.backup(copy)
         return to
     _put(path, to)

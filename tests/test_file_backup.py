@@ -17,7 +17,7 @@ from deepgrid.file_backup import Restore, back_up_files, state_files
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """A folder with a key, a state folder with a lock and a journal, and an open database."""
-    home = tmp_path / "machine"
+    home = tmp_path / "a machine?" / "100 %"
     (home / "state").mkdir(parents=True)
     (home / "key").write_text("0x42\n")
     (home / "state" / "alpha.logs.json").write_text("[]")
@@ -42,13 +42,15 @@ def test_a_lost_machine_gets_its_files_back(machine: Path, tmp_path: Path) -> No
         assert [file.name for file in files] == ["key", "alpha.logs.json", "rounds.sqlite"]
         back_up_files(archive, "provider", "alpha", files)
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
-    machine.rename(tmp_path / "lost")
+    machine.parent.rename(tmp_path / "lost")
     restore = unpacked(archive, tmp_path / "staging")
     assert (restore.missing, restore.same) == (files, [])
     restore.apply()
     assert (machine / "key").read_text() == "0x42\n"
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-    assert stat.S_IMODE((machine / "state").stat().st_mode) == 0o700
+    folders = (machine.parent, machine, machine / "state")
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+    assert sorted(file.name for file in machine.rglob("*") if file.is_file()) == sorted(file.name for file in files)
     with closing(sqlite3.connect(machine / "state" / "rounds.sqlite")) as database:
         assert database.execute("SELECT job FROM refusals").fetchall() == [(7,)]
 
