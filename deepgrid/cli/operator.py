@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from deepgrid.cli.administration import close_grid, constants, open_grid, withdraw
 from deepgrid.cli.deploy import deploy_contracts
 from deepgrid.cli.lazy import group_with
+from deepgrid.cli.moving import move, retire_grid
 from deepgrid.cli.project import project_verbs
 
 operator = typer.Typer(
@@ -22,3 +23,5 @@ operator.command("constants")(constants)
 operator.command("withdraw")(withdraw)
 operator.command("open")(open_grid)
 operator.command("close")(close_grid)
+operator.command("retire")(retire_grid)
+operator.command("move-credits")(move)
