@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TypeVar, cast
 
 import httpx
 from prefect.blocks.core import Block
 from prefect.settings import PREFECT_API_URL
+from pydantic import ValidationError
 
 from deepgrid.errors import ConfigurationError, ServiceError
 
 B = TypeVar("B", bound=Block)
 TIMEOUT_S = 30.0
 
+logger = logging.getLogger(__name__)
+
 
 async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> B:
-    """Load the block. Raises ConfigurationError if there is none, ServiceError if Prefect does not answer in time."""
+    """Load the block. Warns of settings of a later release.
+
+    Raises ConfigurationError if there is none or if it does not fit this release, ServiceError if Prefect does not
+    answer in time.
+    """
+    slug = f"{kind.get_block_type_slug()}/{name}"
     try:
         async with asyncio.timeout(timeout_s):
-            return cast(B, await kind.aload(name))
+            block = cast(B, await kind.aload(name))
+    except RuntimeError as error:  # Prefect's, around what is wrong
+        raise _misfit(slug, error.__cause__) from None
     except ValueError:
         raise ConfigurationError(
-            f"Prefect has no block {kind.get_block_type_slug()}/{name}.",
+            f"Prefect has no block {slug}.",
             next_step="Create it in the Prefect UI, after `prefect block register -m blocks`.",
         ) from None
     except httpx.HTTPStatusError as error:
@@ -34,6 +45,24 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
         raise _no_answer() from None
     except (httpx.HTTPError, TimeoutError):
         raise _no_answer() from None
+    if unknown := _unknown(block):
+        logger.warning("the block %s has settings that this release does not know: %s", slug, ", ".join(unknown))
+    return block
+
+
+def _unknown(block: Block) -> list[str]:
+    """Names of settings in the block, or in the blocks that it refers to, that this release does not have."""
+    inner = [value for name in type(block).model_fields if isinstance(value := getattr(block, name), Block)]
+    return sorted({*(block.model_extra or ()), *(name for one in inner for name in _unknown(one))})
+
+
+def _misfit(slug: str, cause: BaseException | None) -> ConfigurationError:
+    faults = cause.errors(include_input=False, include_url=False) if isinstance(cause, ValidationError) else []
+    names = ", ".join(".".join(map(str, fault["loc"])) or "it" for fault in faults) or "it"
+    return ConfigurationError(
+        f"The block {slug} does not fit this release: {names} is wrong.",
+        next_step="Run `dps provider init` again, or run `prefect block register -m blocks` and correct it in the UI.",
+    )
 
 
 def _no_answer() -> ServiceError:

@@ -1,0 +1,1 @@
+"""Blocks, as Prefect hands them out."""
