@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -82,7 +83,7 @@ async def _deploy(client: PrefectClient, wanted: AutomationCore) -> str:
         return "new"
     if _compared(found[0]) == _compared(wanted):
         return "unchanged"
-    await client.update_automation(found[0].id, wanted)
+    await client.update_automation(found[0].id, wanted.model_copy(update={"enabled": found[0].enabled}))
     return "changed"
 
 
@@ -95,10 +96,10 @@ def _compared(one: AutomationCore) -> dict[str, Any]:
 
 async def _block_id(client: PrefectClient, block: str) -> UUID:
     kind, _, name = block.partition("/")
-    try:
-        return (await client.read_block_document_by_name(name, kind)).id
-    except ObjectNotFound:
-        raise ConfigurationError(
-            f"Prefect has no block {block}.",
-            next_step="Make a notification block in Prefect's UI, such as slack-webhook/NAME.",
-        ) from None
+    if kind and name:
+        with suppress(ObjectNotFound):
+            return (await client.read_block_document_by_name(name, kind)).id
+    raise ConfigurationError(
+        f"Prefect has no block {block}.",
+        next_step="Make a notification block in Prefect's UI, such as slack-webhook/NAME.",
+    )

@@ -11,8 +11,11 @@ from datetime import timedelta
 import pytest
 from aiohttp import web
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.client.orchestration import get_client
+from prefect.events.schemas.automations import Automation
 
 from deepgrid.chain.transactions.wallet import Wallet
+from deepgrid.errors import ConfigurationError
 from deployments.onemachine.grid import LocalGrid
 from runtime.automations import deploy_automations, remove_automations
 from runtime.grid_events import DEGRADED, Conditions
@@ -89,9 +92,26 @@ async def test_each_condition_notifies_once(customer: Customer, receiver: Receiv
         await asyncio.to_thread(grid.start, f"supervisor-{CLUSTER}")
     await receiver.until(gas, f"provider {CLUSTER}: The gas money lasts for about 0 jobs.")
     await set_balance(grid, address, before)
+    await switch_off(silent)
     changed = await deploy_automations(BLOCK, 2 * SOON)
     assert changed == {books: "unchanged", silent: "changed", gas: "unchanged", degraded: "unchanged"}
+    assert not (await automation(silent)).enabled
+    with pytest.raises(ConfigurationError, match="Prefect has no block custom-webhook/missing"):
+        await deploy_automations("custom-webhook/missing")
     assert set(await remove_automations()) == set(made)
+
+
+async def automation(name: str) -> Automation:
+    async with get_client() as client:
+        (found,) = await client.read_automations_by_name(name)
+    return found
+
+
+async def switch_off(name: str) -> None:
+    """Disable an automation, as a person does in Prefect's UI."""
+    found = await automation(name)
+    async with get_client() as client:
+        await client.pause_automation(found.id)
 
 
 async def balance(grid: LocalGrid, address: str) -> int:
