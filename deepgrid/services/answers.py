@@ -21,6 +21,10 @@ LATER = "Try again later."
 M = TypeVar("M", bound=Message)
 
 
+class SlowAnswer(ServiceError):
+    """The service took the request and has not answered in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     status: int

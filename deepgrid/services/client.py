@@ -28,6 +28,7 @@ from deepgrid.services import messages, protocol_version
 from deepgrid.services.answers import (
     Answer,
     LogChunk,
+    SlowAnswer,
     asked_pause_s,
     checked,
     error_of,
@@ -37,7 +38,7 @@ from deepgrid.services.answers import (
     opened,
     parsed,
     refusal_of,
-)
+)  # fmt: skip
 from deepgrid.services.client_tls import tls_of
 from deepgrid.services.messages import LogPosition, Message, Notice, Release
 from deepgrid.services.request_signing import Domain
@@ -53,12 +54,9 @@ TIMEOUT_S = 30.0
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 CLOCK_SLACK_S = 30.0
 MOST_AHEAD_S = 86400.0  # a hostile service gets no signatures that are valid for longer
+MOST_CLOCK_LOOKS = 3
 UPLOADS_AT_ONCE = 16
 UPLOAD_PATIENCE_S = 300.0  # how long an upload is retried while the service asks for retries
-
-
-class SlowAnswer(ServiceError):
-    """The service took the request and has not answered in time."""
 
 
 class ServicesClient:
@@ -259,11 +257,12 @@ class ServicesClient:
         return checked(await self._send(method, path, body.model_dump_json(by_alias=True).encode() if body else b""))
 
     async def _send(self, method: str, path: str, body: bytes) -> Answer:
-        """Send a signed request. If the service refused our time, send another one with its time."""
-        signed_ahead_s = self._ahead_s
-        answer = await self._exchange(method, path, body)
-        if answer.status == 401 and await self._is_clock_off(signed_ahead_s):
+        """Send a signed request, again with the service's time while it refuses ours: clocks change meanwhile."""
+        for _ in range(MOST_CLOCK_LOOKS):
+            signed_ahead_s = self._ahead_s
             answer = await self._exchange(method, path, body)
+            if answer.status != 401 or not await self._is_clock_off(signed_ahead_s):
+                break
         return answer
 
     async def _is_clock_off(self, signed_ahead_s: float) -> bool:

@@ -171,3 +171,20 @@ async def test_a_machine_with_a_wrong_clock_uses_the_services_time(grid: Grid, r
     grid.clock.ahead_s = 3600
     async with client_of(grid.url, session_key(rights=rights)) as customer:
         assert (await customer.read_log(1)).data == b""
+
+
+async def test_a_clock_that_is_put_right_during_a_correction_is_looked_at_again(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request that uses the service's time is late by then, too."""
+    look = ServicesClient._is_clock_off
+    grid.clock.ahead_s = 3600
+
+    async def put_right_after(client: ServicesClient, signed_ahead_s: float) -> bool:
+        found = await look(client, signed_ahead_s)
+        grid.clock.ahead_s = 0
+        return found
+
+    monkeypatch.setattr(ServicesClient, "_is_clock_off", put_right_after)
+    definition_hash = await grid.customer.upload(a_job())
+    assert await grid.customer.releases(definition_hash) == []
