@@ -1,7 +1,7 @@
-"""The grid's own chain: anvil with one block per second, its state in a file, and a filter of methods.
+"""The grid's own chain: anvil with its state in a file, a miner, and a filter of methods.
 
 A development node obeys every client, so anvil serves only a unix socket in a private folder. `node_filter` listens
-on the RPC port.
+on the RPC port, and `miner` asks for its blocks.
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ from deployments.onemachine.probes import HOST, answers_rpc
 from deployments.onemachine.processes import Daemon
 
 CHAIN_ID = 179188
-BLOCK_TIME_S = 1
-# A kill -9 may lose this much. anvil writes the whole state each time; it grows by about 5 MB per hour.
-# Readers need the state of a block that they have just seen. While anvil mines by a timer it keeps far more states than
-# this: see docs/decisions/0098.
-STATES_KEPT = 16
-STATE_INTERVAL_S = 5
+# Readers need the state of a block that they have just seen: this many blocks, so many seconds, stay readable.
+STATES_KEPT = 64
+STATE_INTERVAL_S = 5  # a kill -9 may lose this much; anvil writes the whole state each time
 # anvil requires a TCP port. On Linux a server can listen on a multicast address, to which no client can connect.
 UNREACHABLE = "224.0.0.1"
 ANY_PORT = 0
@@ -58,14 +55,19 @@ class Anvil:
         return "The chain's state was cut off by a crash: the chain goes back to the grid's last start."
 
     def daemon(self) -> Daemon:
-        """The node's process; it has no accounts and keeps the newest states only."""
+        """The node's process; it has no accounts, mines nothing by itself and keeps the newest states only."""
         argv = [
             _binary(), "--host", UNREACHABLE, "--port", str(ANY_PORT), "--ipc", SOCKET, "--chain-id", str(CHAIN_ID),
-            "--accounts", "0", "--block-time", str(BLOCK_TIME_S), "--hardfork", "cancun",
+            "--accounts", "0", "--no-mining", "--hardfork", "cancun",
             "--prune-history", str(STATES_KEPT), "--quiet",
             "--state", str(self._state), "--state-interval", str(STATE_INTERVAL_S),
         ]  # fmt: skip
         return Daemon("anvil", argv, ready=lambda: answers_on(self.socket, "eth_chainId"), cwd=str(self.folder))
+
+    def miner(self) -> Daemon:
+        """The process that asks the node for its blocks. It needs the node only while it mines."""
+        argv = [sys.executable, "-m", "deployments.onemachine.miner", "--socket", str(self.socket)]
+        return Daemon("miner", argv)
 
     def filter(self) -> Daemon:
         """The filter process. It is ready when the node answers through it."""

@@ -139,6 +139,7 @@ class LocalGrid:
                 self.table.stop(f"supervisor-{offer.name}")
             self.notes += [note] if (note := self.anvil.prepare()) else []
         self._serve(self.anvil.daemon())
+        self._serve(self.anvil.miner())
         self._serve(self.anvil.filter())
 
     def _set_up_contracts(self) -> None:
@@ -208,7 +209,7 @@ class LocalGrid:
         """Stop each process before those that it needs. Records of dead processes are removed."""
         slurm = {daemon.name for daemon in self.slurm.daemons()}
         prefect = [name for group in self.prefect_processes for name in group]
-        base = (*prefect, "node-filter", "anvil", "postgres")
+        base = (*prefect, "node-filter", "miner", "anvil", "postgres")
         clients = [name for name in names if name not in slurm and name not in base]
         steps = [Step(name, partial(self.table.stop, name)) for name in clients]
         if slurm.intersection(names):
@@ -217,8 +218,8 @@ class LocalGrid:
         for group in self.prefect_processes:
             steps += [Step(name, partial(self.table.stop, name), tuple(before)) for name in group]
             before = [*before, *group]
-        for name, needs in (("node-filter", clients), ("anvil", [*clients, "node-filter"]), ("postgres", before)):
-            steps.append(Step(name, partial(self.table.stop, name), tuple(needs)))
+        base = {"node-filter": clients, "miner": clients, "anvil": [*clients, "node-filter", "miner"], "postgres": before}
+        steps += [Step(name, partial(self.table.stop, name), tuple(needs)) for name, needs in base.items()]
         return steps
 
     # -- state -------------------------------------------------------------------------------

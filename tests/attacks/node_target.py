@@ -60,7 +60,7 @@ def started(state: Path) -> Iterator[Target]:
     anvil, table = Anvil(state / "anvil", PortBook(state / "ports.json").port("node-filter")), ProcessTable(state)
     try:
         anvil.prepare()
-        for daemon in (anvil.daemon(), anvil.filter()):
+        for daemon in (anvil.daemon(), anvil.miner(), anvil.filter()):
             table.start(daemon)
             table.wait_ready(daemon)
         with httpx.Client(base_url=anvil.rpc_url, trust_env=False, timeout=60) as http:

@@ -57,16 +57,21 @@ class NodeKeeper:
     # -- mining and fees ---------------------------------------------------------------------
 
     async def stop_mining(self) -> None:
-        await self.call("evm_setIntervalMining", 0)
+        os.kill(self._miner(), SIGSTOP)
 
     async def mine_every_second(self) -> None:
-        """Mine one block per second, the default of the grid."""
+        """Mine one block per second while transactions come, the default of the grid."""
         await self.call("evm_setAutomine", False)
-        await self.call("evm_setIntervalMining", 1)
+        os.kill(self._miner(), SIGCONT)
 
     async def mine_each_transaction(self) -> None:
-        await self.call("evm_setIntervalMining", 0)
+        os.kill(self._miner(), SIGSTOP)
         await self.call("evm_setAutomine", True)
+
+    def _miner(self) -> int:
+        pid = self._world.grid.table.pid("miner")
+        assert pid is not None
+        return pid
 
     async def set_base_fee(self, wei: int) -> None:
         """Set the base fee of the next block. Later blocks continue from it."""
@@ -139,7 +144,8 @@ class NodeKeeper:
     # -- clock -------------------------------------------------------------------------------
 
     async def ahead_s(self) -> int:
-        """How far the chain's clock is ahead of this machine's, within a second, the age of the newest block."""
+        """How far the chain's clock is ahead of this machine's, within a second."""
+        await self.call("evm_mine")  # an idle chain's newest block is up to a minute old
         return math.ceil((await self._world.chain.head()).timestamp - time.time())
 
     async def jump(self, seconds: int) -> None:
