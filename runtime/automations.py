@@ -68,7 +68,7 @@ async def remove_automations() -> list[str]:
 def _notifies(block: UUID, name: str, body: str, **trigger: Any) -> AutomationCore:
     return AutomationCore(
         name=name,
-        description="Made by `dps notify`, which also changes it.",
+        description="Made by `dps provider notify` or `dps operator notify`, which also change it.",
         trigger=EventTrigger(for_each={"prefect.resource.id"}, **trigger),
         actions=[SendNotification(block_document_id=block, subject=name, body=f"{body}\n{PAGE}")],
     )

@@ -34,11 +34,14 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
 
     One thread holds a websocket to receive a Suspend from the UI, and its start and end block the event loop. The
     other one sends heartbeats. So a run of this worker ignores Suspend.
+
+    A run that `continues` stays Running in Prefect when its process ends, and the next process carries it on.
     """
 
     run: FlowRun = field(kw_only=True)
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     let_go: Callable[[], bool] = lambda: False
+    continues: bool = False
 
     async def create_flow_run(self, client: PrefectClient) -> FlowRun:
         """Return the existing run.
@@ -55,7 +58,8 @@ class SharedProcessEngine(AsyncFlowRunEngine[P, R]):
         Cancelled instead. A forced state is reported within CRASH_REPORT_TIMEOUT_S or not at all, so that an outage
         of Prefect does not delay the end of the process.
         """
-        self.short_circuit = self.short_circuit or self.let_go()
+        left_open = self.continues and state.is_crashed() and not self.scope.cancel_called
+        self.short_circuit = self.short_circuit or left_open or self.let_go()
         if state.is_running() and is_running(self.run):  # it was created in that state
             return self.run.state or state
         if state.is_crashed() and self.scope.cancel_called:

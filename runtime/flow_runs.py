@@ -48,6 +48,9 @@ class Worker(Protocol):
     def may_begin(self) -> bool:
         """Whether it accepts runs that the pool has not scheduled."""
 
+    def has_taken_over(self) -> bool:
+        """Whether it has ended or resumed the runs that a former process left."""
+
     def beginning(self) -> AbstractAsyncContextManager[Callable[[FlowRun], None]]:
         """A context to create runs in state Running and give them to what it yields. `tidy` waits meanwhile."""
 

@@ -1,7 +1,8 @@
 """Ends or resumes orphaned runs of a work pool, before its process starts any other run.
 
 The runs of a dead process would stay Running forever and keep their concurrency slots. The same holds for runs that
-ended while Prefect was down. Only the pool's one process may call `tidy`, as it also ends runs of other live processes.
+ended while Prefect was down. The run of a job continues where it is, in state Running, without a request. Only the
+pool's one process may call `tidy`, as it also ends runs of other live processes.
 Runs that became due while no process served the pool would start in one burst; `skip_overtaken` cancels them.
 """
 
@@ -9,10 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Sequence
+from asyncio import sleep
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from uuid import UUID
 
+import httpx
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import (
     FlowFilter,
@@ -27,30 +31,50 @@ from prefect.client.schemas.filters import (
     WorkPoolFilter,
     WorkPoolFilterName,
 )
-from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.objects import FlowRun, State, StateType, TaskRun
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import ObjectNotFound
 from prefect.states import AwaitingRetry, Cancelled, Crashed
 
 from runtime.flow_runs import schedule, some_at_once
+from runtime.outages import is_outage
 
 RESUMED = ("run_job",)  # flows whose runs continue from what the chain and Slurm say
 LEFT = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 ENDED = "Nothing carries it any more."
 PAGE = 200
+ENDINGS_AT_ONCE = 2  # the ends of old task runs are not urgent, and Prefect has the new ones to serve
+ENDING_RETRY_S = 2.0
 
 logger = logging.getLogger(__name__)
 
 
-async def tidy(client: PrefectClient, work_pool: str, carried: Collection[UUID]) -> None:
-    """End or resume the runs of `work_pool` that Prefect shows as unfinished, except those `carried` at the call."""
+async def tidy(
+    client: PrefectClient,
+    work_pool: str,
+    carried: Collection[UUID],
+    begin: Callable[[FlowRun], None] | None = None,
+) -> list[TaskRun]:
+    """End or resume the runs of `work_pool` that Prefect shows as unfinished, except those `carried` at the call.
+
+    `begin` takes a run of a job that stays Running. Without it, and if the run's deployment has a limit, such a run is
+    scheduled again. Returns the open task runs of all those runs: a resumed run creates new ones, so end these.
+    """
     spared = frozenset(carried)
     resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
-
-    async def end(run: FlowRun) -> None:
-        await _end_tasks(client, run)
-        await _put(client, run, _state_after_death(run, resumes=run.id in resumed))
-
-    await some_at_once(end(run) for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared)
+    left = [run for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared]
+    tasks = await _open_tasks(client, left)
+    running = [run for run in left if run.id in resumed and run.state is not None and run.state.is_running()]
+    continued = set() if begin is None else {run.id for run in await _without_limit(client, running)}
+    await some_at_once(
+        _put(client, run, _state_after_death(run, resumes=run.id in resumed)) for run in left if run.id not in continued
+    )
+    if begin is not None and continued:
+        logger.info("continuing the runs of %d jobs", len(continued))
+        for run in running:
+            if run.id in continued:
+                begin(run)
+    return tasks
 
 
 async def runs_in(
@@ -95,12 +119,45 @@ def _work_key(run: FlowRun) -> tuple[UUID | None, str]:
     return run.deployment_id, json.dumps(run.parameters, sort_keys=True, default=str)
 
 
-async def _end_tasks(client: PrefectClient, run: FlowRun) -> None:
-    """Crash the run's open task runs. A resumed run creates new ones, and the old ones would stay open forever."""
+async def end_tasks(client: PrefectClient, tasks: Sequence[TaskRun]) -> None:
+    """Crash these task runs, through outages of Prefect. Otherwise they would stay open forever."""
+
+    async def end(task_run: TaskRun) -> None:
+        while True:
+            try:
+                with suppress(ObjectNotFound):
+                    await client.set_task_run_state(task_run.id, Crashed(message=ENDED), force=True)
+                return
+            except httpx.HTTPError as error:
+                if not is_outage(error):
+                    logger.warning("cannot end task run %s, which stays open: %s", task_run.name, error)
+                    return
+            await sleep(ENDING_RETRY_S)
+
+    await some_at_once(map(end, tasks), ENDINGS_AT_ONCE)
+
+
+async def _open_tasks(client: PrefectClient, runs: Sequence[FlowRun]) -> list[TaskRun]:
     unended = TaskRunFilter(state=TaskRunFilterState(type=TaskRunFilterStateType(any_=list(LEFT))))
-    of_run = FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))
-    for task_run in await client.read_task_runs(flow_run_filter=of_run, task_run_filter=unended):
-        await client.set_task_run_state(task_run.id, Crashed(message=ENDED), force=True)
+    found: list[TaskRun] = []
+    for at in range(0, len(runs), PAGE):
+        of_runs = FlowRunFilter(id=FlowRunFilterId(any_=[run.id for run in runs[at : at + PAGE]]))
+        before = len(found)
+        while page := await client.read_task_runs(
+            flow_run_filter=of_runs, task_run_filter=unended, limit=PAGE, offset=len(found) - before
+        ):
+            found += page
+    return found
+
+
+async def _without_limit(client: PrefectClient, runs: Sequence[FlowRun]) -> list[FlowRun]:
+    """The runs whose deployments have no concurrency limit. The others hold leases, which end with their process."""
+    free: set[UUID] = set()
+    for deployment_id in {run.deployment_id for run in runs if run.deployment_id is not None}:
+        with suppress(ObjectNotFound):
+            if (await client.read_deployment(deployment_id)).global_concurrency_limit is None:
+                free.add(deployment_id)
+    return [run for run in runs if run.deployment_id in free]
 
 
 def _state_after_death(run: FlowRun, *, resumes: bool) -> State[None]:

@@ -36,7 +36,7 @@ from prefect.utilities.callables import get_call_parameters, parameters_to_args_
 from prefect.workers.base import BaseJobConfiguration, BaseVariables, BaseWorker, BaseWorkerResult
 
 from runtime.engine import STOPPED, SharedProcessEngine, is_running
-from runtime.orphaned_runs import runs_in, skip_overtaken, tidy
+from runtime.orphaned_runs import RESUMED, end_tasks, runs_in, skip_overtaken, tidy
 from runtime.outages import warn
 from runtime.server_clock import ServerClock
 
@@ -71,7 +71,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         self._polling = asyncio.Lock()
         self._look_wanted = asyncio.Event()
         self._clock = ServerClock()
-        self._is_tidy = False
+        self._is_tidy = self._has_taken_over = False
+        self._ending: set[asyncio.Task[None]] = set()
         self._outage = ""
 
     async def setup(self) -> None:
@@ -85,7 +86,8 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
 
     async def teardown(self, *exc_info: Any) -> None:
         """Stop polling, and wait for the runs under way."""
-        self._looking.cancel()
+        for task in (self._looking, *self._ending):
+            task.cancel()
         await super().teardown(*exc_info)
 
     def look_now(self) -> None:
@@ -110,6 +112,10 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
     def may_begin(self) -> bool:
         """Whether it accepts runs that the pool has not scheduled: if it may start runs and has no limit."""
         return self._may_start() and self._limiter is None
+
+    def has_taken_over(self) -> bool:
+        """Whether it has ended or resumed the runs that a former process left."""
+        return self._has_taken_over
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[Callable[[FlowRun], None]]:
@@ -142,14 +148,23 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
                 return []
             try:
                 if not self._is_tidy:
-                    await tidy(self.client, self._work_pool_name, self._submitting_flow_run_ids)
-                    self._is_tidy = True
+                    await self._tidy()
                 found = await super().get_and_submit_flow_runs()
                 self._outage = ""
                 return found
             except Exception as error:
                 self._note_outage("cannot ask Prefect for runs", error)
                 return []
+
+    async def _tidy(self) -> None:
+        """End or resume the runs without a process. Their open tasks end beside the runs that start meanwhile."""
+        begin = self._begin if self.may_begin() else None
+        tasks = await tidy(self.client, self._work_pool_name, self._submitting_flow_run_ids, begin)
+        self._is_tidy = self._has_taken_over = True
+        if tasks:
+            ending = asyncio.create_task(end_tasks(self.client, tasks))
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
         """Runs that are due now. A run that is Pending too early would hold its deployment's only slot."""
@@ -200,8 +215,9 @@ class InProcessWorker(BaseWorker[BaseJobConfiguration, BaseVariables, InProcessR
         scope = self._executing.get(flow_run.id, anyio.CancelScope())
         parameters = _parameters(flow, flow_run)
         engine = SharedProcessEngine[Any, Any](
-            flow=flow, run=flow_run, parameters=parameters, scope=scope, let_go=lambda: self._let_go
-        )
+            flow=flow, run=flow_run, parameters=parameters, scope=scope, let_go=lambda: self._let_go,
+            continues=flow.name in RESUMED,
+        )  # fmt: skip
         engine._flow_run_name_set = _is_named(flow, flow_run, parameters)
         with suppress(Abort, Pause):
             async with engine.start():

@@ -218,8 +218,9 @@ class LocalGrid:
         for group in self.prefect_processes:
             steps += [Step(name, partial(self.table.stop, name), tuple(before)) for name in group]
             before = [*before, *group]
-        base = {"node-filter": clients, "miner": clients, "anvil": [*clients, "node-filter", "miner"], "postgres": before}
-        steps += [Step(name, partial(self.table.stop, name), tuple(needs)) for name, needs in base.items()]
+        chain = ["node-filter", "miner"]
+        for name, needs in (*((one, clients) for one in chain), ("anvil", [*clients, *chain]), ("postgres", before)):
+            steps.append(Step(name, partial(self.table.stop, name), tuple(needs)))
         return steps
 
     # -- state -------------------------------------------------------------------------------

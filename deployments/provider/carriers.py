@@ -26,6 +26,7 @@ from deepgrid.provider.carrier import Carrier, carry
 from deepgrid.provider.claim_journal import ClaimJournal
 from deepgrid.provider.session import ProviderSession
 from deployments.provider.adoption import adopt_all, complete_stale_runs, runs_of
+from runtime.flow_runs import worker_of
 from runtime.outages import asking, warn
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class CarrierWatchdog:
 
     async def _check(self, now: float) -> None:
         self._note_alone(now)
-        compare = now - self._compared_at >= self._settings.compare_every_s
+        compare = now - self._compared_at >= self._settings.compare_every_s and self._has_taken_over()
         if not (compare or self._over() or self._alone(now)):
             self._silent_since = None
             return
@@ -120,6 +121,8 @@ class CarrierWatchdog:
     async def _adopt(self, client: PrefectClient, now: float) -> None:
         over, alone = self._over(), self._alone(now)
         runs = await runs_of(client, self._session, [*over, *alone])
+        if not self._has_taken_over():
+            return
         incomplete = {key: runs.get(key) for key in over if not _is_completed(runs.get(key))}
         await adopt_all(self._session, incomplete, "The job ended while it was carried without a run.")
         self._journal.discard(over)
@@ -129,6 +132,11 @@ class CarrierWatchdog:
             if self._session.carries(key) or now - self._alone_since[key] >= self._patience_s(runs.get(key))
         }
         await adopt_all(self._session, overdue, "No process carried the job.")
+
+    def _has_taken_over(self) -> bool:
+        """Whether the worker has continued the runs of the former process. They need not be scheduled again then."""
+        worker = worker_of(f"provider-{self._session.settings.cluster}")
+        return worker is None or worker.has_taken_over()
 
     def _patience_s(self, run: FlowRun | None) -> float:
         """Seconds for which a claim may lack a carrier: longer when a person or an error ended its run."""

@@ -21,6 +21,7 @@ from runtime.worker import WORKER_TYPE, InProcessWorker
 POOL = "worker-test"
 attempts: list[int] = []
 parents: list[UUID | None] = []
+hold: list[asyncio.Event] = []  # while it has an event, runs of `run_job` wait for it
 
 
 @task
@@ -64,6 +65,8 @@ async def alone() -> None:
 @flow(name="run_job", persist_result=False)
 async def resumed() -> None:
     """Can be started again at any point, like the real flow."""
+    for event in hold:
+        await event.wait()
 
 
 @pytest.fixture

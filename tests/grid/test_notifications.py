@@ -41,12 +41,11 @@ class Receiver:
         return web.Response()
 
     async def until(self, subject: str, words: str) -> None:
-        """Wait for exactly one notification of this kind with these words."""
+        """Wait for a notification of this kind with these words."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := [body for name, body in self.got if name == subject and words in body]):
             assert time.monotonic() < deadline, self.got
             await asyncio.sleep(0.5)
-        assert len(found) == 1
         assert "See docs/how-to/notifications.md." in found[0]
 
 
@@ -99,6 +98,7 @@ async def test_each_condition_notifies_once(customer: Customer, receiver: Receiv
     with pytest.raises(ConfigurationError, match="Prefect has no block custom-webhook/missing"):
         await deploy_automations("custom-webhook/missing")
     assert set(await remove_automations()) == set(made)
+    assert len(set(receiver.got)) == len(receiver.got)  # each one once
 
 
 async def automation(name: str) -> Automation:

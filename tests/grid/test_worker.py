@@ -16,7 +16,7 @@ from prefect.states import AwaitingRetry, Cancelling, Pending, Running
 from runtime.flow_runs import Paused, start_run
 from runtime.orphaned_runs import ENDED
 from runtime.worker import InProcessWorker
-from tests.grid.pool import POOL, create, end_of, final, parents, step, until, working
+from tests.grid.pool import POOL, create, end_of, final, hold, parents, step, until, working
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -118,14 +118,46 @@ async def test_no_run_of_a_dead_process_stays_running(client: PrefectClient) -> 
     running = await left(client, "alone", Pending(), Running())
     with_task = await client.create_task_run(step, running.id, dynamic_key="0", state=Running())
     resumes = await left(client, "run_job", Pending(), Running())
+    pending = await left(client, "run_job", Pending())
     cancelling = await left(client, "run_job", Pending(), Running(), Cancelling())
     async with working():
         assert await end_of(client, running) == ("Crashed", "Nothing carries it any more.")
-        assert (await client.read_task_run(with_task.id)).state_name == "Crashed"
+        async with asyncio.timeout(60):
+            while (await client.read_task_run(with_task.id)).state_name != "Crashed":
+                await asyncio.sleep(0.1)
         assert await end_of(client, cancelling) == ("Cancelled", "Nothing carries it any more.")
-        assert (await end_of(client, resumes))[0] == "Completed"
+        for run in (resumes, pending):
+            assert (await end_of(client, run))[0] == "Completed"
         again = await create(client, "alone")  # its only slot is free again
         assert (await end_of(client, again))[0] == "Completed"
+
+
+async def test_the_run_of_a_job_stays_running_while_its_process_restarts(client: PrefectClient) -> None:
+    hold.append(asyncio.Event())
+    try:
+        async with working():
+            run = await until(client, await create(client, "run_job"), lambda r: r.state_name == "Running")
+        assert (await client.read_flow_run(run.id)).state_name == "Running"
+        async with working() as worker:
+            await until(client, run, lambda r: worker.carries(r.id))
+            assert worker.has_taken_over()
+            hold[0].set()
+            assert (await end_of(client, run))[0] == "Completed"
+    finally:
+        hold.clear()
+    states = [state.name for state in await client.read_flow_run_states(run.id)]
+    assert states == ["Scheduled", "Pending", "Running", "Completed"]
+
+
+async def test_the_run_of_a_job_that_a_person_stops_is_cancelled(client: PrefectClient) -> None:
+    hold.append(asyncio.Event())
+    try:
+        async with working():
+            run = await until(client, await create(client, "run_job"), lambda r: r.state_name == "Running")
+            await client.set_flow_run_state(run.id, Cancelling())
+            assert (await end_of(client, run))[0] == "Cancelled"
+    finally:
+        hold.clear()
 
 
 async def test_orphaned_runs_of_an_outage_end_and_carried_runs_continue(
