@@ -53,6 +53,18 @@ async def test_the_address_book_names_the_authority(secure: Dps, proxy: Proxy, m
     assert "submitted" in done.out
 
 
+async def test_the_contracts_are_checked_with_the_authority_alone(
+    secure: Dps, proxy: Proxy, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first time it is an option, then it is in the book."""
+    monkeypatch.delenv("SSL_CERT_FILE")
+    given = await secure.run("operator", "deploy", "--authorities", str(proxy.authority))
+    assert (given.status, "nothing was sent" in given.out) == (0, True), given.err
+    assert AddressBook.load(secure.book).authorities == proxy.authority.read_text()
+    again = await secure.run("operator", "deploy")
+    assert (again.status, "nothing was sent" in again.out) == (0, True), again.err
+
+
 async def test_a_certificate_of_nobody_is_refused(secure: Dps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     done = await secure.run("credit", "get")

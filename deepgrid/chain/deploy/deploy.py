@@ -67,7 +67,7 @@ async def deploy_to_book(
     draft_file = where.with_name(f"{where.name}.deploying")
     grid = await deploy(
         rpc_url, admin, roles, standing=standing, draft_file=draft_file, replace_lost=replace_lost, tell=tell,
-        settings=settings,
+        settings=settings, authorities=endpoints.get("authorities"),
     )  # fmt: skip
     book = AddressBook.model_validate({
         "chain_id": grid.chain_id, "credit": grid.credit, "provider_manager": grid.provider_manager,
@@ -89,20 +89,21 @@ async def deploy(
     replace_lost: bool = False,
     tell: Callable[[str], None] = _silent,
     settings: DeploySettings = DEFAULTS,
+    authorities: str | None = None,
 ) -> Deployment:
     """Deploy and link Credit, ProviderManager and MetaScheduler, and grant `roles`.
 
     `admin` pays the gas, and becomes admin of the contracts and minter of credits. The contracts of the book `standing`
     are kept. If they are missing on the chain, this is an error. With `replace_lost` (a development chain that began
     anew) they are deployed again instead. `draft_file` keeps the progress of a killed run. `tell` gets one line per
-    step.
+    step. `authorities` are certificates (PEM) to trust for the node besides the system's.
 
     Raises ConfigurationError for a book or draft of another chain, ChainError if the node does not answer or another
     process deploys with this key, ContractError if the key may not grant roles.
     """
     file = admin.key_file
     lock = None if file is None else file.with_name(f"{file.name}.deploying")
-    async with await Node.at(rpc_url) as node, NonceLease(lock, settings.lock_wait_s):
+    async with await Node.at(rpc_url, authorities) as node, NonceLease(lock, settings.lock_wait_s):
         sender = Sender(node, admin)
         try:
             return await _Deploying(node, sender, tell, settings).run(roles, standing, draft_file, replace_lost)

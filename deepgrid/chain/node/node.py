@@ -33,9 +33,9 @@ class Node:
         self.chain_id = chain_id
 
     @classmethod
-    async def at(cls, rpc_url: str) -> Node:
-        """The node at `rpc_url`, on any chain."""
-        rpc = Rpc(rpc_url)
+    async def at(cls, rpc_url: str, authorities: str | None = None) -> Node:
+        """The node at `rpc_url`, on any chain. `authorities` are certificates (PEM) to trust besides the system's."""
+        rpc = Rpc(rpc_url, authorities=authorities)
         try:
             return cls(rpc, await read_chain_id(rpc))
         except BaseException:

@@ -13,7 +13,7 @@ from eth_account import Account
 from deepgrid.chain.book import AddressBook
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
-from deepgrid.secure_url import is_loopback
+from deepgrid.secure_url import is_loopback, trusting
 from deepgrid.services.client import ServicesClient
 from deepgrid.services.doctor.machine_checks import judge_end
 
@@ -54,19 +54,20 @@ async def _url(book: AddressBook, url: str) -> list[Finding]:
     where = urlsplit(url)
     good = Finding("url", Level.GOOD, f"The services of this grid answer at {url}.")
     if where.scheme == "https":
-        return [good, await _public_certificate(where.hostname or "", where.port or HTTPS_PORT)]
+        trusted = trusting(book.authorities) if book.authorities else httpx.create_ssl_context()
+        return [good, await _public_certificate(where.hostname or "", where.port or HTTPS_PORT, trusted)]
     if is_loopback(where.hostname or ""):
         return [good]
     words, step = f"{url} carries secrets in clear text.", "Serve it over https, and correct the address book."
     return [good, Finding("tls", Level.WARNING, words, step)]
 
 
-async def _public_certificate(host: str, port: int) -> Finding:
+async def _public_certificate(host: str, port: int, trusted: ssl.SSLContext) -> Finding:
     """When the certificate that clients see ends. They have accepted it just now."""
     what = f"The certificate of {host}:{port}"
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            _, writer = await asyncio.open_connection(host, port, ssl=httpx.create_ssl_context())
+            _, writer = await asyncio.open_connection(host, port, ssl=trusted)
     except (OSError, TimeoutError) as error:
         return Finding("tls", Level.WARNING, f"{what} could not be read ({type(error).__name__}).", "Try again.")
     try:

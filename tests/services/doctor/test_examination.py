@@ -204,13 +204,18 @@ async def test_a_port_of_another_program_has_no_metrics(settings: ServicesSettin
     assert "metrics" in of(findings, Level.WARNING)
 
 
-async def test_certificates_tell_when_they_end(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_book", [False, True])
+async def test_certificates_tell_when_they_end(
+    in_book: bool, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     authority, certificate, key = certify(tmp_path)
     key.chmod(0o600)
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    if not in_book:
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     services = await start(tls_cert=certificate, tls_key=key)
     url = services.url.replace("127.0.0.1", "localhost")
-    book = book_of(services, tmp_path, definitions_url=url, logs_url=url)
+    trusted = authority.read_text() if in_book else None
+    book = book_of(services, tmp_path, definitions_url=url, logs_url=url, authorities=trusted)
     findings = await examine_services(replace(services.settings, book=book))
     assert bad(findings) == {"chain"}
     assert of(findings, Level.WARNING).count("tls") == 2  # they are valid for two days
