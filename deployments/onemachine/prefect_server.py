@@ -18,31 +18,10 @@ from typing import Any
 from deployments.onemachine.private_files import make_private_folder, read_or_create
 from deployments.onemachine.probes import HOST, answers, ask_json
 from deployments.onemachine.processes import Daemon
-
-QUIET = {
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-}
+from deployments.prefect_settings import QUIET, SERVER
 
 USER = "deepgrid"
 READY_WITHIN_S = 180.0  # the first start also runs the migrations
-# Slots of concurrency limits survive a restart. Events are most of what a run writes, and are deleted after a day.
-# The flow `prune_history` deletes runs: Prefect's own vacuum does not know which jobs are over.
-KEEPING = {
-    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-    "PREFECT_SERVER_EVENTS_RETENTION_PERIOD": "P1D",
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,orphans",
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_BATCH_SIZE": "1000",
-}
-# By default each state change of a task is its own transaction, and bursts of requests open new connections.
-BATCHING = {
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
-    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "100",
-    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "1",
-    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "20",
-}
 
 
 @dataclass(frozen=True)
@@ -62,14 +41,11 @@ class PrefectServer:
         """Environment of a process of the server. It contains passwords: never log it."""
         make_private_folder(self.home)
         return {
-            **QUIET,
-            **KEEPING,
-            **BATCHING,
+            **SERVER,
             "PREFECT_HOME": str(self.home),
             "PREFECT_API_DATABASE_CONNECTION_URL": database_url,
             "PREFECT_SERVER_API_AUTH_STRING": self.login(),
             "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-            "PREFECT_SERVER_UI_API_URL": "/api",  # the UI uses the address of the browser, instead of port 4200
         }
 
     def environment(self) -> dict[str, str]:

@@ -1,15 +1,17 @@
 """The files that install a role for good: units, accounts (sysusers), folders (tmpfiles), environment files.
 
-No unit opens more than its process needs. Keys are in /etc/deepgrid, state is in /var/lib/deepgrid. Logs go to the
-journal, which rotates them.
+No unit opens more than its process needs. Settings are in /etc/deepgrid. Keys and state are in /var/lib/deepgrid, where
+processes may write: each keeps a lock beside its key. Logs go to the journal, which rotates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
+
+from deployments.prefect_settings import QUIET, SERVER
 
 STOP_S = 15  # after SIGTERM the processes end within 10 s
 OPEN_FILES = 16384
@@ -28,7 +30,7 @@ User=$account
 Group=$account
 WorkingDirectory=$checkout
 Environment=HOME=$state
-EnvironmentFile=/etc/deepgrid/$name.env
+${settings}EnvironmentFile=/etc/deepgrid/$name.env
 ExecStart=$program
 Restart=on-failure
 RestartSec=5
@@ -77,11 +79,6 @@ PREFECT_SERVER = """\
 # The login that every client must give (user:password), and the database.
 PREFECT_SERVER_API_AUTH_STRING=
 PREFECT_API_DATABASE_CONNECTION_URL=postgresql+asyncpg://prefect:PASSWORD@127.0.0.1:5432/prefect
-PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE=20
-PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE=100
-PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL=1
-PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE=100
-PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL=1
 """
 SERVICES = """\
 DEEPGRID_BOOK=/etc/deepgrid/grid.json
@@ -92,6 +89,9 @@ DEEPGRID_SERVICES_PORT=3000
 # The proxy that does TLS on this machine.
 DEEPGRID_SERVICES_TRUSTED_PROXY=127.0.0.1
 """
+STATE = "/var/lib/deepgrid"
+# An account of its own cannot write the UI's pages into the checkout.
+SERVER_SETTINGS = {**SERVER, "PREFECT_UI_STATIC_DIRECTORY": f"{STATE}/prefect/ui"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ class Process:
     """One process of a role. `command` is a program of the checkout's environment, with its arguments.
 
     One that `shares_state` runs flows with blocks of its role, whose state folders are those of other processes.
+    `settings` are variables that hold no secret. `environment` is the text of the file that a person completes.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Process:
     after: tuple[str, ...] = ()
     account: str = ""
     shares_state: bool = False
+    settings: Mapping[str, str] = field(default_factory=lambda: QUIET)
 
     @property
     def user(self) -> str:
@@ -116,6 +118,10 @@ class Process:
     @property
     def unit(self) -> str:
         return f"deepgrid-{self.name}.service"
+
+    @property
+    def state(self) -> str:
+        return f"{STATE}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +159,9 @@ def operator_processes(name: str) -> list[Process]:
 def files_of(processes: Sequence[Process], checkout: Path) -> list[File]:
     """All files for these processes of a checkout."""
     accounts = sorted({process.user for process in processes})
-    sysusers = "".join(f'u {name} - "deepgrid" /var/lib/deepgrid\n' for name in accounts)
-    folders = ["d /etc/deepgrid 0755 root root -\n", "d /var/lib/deepgrid 0755 root root -\n"]
+    sysusers = "".join(f'u {name} - "deepgrid" {STATE}\n' for name in accounts)
+    folders = ["d /etc/deepgrid 0755 root root -\n", f"d {STATE} 0755 root root -\n"]
+    folders += [f"d {one.state} 0700 {one.user} {one.user} -\n" for one in processes]
     rights = [f"z /etc/deepgrid/{one.name}.env 0640 root {one.user} -\n" for one in processes]
     role = processes[1].name
     return [
@@ -168,7 +175,7 @@ def files_of(processes: Sequence[Process], checkout: Path) -> list[File]:
 def _prefect() -> Process:
     return Process(
         "prefect", "Prefect server", "prefect server start --host 127.0.0.1 --port 4200", PREFECT_SERVER,
-        after=("postgresql.service",),
+        after=("postgresql.service",), settings=SERVER_SETTINGS,
     )  # fmt: skip
 
 
@@ -183,8 +190,9 @@ def _unit(process: Process, checkout: Path) -> str:
     at_home = checkout.is_relative_to("/home") or checkout.is_relative_to("/root")
     return UNIT.substitute(
         about=process.about, after="".join(f" {unit}" for unit in process.after), account=process.user,
-        checkout=checkout, name=process.name, state=f"/var/lib/deepgrid/{process.name}",
+        checkout=checkout, name=process.name, state=process.state,
+        settings="".join(f"Environment={name}={value}\n" for name, value in process.settings.items()),
         program=f"{checkout}/.venv/bin/{process.command}", stop_s=STOP_S, files=OPEN_FILES,
         home="read-only" if at_home else "yes",
-        writes="\nReadWritePaths=-/var/lib/deepgrid" if process.shares_state else "",
+        writes=f"\nReadWritePaths=-{STATE}" if process.shares_state else "",
     )  # fmt: skip

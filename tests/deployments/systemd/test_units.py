@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from deployments.prefect_settings import SERVER
+
 UNPACKED = Path(__file__).parents[3] / ".grid" / "debian"
 ROLES = [("provider", "gamma"), ("operator", "grid")]
 HARDENED = (
@@ -44,6 +46,29 @@ def test_units_are_hardened_and_secrets_are_private(role: str, name: str, tmp_pa
     for unit in services:
         user = next(line for line in unit.read_text().splitlines() if line.startswith("User="))
         assert f"u {user.removeprefix('User=')} " in accounts
+
+
+@pytest.mark.parametrize(("role", "name"), ROLES)
+def test_each_process_has_a_folder_that_it_may_write(role: str, name: str, tmp_path: Path) -> None:
+    """Before its first start, so that its key can be put there."""
+    units(role, name, tmp_path)
+    folders = (tmp_path / "etc/tmpfiles.d").glob("*").__next__().read_text()
+    for unit in (tmp_path / "etc/systemd/system").iterdir():
+        text = unit.read_text()
+        user = next(line for line in text.splitlines() if line.startswith("User=")).removeprefix("User=")
+        state = f"deepgrid/{unit.stem.removeprefix('deepgrid-')}"
+        assert f"d /var/lib/{state} 0700 {user} {user} -\n" in folders
+        assert f"StateDirectory={state}\n" in text
+
+
+def test_the_server_of_prefect_keeps_its_pages_in_its_folder(tmp_path: Path) -> None:
+    units(*ROLES[0], tmp_path)
+    text = (tmp_path / "etc/systemd/system/deepgrid-prefect.service").read_text()
+    for setting in (
+        "PREFECT_UI_STATIC_DIRECTORY=/var/lib/deepgrid/prefect/ui",
+        *(f"{k}={v}" for k, v in SERVER.items()),
+    ):
+        assert f"Environment={setting}\n" in text
 
 
 def test_what_a_person_wrote_stays(tmp_path: Path) -> None:
