@@ -15,6 +15,7 @@ from deepgrid.errors import ConfigurationError, ServiceError
 
 B = TypeVar("B", bound=Block)
 TIMEOUT_S = 30.0
+PREFECTS_OWN = "block_type_slug"  # in a block that was saved as a part of another one
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,8 @@ async def load_block(kind: type[B], name: str, timeout_s: float = TIMEOUT_S) -> 
 def _unknown(block: Block) -> list[str]:
     """Names of settings in the block, or in the blocks that it refers to, that this release does not have."""
     inner = [value for name in type(block).model_fields if isinstance(value := getattr(block, name), Block)]
-    return sorted({*(block.model_extra or ()), *(name for one in inner for name in _unknown(one))})
+    own = set(block.model_extra or ()) - {PREFECTS_OWN}
+    return sorted({*own, *(name for one in inner for name in _unknown(one))})
 
 
 def _misfit(slug: str, cause: BaseException | None) -> ConfigurationError:

@@ -47,3 +47,12 @@ async def test_a_block_that_fits_is_quiet(monkeypatch: pytest.MonkeyPatch, caplo
     stored(monkeypatch, address=ADDRESS, key_file="/key")
     await load_block(Wallet, "alpha")
     assert caplog.messages == []
+
+
+async def test_a_block_that_was_saved_as_a_part_of_another_one_warns_of_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored(monkeypatch, address=ADDRESS, key_file="/key", block_type_slug="deepgrid-wallet")
+    with caplog.at_level(logging.WARNING):
+        await load_block(Wallet, "alpha")
+    assert "does not know" not in caplog.text
