@@ -125,8 +125,14 @@ def test_the_script_for_administrators_is_a_shell_script(tmp_path: Path) -> None
     text = plan(site).as_script(site)
     (tmp_path / "hooks.sh").write_text(text)
     assert subprocess.run(["sh", "-n", str(tmp_path / "hooks.sh")], check=False).returncode == 0
-    for words in ("chown grid:slurm /srv/grid/spool", 'local SPOOL = "/srv/grid/spool"', "#   JobCompType=jobcomp/lua"):
+    for words in ("chown grid:slurm /srv/grid/spool", 'local SPOOL = "/srv/grid/spool"'):
         assert words in text
+    told = "\n".join(line for line in text.splitlines() if line.startswith("echo "))
+    said = subprocess.run(["sh", "-c", told], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said[-3:] == [
+        f"BY HAND: {site.path('slurm.conf')} must contain these lines. Then restart slurmctld.",
+        "  JobCompType=jobcomp/lua", "  JobSubmitPlugins=lua",
+    ]  # fmt: skip
 
 
 CUSTOMER = "0x" + "a" * 40

@@ -7,6 +7,7 @@ hand instead.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -83,9 +84,8 @@ class Plan:
         return not (self.owner or self.files or self.wrapper or self.restart or self.by_hand)
 
     def as_script(self, site: Site) -> str:
-        """The plan as a shell script for root on the controller. The lines for slurm.conf are comments in it."""
+        """The plan as a shell script for root on the controller. At its end it says what remains to do by hand."""
         lines = ["#!/bin/sh", "# deepgrid: records of ended jobs, and protection of the names of jobs.", "set -eu"]
-        lines += [f"# BY HAND: {sentence}" for sentence in self.by_hand]
         if self.owner:
             lines += [
                 f"mkdir -p {site.spool}",
@@ -98,9 +98,8 @@ class Plan:
         if self.wrapper:
             rule = FileChange(f"/etc/sudoers.d/{_SUDOERS_FILE}", None, sudo_rule(site), 0o440)
             lines += [*_writing(self.wrapper), f"chown root:root {self.wrapper.path}", *_writing(rule)]
-        lines.append(f"# {site.path('slurm.conf')} must contain:")
-        lines += [f"#   {line}" for line in self.lines]
-        lines.append("# Then restart slurmctld. Jobs continue meanwhile.")
+        told = [*self.by_hand, f"BY HAND: {site.path('slurm.conf')} must contain these lines. Then restart slurmctld."]
+        lines += [f"echo {shlex.quote(line)}" for line in (*told, *(f"  {line}" for line in self.lines))]
         return "\n".join(lines)
 
 
