@@ -20,6 +20,7 @@ test_packages=(
   libpmix-dev # Slurm's PMIx plugin needs the library name that only this package has
 )
 scaled_packages=(redis-server haproxy) # the grid with several Prefect servers
+serve_packages=(python3 python3-venv git shellcheck) # a machine that only serves: no cluster, no database, no tests
 # Ubuntu has chromium only as a snap. The tests use it where it is installed.
 grep -q '^ID=ubuntu' /etc/os-release || test_packages+=(chromium)
 setup_log=.grid/log/setup.log
@@ -36,6 +37,10 @@ die() {
 ensure_installed() {
   command -v dpkg-query >/dev/null || die "this needs Debian 12 or Ubuntu 24.04, or a newer one: there is no dpkg"
   local -a packages=("${grid_packages[@]}")
+  if [ "$1 ${2:-}" = "setup --serve" ]; then
+    packages=("${serve_packages[@]}")
+    set -- serve
+  fi
   case "$1" in setup | test | lint) packages+=("${test_packages[@]}") ;; esac
   case "$1 ${2:-}" in "setup "* | "test "* | "bench scaled" | "up --scaled") packages+=("${scaled_packages[@]}") ;; esac
   command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
@@ -171,8 +176,8 @@ adopt_pip_index() {
 
 # node_folders COMMAND: the folders with npm packages that ./run COMMAND needs.
 node_folders() {
-  echo contracts
   echo web
+  [ "$1" = serve ] || echo contracts
   case "$1" in setup | test | lint) echo tests/clients/typescript ;; esac
 }
 
