@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.events.actions import SendNotification
-from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
@@ -54,6 +55,13 @@ async def deploy_automations(block: str, silent_after: timedelta = SILENT_AFTER)
         return {one.name: await _deploy(client, one) for one in wanted}
 
 
+async def compare_automations(block: str) -> dict[str, str]:
+    """What `deploy_automations` would do to each, by name. Raises ConfigurationError without such a block."""
+    async with get_client() as client:
+        wanted = automations(await _block_id(client, block))
+        return {one.name: _difference(await client.read_automations_by_name(one.name), one) for one in wanted}
+
+
 async def remove_automations() -> list[str]:
     """Delete the automations. Returns the names of those that were there."""
     names = []
@@ -78,13 +86,18 @@ async def _deploy(client: PrefectClient, wanted: AutomationCore) -> str:
     found = await client.read_automations_by_name(wanted.name)
     for other in found[1:]:
         await client.delete_automation(other.id)
-    if not found:
+    what = _difference(found, wanted)
+    if what == "new":
         await client.create_automation(wanted)
+    elif what == "changed":
+        await client.update_automation(found[0].id, wanted.model_copy(update={"enabled": found[0].enabled}))
+    return what
+
+
+def _difference(found: Sequence[Automation], wanted: AutomationCore) -> str:
+    if not found:
         return "new"
-    if _compared(found[0]) == _compared(wanted):
-        return "unchanged"
-    await client.update_automation(found[0].id, wanted.model_copy(update={"enabled": found[0].enabled}))
-    return "changed"
+    return "unchanged" if _compared(found[0]) == _compared(wanted) else "changed"
 
 
 def _compared(one: AutomationCore) -> dict[str, Any]:

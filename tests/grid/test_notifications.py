@@ -17,7 +17,7 @@ from prefect.events.schemas.automations import Automation
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import ConfigurationError
 from deployments.onemachine.grid import LocalGrid
-from runtime.automations import deploy_automations, remove_automations
+from runtime.automations import compare_automations, deploy_automations, remove_automations
 from runtime.grid_events import DEGRADED, Conditions
 from tests.grid.conftest import PATIENCE_S, Customer
 from tests.grid.runs import run_now
@@ -71,6 +71,7 @@ async def receiver(prefect_api: None) -> AsyncIterator[Receiver]:
 
 async def test_each_condition_notifies_once(customer: Customer, receiver: Receiver) -> None:
     grid = customer.grid
+    assert set((await compare_automations(BLOCK)).values()) == {"new"}
     made = await deploy_automations(BLOCK, SOON)
     assert set(made.values()) == {"new"} and len(made) == 4
     assert set((await deploy_automations(BLOCK, SOON)).values()) == {"unchanged"}
@@ -95,6 +96,7 @@ async def test_each_condition_notifies_once(customer: Customer, receiver: Receiv
     changed = await deploy_automations(BLOCK, 2 * SOON)
     assert changed == {books: "unchanged", silent: "changed", gas: "unchanged", degraded: "unchanged"}
     assert not (await automation(silent)).enabled
+    assert await compare_automations(BLOCK) == changed  # with the usual time of silence
     with pytest.raises(ConfigurationError, match="Prefect has no block custom-webhook/missing"):
         await deploy_automations("custom-webhook/missing")
     assert set(await remove_automations()) == set(made)

@@ -25,7 +25,7 @@ SECTIONS = {
     "supervisor": "The supervisor. Every other field of the block Provider may stand here, too.",
 }  # fmt: skip
 FIELDS = {
-    "prefect": {"api_url", "login_file"},
+    "prefect": {"api_url", "login_file", "notify"},
     "grid": {"address_book", "key_file"},
     "prices": {"cpu", "memory_mb", "gpu"},
     "login": set(SlurmLogin.model_fields),

@@ -23,6 +23,7 @@ from deepgrid.billing.credits import parse_credits
 from deepgrid.chain.transactions.wallet import Wallet as Key
 from deepgrid.errors import ConfigurationError, ServiceError
 from deployments.provider.setup.answer_checks import path_of
+from runtime.automations import compare_automations, deploy_automations
 from runtime.worker import InProcessWorker
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -39,6 +40,7 @@ class Plan:
     blocks: list[Block] = field(default_factory=list)
     pools: list[type[InProcessWorker] | type[ProcessWorker]] = field(default_factory=list)
     deploys: bool = False
+    notifies_by: str = ""  # a block, if automations are missing or differ
     lines: list[str] = field(default_factory=list)
 
 
@@ -82,7 +84,15 @@ async def make_plan(values: dict[str, Any]) -> Plan:
             if change := await _deployment_change(client, wanted):
                 plan.deploys = True
                 plan.lines.append(f"deployment {wanted['flow_name']}/{wanted['name']}: {change}")
+    await _plan_notifications(plan, values.get("prefect", {}).get("notify", ""))
     return plan
+
+
+async def _plan_notifications(plan: Plan, block: str) -> None:
+    if block:
+        differing = {name: what for name, what in (await compare_automations(block)).items() if what != "unchanged"}
+        plan.notifies_by = block if differing else ""
+        plan.lines += [f"automation {name}: {what}" for name, what in differing.items()]
 
 
 async def apply(plan: Plan, environment: dict[str, str]) -> None:
@@ -96,6 +106,8 @@ async def apply(plan: Plan, environment: dict[str, str]) -> None:
         await block.asave(plan.cluster, overwrite=True)
     if plan.deploys:
         await _deploy(plan.cluster, environment)
+    if plan.notifies_by:
+        await deploy_automations(plan.notifies_by)
 
 
 def deployments_of(cluster: str) -> list[dict[str, Any]]:
