@@ -19,6 +19,8 @@ import uvloop
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
 
+from runtime.tracing import send_last_spans
+
 DRAIN_TIMEOUT_S = 3.0
 
 
@@ -72,6 +74,7 @@ def leave() -> NoReturn:
     """
     for queue in (APILogWorker, EventsWorker):
         queue.drain_all(timeout=DRAIN_TIMEOUT_S)
+    send_last_spans()
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)

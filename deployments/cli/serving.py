@@ -12,6 +12,7 @@ from deepgrid.cli.logs import start_logging
 from deepgrid.errors import ConfigurationError
 from deepgrid.provider.session import ProviderSettings
 from runtime.service import leave, serve_until_signalled
+from runtime.tracing import start_tracing
 
 
 def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
@@ -21,6 +22,7 @@ def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
     """
     require_prefect()
     start_logging()
+    start_tracing(f"deepgrid-{name}")
     serve_until_signalled(lambda: role(name))
     leave()
 

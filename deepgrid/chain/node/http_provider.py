@@ -18,6 +18,7 @@ from web3.types import RPCEndpoint, RPCRequest, RPCResponse
 from deepgrid.chain.node.node_errors import Asked, NodeRefused, Request, making_sense
 from deepgrid.errors import ChainError
 from deepgrid.secure_url import trusting
+from deepgrid.spans import span
 
 LARGEST_BATCH = 100
 DOOR_CLOSED = (401, 403, 404, 405)
@@ -57,7 +58,8 @@ class HttpProvider(AsyncJSONBaseProvider):
 
     async def _reported(self, requests: Sequence[Request]) -> list[RPCResponse]:
         try:
-            answers = await self._exchange(requests)
+            with span(", ".join(dict.fromkeys(method for method, _ in requests))):
+                answers = await self._exchange(requests)
         except ChainError as error:
             self._asked(len(requests), error)
             raise

@@ -1,12 +1,14 @@
-"""A login that reports the outcome of each command, for metrics."""
+"""A login that reports the outcome of each command, for metrics, and makes a span of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
 from deepgrid.errors import GridError
 from deepgrid.slurm.ssh.channel import CommandResult
 from deepgrid.slurm.ssh.login import Runner
+from deepgrid.spans import span
 
 
 class MeteredLogin:
@@ -19,7 +21,8 @@ class MeteredLogin:
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
         """As `Login.run`."""
         try:
-            result = await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)
+            with span(f"ssh {PurePath(argv[0]).name}"):
+                result = await self._login.run(argv, stdin=stdin, timeout_s=timeout_s)
         except GridError as error:
             self._report(error)
             raise

@@ -1,0 +1,51 @@
+"""Spans of SSH commands: inside the current span, named by the program alone, and none without a tracer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from deepgrid import spans
+from deepgrid.slurm.ssh.channel import CommandResult
+from deepgrid.slurm.ssh.metered import MeteredLogin
+from runtime.tracing import ENDPOINTS, start_tracing
+
+
+class Answering:
+    """A login whose commands do nothing."""
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> CommandResult:
+        return CommandResult(0, b"", b"")
+
+    async def close(self) -> None: ...
+
+
+@pytest.fixture
+def provider() -> Iterator[TracerProvider]:
+    yield TracerProvider()
+    spans._spans.clear()
+
+
+async def test_a_command_is_a_span_without_its_arguments(provider: TracerProvider) -> None:
+    kept = InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    tracer = provider.get_tracer("deepgrid")
+    spans.make_spans_by(tracer.start_as_current_span)
+    with tracer.start_as_current_span("job 1"):
+        await MeteredLogin(Answering(), lambda _: None).run(["/usr/bin/sbatch", "--comment=secret"])
+    command, job = kept.get_finished_spans()
+    assert (command.name, command.attributes) == ("ssh sbatch", {})
+    assert command.parent is not None and job.context is not None
+    assert command.parent.span_id == job.context.span_id
+
+
+def test_without_a_collector_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    start_tracing("deepgrid-test")
+    assert isinstance(spans.span("ssh sbatch"), nullcontext)
