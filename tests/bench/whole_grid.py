@@ -20,6 +20,7 @@ from deepgrid.customer.session import CustomerSession, CustomerSettings, custome
 from deepgrid.lifecycle.job import Job
 from deepgrid.workflow import Definition
 from deployments.onemachine.grid import LocalGrid
+from tests.grid.operator_settings import assigned_at_once
 from tests.grid.writers import writer_of
 
 CREDIT_WEI = 10**18
@@ -129,7 +130,7 @@ def cpu_s(root: int) -> float:
 
 @asynccontextmanager
 async def market(cluster: str) -> AsyncIterator[Market]:
-    """A grid for this measurement, removed afterwards."""
+    """A grid for this measurement, removed afterwards. Its jobs wait in Slurm, not at the scheduler."""
     with tempfile.TemporaryDirectory(prefix="dg-bench-") as folder:
         Path(folder).chmod(0o755)  # jobs run under their own account
         grid = LocalGrid(Path(folder))
@@ -138,6 +139,7 @@ async def market(cluster: str) -> AsyncIterator[Market]:
             settings = CustomerSettings(grid.keys.file("customer"), grid.book)
             async with writer_of(grid, "admin") as admin, customer_session(settings) as session:
                 await admin.mint(session.address, MINTED_WEI)
-                yield Market(grid, session, cluster)
+                async with assigned_at_once(grid):
+                    yield Market(grid, session, cluster)
         finally:
             await asyncio.to_thread(grid.down)

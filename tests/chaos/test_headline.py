@@ -10,22 +10,18 @@ import os
 import random
 import subprocess
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from deepgrid.lifecycle.states import JobStatus
-from deployments.onemachine.grid import LocalGrid
 from tests.chaos.batch import PATIENCE_S, Batch
 from tests.chaos.judge import judge, said_by
 from tests.chaos.world import World
-from tests.grid.runs import api
+from tests.grid.operator_settings import assigned_at_once
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="package")]
 
 JOBS = 100
-AHEAD_S = 7 * 24 * 3600.0
 OLD_RETRIES_S = 3 * 15 + 2 * 3
 SETTLED_WITHIN_S = 60.0  # on an idle machine
 ROOM = 5  # for slow processors and the tests beside
@@ -47,32 +43,6 @@ async def test_jobs_that_end_while_the_supervisor_is_down_are_settled_within_a_m
         assert time.monotonic() - world.supervisor.started_at < ROOM * SETTLED_WITHIN_S
         assert all(batch.latest[job_id].status is JobStatus.FINISHED for job_id in jobs)
         assert not await judge(world, batch, ())
-
-
-@asynccontextmanager
-async def assigned_at_once(grid: LocalGrid) -> AsyncIterator[None]:
-    """The operator assigns jobs however late they would start, so that they wait in Slurm."""
-    before = await set_operator(grid, assign_ahead_s=AHEAD_S)
-    try:
-        yield
-    finally:
-        await set_operator(grid, assign_ahead_s=before["assign_ahead_s"])
-
-
-async def set_operator(grid: LocalGrid, **settings: float) -> dict[str, float]:
-    """Change settings in the operator's block and start the operator again. Returns what was set before."""
-    async with api(grid) as client:
-        found = await client.get("block_types/slug/deepgrid-operator/block_documents/name/grid")
-        block = found.raise_for_status().json()
-        blocks = {  # the update drops references that it does not name
-            name: {"$ref": {"block_document_id": reference["block_document"]["id"]}}
-            for name, reference in block["block_document_references"].items()
-        }
-        changed = {"data": {**blocks, **settings}, "merge_existing_data": True}
-        (await client.patch(f"block_documents/{block['id']}", json=changed)).raise_for_status()
-    await asyncio.to_thread(grid.table.stop, "operator")
-    await asyncio.to_thread(grid.start, "operator")
-    return {name: block["data"][name] for name in settings}
 
 
 async def in_slurm_are(world: World, count: int) -> None:
