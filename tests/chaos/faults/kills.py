@@ -17,12 +17,12 @@ from tests.chaos.world import World
 NEEDS = dict.fromkeys(("extension", "look at a top-up"), ("topped up",))
 NEEDS |= dict.fromkeys(("cancel at Slurm", "look at a cancel request"), ("cancelled",))
 NEEDS |= dict.fromkeys(("start of the run", "fetch", "sbatch"), ("instant", "held"))
-NEEDS |= dict.fromkeys(("RUNNING report", "adoption"), ("held", "held"))
+NEEDS |= dict.fromkeys(("RUNNING report", "taking over"), ("held", "held"))
 NEEDS |= dict.fromkeys(("settlement", "acknowledge"), ("instant", "instant"))
 ONCE = (  # a batch
     "claim", "start of the run", "sent", "extension", "look at a top-up", "cancel at Slurm", "look at a cancel request",
 )  # fmt: skip
-AT_START = ("adoption", "tidying")
+AT_START = ("taking over", "tidying")
 AT_START_WITHIN_S = 30.0
 
 
@@ -43,7 +43,7 @@ async def killed(place: str, world: World, rng: random.Random) -> AsyncIterator[
 async def killed_at_start(place: str, world: World, _rng: random.Random) -> AsyncIterator[None]:
     """Kill the supervisor, start it, kill it again during its start, and start it again.
 
-    Without a claimed job at the first kill there is nothing to adopt. Then some of the jobs that came meanwhile are
+    Without a claimed job at the first kill there is nothing to take over. Then some of the jobs that came meanwhile are
     held, and the supervisor is killed once more.
     """
     await world.supervisor.kill()
