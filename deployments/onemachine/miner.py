@@ -35,11 +35,6 @@ class Pace:
         """Seconds between the newest block and the next one, when the last transaction came `idle_s` ago."""
         return min(idle_s / self.thinning, self.longest_s)
 
-    def idle_blocks(self, idle_s: float) -> int:
-        """At most so many blocks are mined in `idle_s` seconds without a transaction."""
-        slowest_after_s = self.longest_s * self.thinning
-        return int(slowest_after_s / self.block_s + max(0.0, idle_s - slowest_after_s) / self.longest_s)
-
 
 class Miner:
     """Mines the node's blocks at a pace."""
