@@ -14,7 +14,7 @@ from prefect.events.schemas.automations import Automation, AutomationCore, Event
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.errors import ConfigurationError
-from runtime.grid_events import DEGRADED, LOW_ON_GAS
+from runtime.grid_events import DEGRADED, LOW_ON_GAS, OVER
 
 SILENT_AFTER = timedelta(minutes=5)
 PREFECT_NOTICES_AFTER = timedelta(seconds=90)  # three missed heartbeats; then its event starts the wait
@@ -39,6 +39,10 @@ def automations(block: UUID, silent_after: timedelta = SILENT_AFTER) -> list[Aut
         ),
         _notifies(block, "deepgrid: a wallet is low on gas", OF_CONDITION, expect={LOW_ON_GAS}),
         _notifies(block, "deepgrid: a cluster is degraded", OF_CONDITION, expect={DEGRADED}),
+        _notifies(
+            block, "deepgrid: a condition is over", "Over now. " + OF_CONDITION,
+            expect={LOW_ON_GAS + OVER, DEGRADED + OVER},
+        ),
     ]  # fmt: skip
 
 
