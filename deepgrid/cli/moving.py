@@ -24,7 +24,7 @@ NEXT_AFTER_MOVE = """\
 Next:
   hand out the new address book; services, operator and supervisors start with it
   each provider   dps provider register CLUSTER
-  you             dps provider approve CLUSTER
+  you             dps provider approve ADDRESS    of each
 Allowances and claims are not moved: customers set an allowance again when they submit."""
 
 

@@ -61,7 +61,7 @@ async def examine_deployments(name: str) -> list[Finding]:
         ]
     findings = []
     if missing:
-        step = f"OPERATOR={name} prefect deploy --all --prefect-file deployments/operator/prefect.yaml"
+        step = f"OPERATOR={name} prefect --no-prompt deploy --all --prefect-file deployments/operator/prefect.yaml"
         findings.append(Finding("deployments", Level.BAD, f"Missing at Prefect: {', '.join(missing)}.", step))
     if paused:
         findings.append(

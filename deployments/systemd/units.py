@@ -74,6 +74,7 @@ PREFECT_CLIENT = """\
 # The Prefect server, and its login (user:password).
 PREFECT_API_URL=http://127.0.0.1:4200/api
 PREFECT_API_AUTH_STRING=
+DEEPGRID_BOOK=/etc/deepgrid/grid.json
 """
 PREFECT_SERVER = """\
 # The login that every client must give (user:password), and the database.
@@ -86,6 +87,8 @@ DEEPGRID_SERVICES_DATABASE=postgresql://deepgrid:PASSWORD@127.0.0.1:5432/deepgri
 DEEPGRID_SERVICES_SECRET_FILE=/var/lib/deepgrid/services/secret
 DEEPGRID_SERVICES_HOST=127.0.0.1
 DEEPGRID_SERVICES_PORT=3000
+DEEPGRID_SERVICES_GRPC_PORT=3001
+DEEPGRID_SERVICES_METRICS_PORT=9466
 # The proxy that does TLS on this machine.
 DEEPGRID_SERVICES_TRUSTED_PROXY=127.0.0.1
 """
