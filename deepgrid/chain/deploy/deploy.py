@@ -7,7 +7,6 @@ So it sends nothing while another transaction of the key is in flight.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from deepgrid.chain.node.contract import interface
 from deepgrid.chain.node.node import Node
 from deepgrid.chain.node.node_errors import Request, making_sense
 from deepgrid.chain.transactions.contract_errors import refusal, role_hash
+from deepgrid.chain.transactions.earlier import until_mined
 from deepgrid.chain.transactions.nonce_lease import NonceLease
 from deepgrid.chain.transactions.sender import Sender
 from deepgrid.chain.transactions.transaction import Call
@@ -178,7 +178,8 @@ class _Deploying:
         if found := await self._found(draft, name, data):
             self._tell(f"{name} exists at {found}")
             return found
-        place = _created_by(self._sender.address, await self._number("pending"))
+        _, sent = await self._node.transaction_counts(self._sender.address)
+        place = _created_by(self._sender.address, sent)
         draft.note(name, Creation(hash=_hash(data), address=place))
         receipt = await self._send(Call(f"Deploying {name}", None, data))
         if receipt.contract is None:
@@ -198,24 +199,10 @@ class _Deploying:
 
     async def _wait_for_earlier(self) -> None:
         """Wait until all transactions of an earlier run are mined: before that, their effects cannot be read."""
-        wait_s = self._settings.in_flight_wait_s
-        deadline = asyncio.get_running_loop().time() + wait_s
-        reported = False
-        while await self._number("latest") < await self._number("pending"):
-            if not reported:
-                self._tell(f"Waiting for an earlier transaction of {self._sender.address} to be mined")
-                reported = True
-            if asyncio.get_running_loop().time() > deadline:
-                raise ChainError(
-                    f"A transaction of {self._sender.address} was not mined within {wait_s:.0f} s.",
-                    next_step="Run this again when it is mined.",
-                )
-            await asyncio.sleep(self._settings.poll_s)
-
-    async def _number(self, block: str) -> int:
-        answer = await self._node.rpc.call("eth_getTransactionCount", self._sender.address, block)
-        with making_sense("a nonce"):
-            return int(answer, 16)
+        await until_mined(
+            self._node, self._sender.address, self._settings.in_flight_wait_s, poll_s=self._settings.poll_s,
+            waits=lambda: self._tell(f"Waiting for an earlier transaction of {self._sender.address} to be mined"),
+        )  # fmt: skip
 
     # -- roles -------------------------------------------------------------------------------
 

@@ -8,6 +8,6 @@ time, and tell when a key is used again with another definition. They hold no de
 from deepgrid.client.idempotency.idempotency_key import IdempotencyKey, random_key
 from deepgrid.client.idempotency.journal import Journal
 from deepgrid.client.idempotency.key_lock import KeyLock
-from deepgrid.client.idempotency.requested import RequestedJobs, until_mined
+from deepgrid.client.idempotency.requested import RequestedJobs
 
-__all__ = ["IdempotencyKey", "Journal", "KeyLock", "RequestedJobs", "random_key", "until_mined"]
+__all__ = ["IdempotencyKey", "Journal", "KeyLock", "RequestedJobs", "random_key"]

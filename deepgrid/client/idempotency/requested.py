@@ -5,10 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from deepgrid.chain.client import Chain
-from deepgrid.chain.node.node import Node
-from deepgrid.errors import ChainError
-
-POLL_S = 0.25
 
 
 class RequestedJobs:
@@ -40,23 +36,3 @@ class RequestedJobs:
         """Read everything again next time, because a reorganisation of the chain has replaced jobs."""
         self._known = 0
         self._ids.clear()
-
-
-async def until_mined(node: Node, address: str, within_s: float) -> None:
-    """Wait until the transactions of `address` are mined that the node knows now.
-
-    A process that was killed may have left some. Before that, the chain does not say what was requested.
-
-    Raises ChainError (transient) if they are not mined within `within_s` seconds.
-    """
-    deadline = asyncio.get_running_loop().time() + within_s
-    mined, sent = await node.transaction_counts(address)
-    while mined < sent:
-        if asyncio.get_running_loop().time() > deadline:
-            raise ChainError(
-                f"Earlier transactions of {address} are not mined after {within_s:.0f} s, so it is not known yet what"
-                " was requested.",
-                next_step="Try again when they are mined.",
-            )
-        await asyncio.sleep(POLL_S)
-        mined, _ = await node.transaction_counts(address)
