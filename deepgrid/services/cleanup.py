@@ -63,6 +63,8 @@ async def clean_up_for_ever(context: Context, retention: Retention, every_s: flo
             logger.warning(
                 "clean-up failed, trying again in %.0f s: the database failed (%s)", every_s, type(error).__name__
             )
+        except Exception:
+            logger.exception("clean-up failed: unexpected error, trying again in %.0f s", every_s)
         await asyncio.sleep(every_s)
 
 

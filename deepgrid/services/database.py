@@ -23,6 +23,7 @@ from sqlalchemy.pool import QueuePool
 
 from deepgrid.errors import ConfigurationError
 from deepgrid.services import schema
+from deepgrid.services.postgres_connection import DRIVER_ERRORS, NoConnection, connect
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 
@@ -156,7 +157,11 @@ class Database:
         if parsed.get_backend_name() == "sqlite":
             _private_file(parsed)
             self._one_writer = asyncio.Lock()  # a second writer of SQLite would fail instead of waiting
-        self._engine = create_async_engine(parsed, hide_parameters=True, pool_pre_ping=self._one_writer is None)
+        shared = self._one_writer is None
+        self._engine = create_async_engine(
+            parsed, hide_parameters=True, pool_pre_ping=shared,
+            connect_args={"async_creator_fn": connect} if shared else {},
+        )  # fmt: skip
         if self._one_writer:
             event.listen(self._engine.sync_engine, "connect", _sqlite_settings)
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
@@ -260,8 +265,9 @@ def _usable() -> Iterator[None]:
     """Raises ConfigurationError when the database fails."""
     try:
         yield
-    except (SQLAlchemyError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise ConfigurationError(f"The services' database cannot be used ({type(error).__name__}).") from None
+    except (SQLAlchemyError, *DRIVER_ERRORS) as error:
+        what = str(error) if isinstance(error, NoConnection) else type(error).__name__
+        raise ConfigurationError(f"The services' database cannot be used ({what}).") from None
 
 
 def file_of(url: str) -> Path | None:

@@ -13,28 +13,49 @@ from pathlib import Path
 import pytest
 
 
+class PrivatePostgres:
+    """A PostgreSQL in a folder, which listens on a socket file only. Root runs it as `postgres`."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self._programs, self._folder = programs, folder
+        self._as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+        self.url = f"postgresql://grid@/postgres?host={folder}"
+        if self._as:
+            shutil.chown(folder, "postgres", "postgres")
+        self._run("initdb", "-A", "trust", "-U", "grid", "-E", "UTF8", "--no-sync")
+
+    def start(self) -> None:
+        options = f"-k {self._folder} -c listen_addresses= -c fsync=off"
+        self._run("pg_ctl", "-o", options, "-l", str(self._folder / "log"), "-w", "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-m", "immediate", "-w", "stop")
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [*self._as, str(self._programs / program), "-D", str(self._folder / "data"), *words]
+        subprocess.run(command, check=True, cwd=self._folder, stdout=subprocess.DEVNULL)
+
+
 @contextmanager
-def private_postgres() -> Iterator[str]:
-    """URL of a private PostgreSQL that listens on a socket file only."""
+def stoppable_postgres() -> Iterator[PrivatePostgres]:
+    """A private PostgreSQL that runs, and that a test may stop and start."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         pytest.skip("PostgreSQL is not installed")
-    bin_dir, folder = found[-1].parent, Path(tempfile.mkdtemp(prefix="dg-pg-"))
-    run = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
-
-    def command(*words: str) -> None:
-        subprocess.run([*run, *words], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-
+    folder = Path(tempfile.mkdtemp(prefix="dg-pg-"))
     try:
-        if run:
-            shutil.chown(folder, "postgres", "postgres")
-        data = str(folder / "data")
-        command(str(bin_dir / "initdb"), "-D", data, "-A", "trust", "-U", "grid", "-E", "UTF8", "--no-sync")
-        options = f"-k {folder} -c listen_addresses= -c fsync=off"
-        command(str(bin_dir / "pg_ctl"), "-D", data, "-o", options, "-l", str(folder / "log"), "-w", "start")
+        postgres = PrivatePostgres(found[-1].parent, folder)
+        postgres.start()
         try:
-            yield f"postgresql://grid@/postgres?host={folder}"
+            yield postgres
         finally:
-            command(str(bin_dir / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
+            postgres.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def private_postgres() -> Iterator[str]:
+    """URL of a private PostgreSQL."""
+    with stoppable_postgres() as postgres:
+        yield postgres.url

@@ -16,11 +16,11 @@ from deepgrid.lifecycle.states import JobStatus
 from deepgrid.services.admission import Limits
 from deepgrid.services.anonymous import store_anonymous
 from deepgrid.services.cleanup import Retention, clean_up
-from deepgrid.services.database import Database, RevokedSession, UnownedDefinition
+from deepgrid.services.database import Database, Definition, RevokedSession, UnownedDefinition
 from deepgrid.services.refusal import Refusal
 from deepgrid.services.request_signing import sign
 from deepgrid.services.vault import Vault
-from tests.services.postgres_support import private_postgres
+from tests.services.postgres_support import private_postgres, stoppable_postgres
 from tests.services.support import (
     ACCOUNTS,
     DOMAIN,
@@ -108,6 +108,40 @@ async def test_a_follower_hears_at_once_of_output_that_another_process_took(star
     await eventually(lambda: listens(one))
     await other.provider.push_log(301, 10, b"three", final=True)
     assert (await one.customer.read_log(301, 10, wait_s=25)).data == b"three"
+
+
+async def test_clean_up_and_news_go_on_after_postgresql_was_away(start: Start) -> None:
+    with stoppable_postgres() as postgres:
+        one = await start(database_url=postgres.url, clean_up_every_s=0.2)
+        other = await start(one.chain, database_url=postgres.url)
+        one.chain.put(1, "0" * 64)
+        reading = asyncio.create_task(one.customer.read_log(1, wait_s=25))
+        await eventually(lambda: listens(one))
+        postgres.stop()
+        try:
+            headers = sign(ACCOUNTS["provider"], DOMAIN, "POST", PATH, b"lost", int(one.clock()))
+            assert (await push(one.url, b"lost", headers)).status_code == 503
+            await eventually(lambda: is_deaf(one))
+        finally:
+            postgres.start()
+        with pytest.raises(ServiceError, match="store does not answer"):
+            await reading
+        reading = asyncio.create_task(one.customer.read_log(1, wait_s=25))
+        await eventually(lambda: listens(one))
+        await other.provider.push_log(1, 0, b"back")
+        assert (await reading).data == b"back"
+        unused = await one.customer.upload(a_job())
+        one.clock.ahead_s = 2 * 24 * 3600
+        await eventually(lambda: is_gone(one, unused))
+
+
+async def is_deaf(grid: Grid) -> bool:
+    return not grid.context.hub.hears_all
+
+
+async def is_gone(grid: Grid, definition_hash: str) -> bool:
+    async with grid.context.database.read() as session:
+        return await session.get(Definition, definition_hash) is None
 
 
 async def listens(grid: Grid) -> bool:

@@ -8,15 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from deepgrid.services.database import Database
+from deepgrid.services.postgres_connection import DRIVER_ERRORS
 
 CHANNEL = "grid_log"
 LISTEN_AGAIN_S = 2.0
+PROBE_EVERY_S = 30.0  # a connection that was cut without a word shows in an answer only
+PROBE_WAIT_S = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +42,7 @@ class LogNews:
         while self._database.is_shared:
             try:
                 await self._listen(changed, maybe_all)
-            except (SQLAlchemyError, OSError) as error:
+            except (SQLAlchemyError, *DRIVER_ERRORS) as error:
                 logger.warning(
                     "listening for changed logs failed, trying again in %.0f s: %s",
                     LISTEN_AGAIN_S, type(error).__name__,
@@ -58,4 +62,8 @@ class LogNews:
             await connection.add_listener(CHANNEL, heard)
             self.complete = True
             maybe_all()
-            await lost.wait()
+            while not lost.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(lost.wait(), PROBE_EVERY_S)
+                    return
+                await connection.execute("SELECT 1", timeout=PROBE_WAIT_S)
