@@ -61,8 +61,10 @@ async def tidy(
     scheduled again. Returns the open task runs of all those runs: a resumed run creates new ones, so end these.
     """
     spared = frozenset(carried)
-    resumed = {run.id for run in await runs_in(client, work_pool, *LEFT, flows=RESUMED)}
+    flows = await client.read_flows(flow_filter=FlowFilter(name=FlowFilterName(any_=list(RESUMED))))
+    continuing = {flow.id for flow in flows}
     left = [run for run in await runs_in(client, work_pool, *LEFT) if run.id not in spared]
+    resumed = {run.id for run in left if run.flow_id in continuing}
     tasks = await _open_tasks(client, left)
     running = [run for run in left if run.id in resumed and run.state is not None and run.state.is_running()]
     continued = set() if begin is None else {run.id for run in await _without_limit(client, running)}
@@ -83,7 +85,7 @@ async def runs_in(
     *states: StateType,
     flows: Sequence[str] = (),
 ) -> list[FlowRun]:
-    """All runs of the pool in these states, earliest first. `flows` limits the result to these flows."""
+    """All runs of the pool in these states. `flows` limits the result to these flows."""
     wanted = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))))
     found: list[FlowRun] = []
     while True:
@@ -91,7 +93,7 @@ async def runs_in(
             work_pool_filter=WorkPoolFilter(name=WorkPoolFilterName(any_=[work_pool])),
             flow_filter=FlowFilter(name=FlowFilterName(any_=list(flows))) if flows else None,
             flow_run_filter=wanted,
-            sort=FlowRunSort.EXPECTED_START_TIME_ASC,
+            sort=FlowRunSort.ID_DESC,  # runs made together have equal times, which would mix up the pages
             limit=PAGE,
             offset=len(found),
         )

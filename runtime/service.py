@@ -66,8 +66,8 @@ def serve_until_signalled(serve: Callable[[], Awaitable[None]]) -> None:
         raise failures[0]
 
 
-def leave() -> NoReturn:
-    """End the process with status 0, within seconds.
+def leave(status: int = 0) -> NoReturn:
+    """End the process with this status, within seconds.
 
     Python would wait until Prefect's queues of log lines and events are empty. While its server is down, each entry
     takes seconds. Only entries for the UI are lost.
@@ -77,4 +77,4 @@ def leave() -> NoReturn:
     send_last_spans()
     logging.shutdown()
     sys.stdout.flush()
-    os._exit(0)
+    os._exit(status)

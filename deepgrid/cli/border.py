@@ -49,10 +49,7 @@ class Border(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED
         except Exception as error:
-            logger.debug("the details:", exc_info=error)
-            for line in complaint(error):
-                print(line, file=sys.stderr)
-            status = exit_status(error)
+            status = complain(error)
         sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -64,6 +61,14 @@ def runs(verb: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
         asyncio.run(verb(*args, **kwargs))
 
     return run
+
+
+def complain(error: BaseException) -> int:
+    """Print what is wrong. Returns the exit status."""
+    logger.debug("the details:", exc_info=error)
+    for line in complaint(error):
+        print(line, file=sys.stderr)
+    return exit_status(error)
 
 
 def exit_status(error: BaseException) -> int:

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from prefect.settings import PREFECT_API_URL
 
 from blocks import Provider
 from blocks.block_loading import load_block
+from deepgrid.cli.border import complain
 from deepgrid.cli.logs import start_logging
-from deepgrid.errors import ConfigurationError
+from deepgrid.errors import ConfigurationError, GridError
 from deepgrid.provider.session import ProviderSettings
 from runtime.service import leave, serve_until_signalled
 from runtime.tracing import start_tracing
+
+logger = logging.getLogger(__name__)
 
 
 def serve(role: Callable[[str], Awaitable[None]], name: str) -> None:
     """Run a role with the block `name` until it ends or a SIGTERM or SIGINT arrives, then end this process.
 
-    Raises ConfigurationError without a Prefect server, and the errors of the role.
+    An error of the role ends it with a complaint. Raises ConfigurationError without a Prefect server.
     """
     require_prefect()
     start_logging()
     start_tracing(f"deepgrid-{name}")
-    serve_until_signalled(lambda: role(name))
+    try:
+        serve_until_signalled(lambda: role(name))
+    except Exception as error:
+        if not isinstance(error, GridError):
+            logger.error("this process must end: unexpected error", exc_info=error)
+        leave(complain(error))
     leave()
 
 

@@ -103,7 +103,8 @@ async def _check_regularly(session: ProviderSession, settings: EndpointSettings)
                 logger.debug("a health check failed: %s", outcome)
             elif isinstance(outcome, Exception):
                 logger.error("a health check failed: unexpected error", exc_info=outcome)
-        conditions.tell(DEGRADED, " ".join(session.metrics.liveness.complaints()))
+        if session.leader.leads:
+            conditions.tell(DEGRADED, " ".join(session.metrics.liveness.complaints()))
         await asyncio.sleep(settings.check_every_s)
 
 
@@ -118,7 +119,8 @@ async def _check_slurm(session: ProviderSession) -> None:
 async def _count_gas(session: ProviderSession, conditions: Conditions) -> None:
     money, price = await asyncio.gather(session.chain.gas_money(session.address), session.chain.gas_price())
     session.metrics.set_gas_balance(money)
-    conditions.tell(LOW_ON_GAS, judge_gas(session.address, money, price).complaint)
+    if session.leader.leads:  # one that stands by would tell the same
+        conditions.tell(LOW_ON_GAS, judge_gas(session.address, money, price).complaint)
 
 
 async def _count_spool(session: ProviderSession) -> None:
@@ -130,6 +132,6 @@ async def _check_prefect(session: ProviderSession, timeout_s: float) -> None:
     try:
         async with asyncio.timeout(timeout_s), get_client() as client:
             fault = await client.api_healthcheck()
-    except TimeoutError as error:
+    except Exception as error:  # Prefect's client has more than one kind
         fault = error
     session.metrics.liveness.note(Need.PREFECT, ServiceError("Prefect's API does not answer.") if fault else None)

@@ -1,7 +1,8 @@
-"""A process hears SIGTERM while one of its threads computes, as the meta-scheduler's does for seconds."""
+"""A process ends within seconds, by SIGTERM while one of its threads computes, or by an error while Prefect is away."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -42,3 +43,28 @@ def test_a_process_ends_while_a_thread_computes() -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+FAILING = """
+from prefect.events import emit_event
+from deepgrid.errors import ConfigurationError
+from deployments.cli.serving import serve
+
+async def role(name):
+    for number in range(200):
+        emit_event("test", {"prefect.resource.id": f"test.{number}"})
+    raise ConfigurationError("The cluster is gone.")
+
+serve(role, "alpha")
+"""
+
+
+@pytest.mark.long
+def test_a_process_ends_by_an_error_while_prefect_is_away() -> None:
+    """Python's own end waits for Prefect's queues, whose entries may take seconds each."""
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING], check=False, capture_output=True, timeout=BUSY_S, text=True,
+        env=os.environ | {"PREFECT_API_URL": "http://127.0.0.1:9/api"},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "dps: The cluster is gone." in done.stderr
