@@ -1,1 +1,2 @@
-"""How Prefect runs our flows: the in-process worker, retry policy, sessions, outages, and starting of runs."""
+"""How Prefect runs our flows: the in-process worker, retry policy, sessions, outages, starting and pruning of runs,
+automations, events and traces."""

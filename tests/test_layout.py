@@ -14,6 +14,7 @@ REPOSITORY = Path(__file__).parents[1]
 TESTS = REPOSITORY / "tests"
 PACKAGES = ("deepgrid", "runtime", "tasks", "flows", "blocks", "deployments")
 MOST_LINES_PER_FILE, MOST_LINES_PER_FUNCTION = 300, 40
+INDENT = 4  # of a code block in Markdown
 
 # The sync classes of the client, in modules with the names of the async ones.
 GENERATED = REPOSITORY / "deepgrid" / "client" / "sync"
@@ -97,6 +98,33 @@ def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """How many lines the body of a function has, without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def drawn_folders() -> set[str]:
+    """The folders in the architecture page's drawing of the house. Their depth is their indentation."""
+    page = (REPOSITORY / "docs" / "explanation" / "architecture.md").read_text()
+    drawing = page.partition("<!-- not run: a drawing of the folders -->")[2].lstrip().partition("\n\n")[0]
+    above: list[str] = []
+    found = set[str]()
+    for line in drawing.splitlines():
+        name = line.split()[0] if line.split() else ""
+        depth = (len(line) - len(line.lstrip()) - INDENT) // 2 if found else 0
+        if name.endswith("/") and depth <= len(above):
+            above[depth:] = [name]
+            found.add("".join(above).rstrip("/"))
+    return found
+
+
+def test_the_drawing_of_the_house_has_every_package() -> None:
+    drawn = drawn_folders()
+    packages = {
+        str(file.parent.relative_to(REPOSITORY))
+        for folder in PACKAGES
+        for pattern in ("__init__.py", "*/__init__.py")
+        for file in (REPOSITORY / folder).glob(pattern)
+    }
+    assert packages - drawn == set()
+    assert [folder for folder in sorted(drawn) if not (REPOSITORY / folder).is_dir()] == []
 
 
 def test_no_test_module_imports_another_test_module() -> None:

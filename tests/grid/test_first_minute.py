@@ -1,4 +1,4 @@
-"""W15: from the address that `./run up` prints to the bill of a finished job, in a browser without any extension."""
+"""From the address that `./run up` prints to the bill of a finished job, in a browser without any extension."""
 
 from __future__ import annotations
 

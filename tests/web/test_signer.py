@@ -1,4 +1,4 @@
-"""W11: the local signer refuses what is not its page's, not this grid's, or above the limit, and never shows a key."""
+"""The local signer refuses what is not its page's, not this grid's, or above the limit, and never shows a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W11: the local signer sends nothing but known calls of this grid, and locks at most its limit of credits per hour."""
+"""The local signer sends nothing but known calls of this grid, and locks at most its limit of credits per hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W13: the installed wheel serves the web app where there is no Node, also behind a proxy with a prefix."""
+"""The installed wheel serves the web app where there is no Node, also behind a proxy with a prefix."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from deepgrid.lifecycle.slurm_state import Phase
 
-COMMENT_PREFIX = "deepgrid:"
 COMMAND_PREFIX = ("env", "LC_ALL=C", "TZ=UTC", "SLURM_TIME_FORMAT=%s", "timeout", "-k", "5", "20")
 
 # Error messages of an outage of Slurm, as an extended regular expression.

@@ -1,4 +1,4 @@
-"""W4: a job is submitted, followed and cancelled without a mouse."""
+"""A job is submitted, followed and cancelled without a mouse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W7: a log of a million lines opens at its end, is searched as a whole, and is downloaded as it was written."""
+"""A log of a million lines opens at its end, is searched as a whole, and is downloaded as it was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W6: a customer with 10,000 jobs reads, scrolls and filters them without waiting."""
+"""A customer with 10,000 jobs reads, scrolls and filters them without waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W12: the chain's node is away. Each page says so once, keeps what it shows, and is current again without a reload."""
+"""The chain's node is away. Each page says so once, keeps what it shows, and is current again without a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W12: an outage is told once, nothing is lost, and the page is current again without a reload."""
+"""An outage is told once, nothing is lost, and the page is current again without a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W3, W4, W14: each page is accessible in both palettes, fits a phone, and asks nothing of another host."""
+"""Each page is accessible in both palettes, fits a phone, and asks nothing of another host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W8: a reload in the midst of any step of a submission makes one job, with a wallet and with the local signer."""
+"""A reload in the midst of any step of a submission makes one job, with a wallet and with the local signer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W5: the page is usable at once, a quote follows the slider, and states and output appear soon."""
+"""The page is usable at once, a quote follows the slider, and states and output appear soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W9: money never moves at a price that the user has not seen."""
+"""Money never moves at a price that the user has not seen."""
 
 from __future__ import annotations
 

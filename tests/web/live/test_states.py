@@ -1,4 +1,4 @@
-"""W4, W14: the private pages are accessible in each of their states, fit a phone, and are pictured."""
+"""The private pages are accessible in each of their states, fit a phone, and are pictured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""W8: a job is submitted with few prompts, and a refusal at any of them locks nothing."""
+"""A job is submitted with few prompts, and a refusal at any of them locks nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public pages in each of their states, with a recorded grid: W3, W4 and W14 for what needs no wallet."""
+"""The public pages in each of their states, with a recorded grid: accessible, and fit for a phone."""
 
 from __future__ import annotations
 
