@@ -77,7 +77,7 @@ async def test_a_job_leaves_little_in_prefects_database(customer: Customer, data
     assert resources / events < MOST_RESOURCES_PER_EVENT
 
 
-async def test_the_deployed_flow_deletes_what_is_old(customer: Customer, grid: LocalGrid) -> None:
+async def test_the_deployed_flow_keeps_what_is_young(customer: Customer, grid: LocalGrid) -> None:
     job_id = customer.submit(steps("true"))
     await customer.until(job_id, cold)
     done = await run_now(grid, "prune_history/grid", operator="grid", keep_days=1, keep_rounds_hours=1)
