@@ -1,14 +1,31 @@
-"""What the doctors of all roles say about a node that answers."""
+"""Findings on a node that answers and on the gas money of a wallet, for the doctors and processes of all roles."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.node.node import Block
 from deepgrid.findings import Finding, Level
 
 MAX_CLOCK_SKEW_S = 60.0
+LOW_GAS_UNITS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class GasUse:
+    """What a role pays gas for: its units of work, such as jobs. The steps say how to get the first coins, and more."""
+
+    units: str
+    gas_per_unit: int
+    first_step: str
+    more_step: str
+
+
+# Of the three calls per job, with a margin.
+PROVIDER_GAS = GasUse("jobs", 250_000, "Ask the operator for gas money.", "Get more before it ends.")
+OPERATOR_GAS = GasUse("rounds", 500_000, "Run dps gas transfer {address} 1.", "Send more.")
 
 
 def judge_head(book: AddressBook, head: Block) -> Finding:
@@ -24,3 +41,13 @@ def judge_clock(block_time: int) -> Finding:
             "Run an NTP client.",
         )  # fmt: skip
     return Finding("clock", Level.GOOD, "This machine's clock is not behind the chain's.")
+
+
+def judge_gas(use: GasUse, address: str, money: int, price: int) -> Finding:
+    """Whether the gas money of `address`, in wei, lasts for a while at this price of gas in wei."""
+    units = money // (max(2 * price, 1) * use.gas_per_unit)  # at twice the current price
+    if money == 0:
+        return Finding("gas", Level.BAD, f"{address} cannot pay for gas.", use.first_step.format(address=address))
+    if units < LOW_GAS_UNITS:
+        return Finding("gas", Level.WARNING, f"The gas money lasts for about {units} {use.units}.", use.more_step)
+    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {LOW_GAS_UNITS} {use.units}.")

@@ -1,13 +1,25 @@
-"""Shows the findings of the doctors, as text and as JSON."""
+"""Reports the findings of the doctors, as text or as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepgrid.cli.screen import Screen
+from deepgrid.cli.screen import Screen, print_json
+from deepgrid.errors import ConfigurationError
 from deepgrid.findings import Finding, Level
 
 MARKS = {Level.GOOD: ("ok  ", "green"), Level.WARNING: ("warn", "yellow"), Level.BAD: ("BAD ", "bold red")}
+
+
+def report(findings: Sequence[Finding], what: str, *, as_json: bool) -> None:
+    """Print the findings on `what`, such as "the services". Raises ConfigurationError if one keeps it from working."""
+    if as_json:
+        print_json(findings_as_json(findings))
+    else:
+        show_findings(Screen(), findings)
+    bad = sum(finding.level is Level.BAD for finding in findings)
+    if bad:
+        raise ConfigurationError(f"{bad} of {len(findings)} findings keep {what} from working.")
 
 
 def show_findings(screen: Screen, findings: Sequence[Finding]) -> None:

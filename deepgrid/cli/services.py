@@ -12,13 +12,11 @@ from urllib.parse import urlsplit
 import typer
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.checkup import findings_as_json, show_findings
+from deepgrid.cli.checkup import report
 from deepgrid.cli.logs import start_logging
 from deepgrid.cli.options import AsJson, BookFile
-from deepgrid.cli.screen import Screen, print_json
-from deepgrid.errors import ConfigurationError, InputError
+from deepgrid.errors import InputError
 from deepgrid.extras import needs
-from deepgrid.findings import Level
 
 services = typer.Typer(help="Run the grid's Job Definition and log services.", no_args_is_help=True)
 
@@ -242,14 +240,7 @@ async def examine(
         database, secret_file, host=host, book=book, tls_cert=tls_cert, tls_key=tls_key, metrics_port=metrics_port,
         trusted_proxies=tuple(trusted_proxy or ()), allow_plain_http=allow_plain_http,
     )  # fmt: skip
-    findings = await examine_services(settings)
-    if as_json:
-        print_json(findings_as_json(findings))
-    else:
-        show_findings(Screen(), findings)
-    bad = sum(finding.level is Level.BAD for finding in findings)
-    if bad:
-        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the services from working.")
+    report(await examine_services(settings), "the services", as_json=as_json)
 
 
 def public_url(url: str | None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import judge_head
+from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas, judge_head
 from deepgrid.chain.client import Chain
 from deepgrid.chain.offers import Standing, read_versions
 from deepgrid.chain.transactions.wallet import Wallet
@@ -23,9 +23,6 @@ from deepgrid.slurm.setup.checkup import examine
 from deepgrid.slurm.setup.guards import ask_guards, judge_guards, missing_guards
 from deepgrid.slurm.setup.selftest import run_selftest
 from deepgrid.slurm.ssh.login import Login
-
-GAS_PER_JOB = 250_000  # of the provider's three calls, with a margin
-LOW_GAS_JOBS = 100
 
 
 async def examine_provider(settings: ProviderSettings) -> list[Finding]:
@@ -48,10 +45,11 @@ async def _chain(book: AddressBook, wallet: Wallet, max_cut_percent: int) -> lis
         async with await Chain.connect(book) as chain:
             head = await chain.head()
             standing = (await read_versions(chain, wallet.address)).standing
-            gas = judge_gas(wallet.address, await chain.gas_money(wallet.address), await chain.gas_price())
+            money, price = await chain.gas_money(wallet.address), await chain.gas_price()
             cut = finding(await chain.cut(), max_cut_percent)
     except GridError as error:
         return [Finding.of("chain", error)]
+    gas = judge_gas(PROVIDER_GAS, wallet.address, money, price)
     return [judge_head(book, head), _standing(standing), gas, cut]
 
 
@@ -64,16 +62,6 @@ def _standing(standing: Standing) -> Finding:
         Standing.WAITING: "Ask the grid's operator to approve it.",
     }.get(standing, "Ask the grid's operator why.")
     return Finding("approval", Level.BAD, words, step)
-
-
-def judge_gas(address: str, money: int, price: int) -> Finding:
-    """Whether the provider's gas money, in wei, lasts for a while at this price of gas in wei."""
-    jobs = money // (max(2 * price, 1) * GAS_PER_JOB)  # at twice the current price
-    if money == 0:
-        return Finding("gas", Level.BAD, f"{address} cannot pay for transactions.", "Ask the operator for gas money.")
-    if jobs < LOW_GAS_JOBS:
-        return Finding("gas", Level.WARNING, f"The gas money lasts for about {jobs} jobs.", "Get more before it ends.")
-    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {LOW_GAS_JOBS} jobs.")
 
 
 async def _services(book: AddressBook, wallet: Wallet, url: str) -> list[Finding]:

@@ -10,11 +10,8 @@ from prefect.settings import PREFECT_API_URL
 from blocks import Operator
 from blocks.block_loading import load_block
 from deepgrid.cli.border import runs
-from deepgrid.cli.checkup import findings_as_json, show_findings
+from deepgrid.cli.checkup import report
 from deepgrid.cli.options import AsJson
-from deepgrid.cli.screen import Screen, print_json
-from deepgrid.errors import ConfigurationError
-from deepgrid.findings import Level
 from deepgrid.provider.prefect_login import examine_prefect
 from deployments.cli.serving import require_prefect, serve
 from deployments.operator import process
@@ -30,13 +27,7 @@ async def doctor(name: OperatorName, as_json: AsJson = False) -> None:
     settings = (await load_block(Operator, name)).settings()
     login = await examine_prefect(PREFECT_API_URL.value() or "")
     findings = [login, *await examine_deployments(name), *await examine_operator(settings)]
-    if as_json:
-        print_json(findings_as_json(findings))
-    else:
-        show_findings(Screen(), findings)
-    bad = sum(finding.level is Level.BAD for finding in findings)
-    if bad:
-        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the operator {name} from working.")
+    report(findings, f"the operator {name}", as_json=as_json)
 
 
 def serve_operator(name: OperatorName) -> None:

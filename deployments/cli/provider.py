@@ -8,11 +8,8 @@ import typer
 from prefect.settings import PREFECT_API_URL
 
 from deepgrid.cli.border import runs
-from deepgrid.cli.checkup import findings_as_json, show_findings
+from deepgrid.cli.checkup import report
 from deepgrid.cli.options import AsJson, ClusterName
-from deepgrid.cli.screen import Screen, print_json
-from deepgrid.errors import ConfigurationError
-from deepgrid.findings import Level
 from deepgrid.provider import registration
 from deepgrid.provider.doctor import examine_provider
 from deepgrid.provider.prefect_login import examine_prefect
@@ -40,13 +37,7 @@ async def doctor(cluster: ClusterName, as_json: AsJson = False) -> None:
     """Find what is wrong with a cluster's set-up: Prefect's login, Slurm, ends, accounts, chain, gas, services."""
     settings = await provider_settings(cluster)
     findings = [await examine_prefect(PREFECT_API_URL.value() or ""), *await examine_provider(settings)]
-    if as_json:
-        print_json(findings_as_json(findings))
-    else:
-        show_findings(Screen(), findings)
-    bad = sum(finding.level is Level.BAD for finding in findings)
-    if bad:
-        raise ConfigurationError(f"{bad} of {len(findings)} findings keep the cluster {cluster} from working.")
+    report(findings, f"the cluster {cluster}", as_json=as_json)
 
 
 @runs

@@ -6,7 +6,6 @@ Each part is checked separately, so a chain that is down does not hide a deploym
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import httpx
@@ -15,18 +14,17 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
 from deepgrid.chain.book import AddressBook
-from deepgrid.chain.chain_findings import judge_clock, judge_head
+from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_clock, judge_gas, judge_head
 from deepgrid.chain.client import Chain
 from deepgrid.chain.transactions.wallet import Wallet
 from deepgrid.errors import GridError
 from deepgrid.findings import Finding, Level
 from deepgrid.operator.session import OperatorSettings
 from deepgrid.services.client import ServicesClient
+from deepgrid.state_folder import unwritable_part
 
 ROLE = "METASCHEDULER_ROLE"
 DUTIES = {"MetaScheduler": "assign jobs", "ProviderManager": "approve providers"}
-GAS_PER_ROUND = 500_000
-LOW_GAS_ROUNDS = 100
 PREFECT_FILE = Path(__file__).with_name("prefect.yaml")
 
 
@@ -80,7 +78,8 @@ async def _chain(book: AddressBook, wallet: Wallet) -> list[Finding]:
     except GridError as error:
         return [Finding.of("chain", error)]
     roles = [_role(contract, wallet.address, held=has) for contract, has in held.items()]
-    return [judge_head(book, head), *roles, judge_gas(wallet.address, money, price), judge_clock(head.timestamp)]
+    gas = judge_gas(OPERATOR_GAS, wallet.address, money, price)
+    return [judge_head(book, head), *roles, gas, judge_clock(head.timestamp)]
 
 
 def _role(contract: str, address: str, *, held: bool) -> Finding:
@@ -91,16 +90,6 @@ def _role(contract: str, address: str, *, held: bool) -> Finding:
     option = "--assign" if contract == "MetaScheduler" else "--approve"
     step = f"Ask the admin to run dps operator deploy {option} {address}."
     return Finding("roles", level, f"{address} may not {DUTIES[contract]}.", step)
-
-
-def judge_gas(address: str, money: int, price: int) -> Finding:
-    """Whether the operator's gas money, in wei, lasts for a while at this price of gas in wei."""
-    rounds = money // (max(2 * price, 1) * GAS_PER_ROUND)  # at twice the current price
-    if money == 0:
-        return Finding("gas", Level.BAD, f"{address} cannot pay for gas.", f"Run dps gas transfer {address} 1.")
-    if rounds < LOW_GAS_ROUNDS:
-        return Finding("gas", Level.WARNING, f"The gas money lasts for about {rounds} rounds.", "Send more.")
-    return Finding("gas", Level.GOOD, f"The gas money lasts for more than {LOW_GAS_ROUNDS} rounds.")
 
 
 async def _services(book: AddressBook, wallet: Wallet, url: str) -> Finding:
@@ -115,7 +104,7 @@ async def _services(book: AddressBook, wallet: Wallet, url: str) -> Finding:
 
 
 def _state(folder: Path) -> Finding:
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    if there.is_dir() and os.access(there, os.W_OK):
+    obstacle = unwritable_part(folder)
+    if obstacle is None:
         return Finding("state", Level.GOOD, f"{folder} can be written.")
-    return Finding("state", Level.BAD, f"{folder} cannot be written.", f"Give {there} to this account.")
+    return Finding("state", Level.BAD, f"{folder} cannot be written.", f"Give {obstacle} to this account.")

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from deepgrid.chain.chain_findings import OPERATOR_GAS, judge_gas
 from deepgrid.chain.provider_log import providers_changed
 from deepgrid.errors import GridError
 from deepgrid.operator.session import OperatorSession
-from deployments.operator.operator_checks import judge_gas
 from runtime.grid_events import LOW_ON_GAS, Conditions
 
 POLL_S = 5.0
@@ -63,10 +63,10 @@ class ProviderWatch:
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._gas_at >= GAS_EVERY_S:
-            session = self._session
-            money, price = await session.chain.gas_money(session.sender.address), await session.chain.gas_price()
+            session, address = self._session, self._session.sender.address
+            money, price = await session.chain.gas_money(address), await session.chain.gas_price()
             session.metrics.set_gas_balance(money)
-            self._conditions.tell(LOW_ON_GAS, judge_gas(session.sender.address, money, price).complaint)
+            self._conditions.tell(LOW_ON_GAS, judge_gas(OPERATOR_GAS, address, money, price).complaint)
             self._gas_at = now
         head = await self._session.chain.head()
         if head.hash == self._block_hash:

@@ -15,9 +15,9 @@ from aiohttp import web
 from prefect.client.orchestration import get_client
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas
 from deepgrid.errors import GridError, ServiceError
 from deepgrid.observability.liveness import Need
-from deepgrid.provider.doctor import judge_gas
 from deepgrid.provider.session import ProviderSession
 from runtime.grid_events import DEGRADED, LOW_ON_GAS, Conditions
 
@@ -120,7 +120,7 @@ async def _count_gas(session: ProviderSession, conditions: Conditions) -> None:
     money, price = await asyncio.gather(session.chain.gas_money(session.address), session.chain.gas_price())
     session.metrics.set_gas_balance(money)
     if session.leader.leads:  # one that stands by would tell the same
-        conditions.tell(LOW_ON_GAS, judge_gas(session.address, money, price).complaint)
+        conditions.tell(LOW_ON_GAS, judge_gas(PROVIDER_GAS, session.address, money, price).complaint)
 
 
 async def _count_spool(session: ProviderSession) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from deepgrid.slurm.cluster import Cluster
 from deepgrid.slurm.setup.checkup import ask
 from deepgrid.slurm.ssh.login import Login, LoginSettings
 from deepgrid.slurm.ssh.public_key import read_private_key
+from deepgrid.state_folder import unwritable_part
 
 Answers = Mapping[str, str]
 TIMEOUT_S = 10.0
@@ -176,9 +176,8 @@ def _price(key: str) -> Callable[[Answers], Awaitable[str]]:
 
 async def _state(answers: Answers) -> str:
     folder = path_of(answers["supervisor.state"])
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise ConfigurationError(f"{folder} cannot be made: {there} is not a folder that this account can write.")
+    if obstacle := unwritable_part(folder):
+        raise ConfigurationError(f"{folder} cannot be made: {obstacle} is not a folder that this account can write.")
     return ""
 
 
