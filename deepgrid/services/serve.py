@@ -19,13 +19,13 @@ from starlette.types import ASGIApp
 from deepgrid.chain.book import AddressBook
 from deepgrid.chain.client import Chain
 from deepgrid.errors import ConfigurationError
+from deepgrid.metrics_page import metrics_page
 from deepgrid.secure_url import is_loopback
 from deepgrid.services.acceptor import Acceptor, bound
 from deepgrid.services.admission import Connections, GuardedProtocol, Limits, Proxies, allow_more_files
 from deepgrid.services.admission.connections import Connection
 from deepgrid.services.app import ServicesSettings, open_services
 from deepgrid.services.logger_api import serving_grpc
-from deepgrid.services.metrics_page import metrics_page
 from deepgrid.services.request_signing import Domain
 from deepgrid.services.script_check import require_shellcheck
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 from prefect.client.orchestration import get_client
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from deepgrid.chain.chain_findings import PROVIDER_GAS, judge_gas
 from deepgrid.errors import GridError, ServiceError
+from deepgrid.metrics_page import metrics_page
 from deepgrid.observability.liveness import Need
 from deepgrid.provider.session import ProviderSession
 from runtime.grid_events import DEGRADED, LOW_ON_GAS, Conditions
@@ -42,38 +42,25 @@ async def health_and_metrics(
     if not port:
         yield
         return
-    runner = web.AppRunner(application(session), access_log=None)
-    await runner.setup()
-    checks = asyncio.create_task(_check_regularly(session, settings), name="health-checks")
-    try:
-        try:
-            await web.TCPSite(runner, host, port).start()
+    async with metrics_page(session.metrics.registry, port, host, health_routes(session)) as served:
+        if served:
             logger.info("health and metrics: http://%s:%d/health and /metrics", host, port)
-        except OSError as error:
-            logger.warning(
-                "cannot serve health and metrics at %s:%d, going on without: %s", host, port, error.strerror or error
-            )
-        yield
-    finally:
-        checks.cancel()
-        await asyncio.gather(checks, return_exceptions=True)
-        await runner.cleanup()
+        checks = asyncio.create_task(_check_regularly(session, settings), name="health-checks")
+        try:
+            yield
+        finally:
+            checks.cancel()
+            await asyncio.gather(checks, return_exceptions=True)
 
 
-def application(session: ProviderSession) -> web.Application:
-    """The endpoint's pages. They answer from memory."""
+def health_routes(session: ProviderSession) -> list[web.RouteDef]:
+    """The pages beside the metrics. They answer from memory."""
 
     async def health(_: web.Request) -> web.Response:
         complaints = session.metrics.liveness.complaints()
         return web.json_response(report(session, complaints), status=503 if complaints else 200)
 
-    async def metrics(_: web.Request) -> web.Response:
-        text = generate_latest(session.metrics.registry)
-        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    pages = web.Application()
-    pages.add_routes([web.get("/health", health), web.get("/healthz", health), web.get("/metrics", metrics)])
-    return pages
+    return [web.get("/health", health), web.get("/healthz", health)]
 
 
 def report(session: ProviderSession, complaints: list[str]) -> dict[str, object]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from deepgrid.metrics_page import metrics_page
 from deepgrid.operator.round_metrics import RoundMetrics
-from deepgrid.services.metrics_page import metrics_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from deepgrid.errors import AccessDenied
-from deepgrid.services.metrics_page import metrics_page
+from deepgrid.metrics_page import metrics_page
 from tests.services.support import Grid, a_job, eventually, waits
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
